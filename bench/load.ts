@@ -1,0 +1,113 @@
+/**
+ * A load generator over raw sockets, run as a process of its own: the same one on both sides of every ratio. Each
+ * connection has one request under way. Bounded by a number of requests; with `rate` it keeps to that many a second.
+ *
+ *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
+ *
+ * Prints one JSON line: statuses, seconds, rate and latencies in ms.
+ */
+import { connect } from 'node:net';
+
+interface Load {
+  readonly port: number;
+  readonly key: string;
+  readonly connections: number;
+  readonly requests: number;
+  /** Size of the message member. */
+  readonly bytes: number;
+  /** Requests a second, or null for as fast as answers come. */
+  readonly rate: number | null;
+}
+
+const load = JSON.parse(process.argv[2] ?? '{}') as Load;
+const HEAD_END = Buffer.from('\r\n\r\n');
+const message = 'Thank you for your order. It is on its way to you.\n'
+  .repeat(Math.ceil(load.bytes / 51))
+  .slice(0, load.bytes);
+const statuses: Record<string, number> = {};
+const latencies = new Float64Array(load.requests);
+let sent = 0;
+let answered = 0;
+
+function request(n: number): string {
+  const body = JSON.stringify({
+    to: `rita.${n}@example.com`,
+    from: 'shop@example.org',
+    subject: `Your receipt ${n}`,
+    message,
+  });
+  return (
+    `POST /api/v1/send-mail HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${load.key}\r\n` +
+    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+  );
+}
+
+const idle: (() => void)[] = [];
+
+function begin(): void {
+  const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true });
+  let began = 0;
+  let held: Buffer | null = null;
+  const next = () => {
+    if (sent >= load.requests) {
+      socket.end();
+      return;
+    }
+    began = performance.now();
+    socket.write(request(sent++), 'latin1');
+  };
+  socket.on('connect', () => (load.rate === null ? next() : idle.push(next)));
+  socket.on('data', (chunk) => {
+    const bytes = held === null ? chunk : Buffer.concat([held, chunk]);
+    const end = bytes.indexOf(HEAD_END);
+    const head = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
+    const length = Number(head.slice(head.indexOf('content-length:') + 15).split('\r\n', 1)[0]);
+    if (end < 0 || bytes.length < end + 4 + length) {
+      held = bytes;
+      return;
+    }
+    held = null;
+    const status = head.slice(9, 12);
+    statuses[status] = (statuses[status] ?? 0) + 1;
+    latencies[answered++] = performance.now() - began;
+    if (answered === load.requests) finish();
+    else if (load.rate === null) next();
+    else idle.push(next);
+  });
+  socket.on('error', (error) => {
+    console.error(`load: ${error.message}`);
+    process.exit(1);
+  });
+}
+
+const started = performance.now();
+for (let n = 0; n < load.connections; n += 1) begin();
+const pace = load.rate === null ? null : setInterval(keepPace, 1);
+
+/** Lets as many requests go as the rate allows by now; waiting for a free connection counts into no latency but the rate. */
+function keepPace(): void {
+  const due = Math.min(load.requests, ((performance.now() - started) / 1000) * (load.rate ?? 0));
+  while (sent < due) {
+    const next = idle.shift();
+    if (next === undefined) return;
+    next();
+  }
+}
+
+function finish(): void {
+  if (pace !== null) clearInterval(pace);
+  const seconds = (performance.now() - started) / 1000;
+  const sorted = latencies.subarray(0, answered).sort();
+  const at = (part: number) => Number((sorted[Math.min(answered - 1, Math.floor(answered * part))] ?? 0).toFixed(2));
+  console.log(
+    JSON.stringify({
+      statuses,
+      seconds,
+      perSecond: Math.round(answered / seconds),
+      p50: at(0.5),
+      p99: at(0.99),
+      max: at(1),
+    }),
+  );
+  process.exit(0);
+}

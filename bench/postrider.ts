@@ -1,0 +1,100 @@
+/** A service under load: a process of its own on a folder of its own, with an account whose limits are set and never met. */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const LAUNCHER = new URL('../bin/postrider.js', import.meta.url).pathname;
+
+export interface Running {
+  readonly port: number;
+  readonly operatorPort: number;
+  readonly key: string;
+  readonly folder: string;
+  readonly startedMs: number;
+  /** Resident size in MB. */
+  residentMb(): number;
+  /** Processor time used so far, in ms. */
+  cpuMs(): number;
+  stop(): Promise<void>;
+}
+
+/** Makes a folder for one run; removed by `stop` unless it was handed in. */
+export function benchFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'postrider-bench-'));
+}
+
+/** Starts `serve` with these settings and resolves once it listens. */
+export async function startPostrider(settings: Record<string, string>, folder = benchFolder()): Promise<Running> {
+  const env = {
+    ...process.env,
+    POSTRIDER_LISTEN: '127.0.0.1:0',
+    POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_LOG: 'warn',
+    ...settings,
+  };
+  const began = performance.now();
+  const child = spawn(process.execPath, [LAUNCHER, 'serve', '--json'], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const started = JSON.parse(await firstLine(child)) as {
+    publicUrl: string | null;
+    operatorUrl: string | null;
+    key: string | null;
+  };
+  const startedMs = performance.now() - began;
+  const key = started.key ?? '';
+  const pid = child.pid ?? 0;
+  return {
+    port: Number(new URL(started.publicUrl ?? 'http://x:0').port),
+    operatorPort: Number(new URL(started.operatorUrl ?? 'http://x:0').port),
+    key,
+    folder,
+    startedMs,
+    residentMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024,
+    cpuMs: () => {
+      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+      return (Number(fields[11]) + Number(fields[12])) * 10;
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      await new Promise((resolve) => child.once('exit', resolve));
+    },
+  };
+}
+
+/** Runs one command of the CLI in the service's folder. */
+export async function command(folder: string, settings: Record<string, string>, ...args: string[]): Promise<string> {
+  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+    cwd: folder,
+    env: { ...process.env, ...settings },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let out = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    out += chunk.toString();
+  });
+  const code = await new Promise((resolve) => child.once('exit', resolve));
+  if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}`);
+  return out;
+}
+
+/** The first line that a process prints; rejects where it ends before. */
+export function firstLine(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    if (child.stdout === null) return reject(new Error('no output to read'));
+    const lines = createInterface(child.stdout);
+    lines.once('line', resolve);
+    child.once('exit', (code) => reject(new Error(`ended with ${code} before it was ready`)));
+  });
+}
+
+/** Removes a run's folder. */
+export function removeFolder(folder: string): void {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+// The launcher: says in one line what an old Node lacks, else hands over to src/cli/main.ts. Plain JavaScript that old
+// versions of Node parse too. It starts no second process: signals, exit codes and `kill -9` reach the service itself.
+const major = Number(process.versions.node.split('.')[0]);
+if (major < 24) {
+  process.stderr.write(
+    `postrider: needs Node 24 or later and this is ${process.version}; run it as \`npm start\` or \`npx postrider COMMAND\`, which use the Node that \`npm ci\` installed\n`,
+  );
+  process.exitCode = 1;
+} else {
+  import('../src/cli/main.ts').then(
+    (cli) => cli.main(process.argv.slice(2)),
+    (error) => {
+      process.stderr.write(`postrider: cannot be loaded (${error.message}); \`npm ci\` puts its parts in place\n`);
+      process.exitCode = 1;
+    },
+  );
+}

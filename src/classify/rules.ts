@@ -1,0 +1,816 @@
+/**
+ * What is known about the replies of mail servers and providers, as data. The first rule that fits decides; the order
+ * is: our own faults, our reputation, passing troubles, the message, the mailbox, the sender, confusion.
+ *
+ * Words are lower-case substrings of the reply's text. A rule with `permanent` is tried only on replies whose code
+ * and enhanced code are both final. Each rule carries replies it was written for, `stage` first; a test holds every
+ * sample to its rule. Enhanced codes are those of RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
+ */
+import type { Reason, Stage } from '../deliver/outcome.ts';
+
+export type Verdict =
+  | { readonly kind: 'permanent'; readonly reason: Reason; readonly suppress: boolean }
+  | { readonly kind: 'temporary'; readonly reason: Reason; readonly scope: 'message' | 'transport' };
+
+export interface Rule {
+  readonly name: string;
+  /** Any of these stages; every stage unless given. */
+  readonly stage?: readonly Stage[];
+  /** Any of these reply codes. */
+  readonly code?: readonly number[];
+  /** Any of these: `5.1.1` exactly (the class aside), `5.7.` all below, `` no enhanced code. */
+  readonly enhanced?: readonly string[];
+  /** Any of these in the text. */
+  readonly words?: readonly string[];
+  /** None of these in the text. */
+  readonly without?: readonly string[];
+  readonly verdict: Verdict;
+  /** `stage reply`, as servers send them. */
+  readonly samples: readonly string[];
+}
+
+const BEFORE_MAIL: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls'];
+const BEFORE_CONTENT: readonly Stage[] = [...BEFORE_MAIL, 'mail', 'rcpt'];
+const ABOUT_MESSAGE: readonly Stage[] = ['rcpt', 'data', 'content'];
+const MAILBOX: readonly Stage[] = ['rcpt', 'content'];
+
+/** With one of these in it, a reply says something else than that a mailbox does not exist. */
+const NOT_ABOUT_MAILBOX: readonly string[] = [
+  'spam',
+  'block',
+  'blacklist',
+  'black list',
+  'reputation',
+  'listed',
+  'policy',
+  'denied',
+  'banned',
+  'prohibited',
+  'not permitted',
+  'not allowed',
+  'unsolicited',
+  'abuse',
+  'spf',
+  'dkim',
+  'dmarc',
+  'dnsbl',
+  'relaying',
+  'greylist',
+  'graylist',
+  'rate limit',
+  'too many',
+  'receiving mail',
+  'try again',
+  'later',
+  'temporar',
+  'quota',
+  'full',
+  'sender',
+  'from address',
+  'mail from',
+  'verify',
+  'verified',
+  'authenticat',
+  'virus',
+  'content',
+  'client host',
+  'helo',
+  'dns',
+  'timeout',
+  'timed out',
+];
+
+const LISTING: readonly string[] = [
+  'spamhaus',
+  'spamcop',
+  'sorbs',
+  'barracudacentral',
+  'blocklist',
+  'block list',
+  'blacklist',
+  'black list',
+  'denylist',
+  'dnsbl',
+  ' rbl',
+  'reputation',
+  'listed at',
+  'listed in',
+  'listed on',
+  'listed by',
+  'blocked using',
+  'banned sending ip',
+  'has been blocked',
+  'is blocked',
+  'was blocked',
+  'temporarily blocked',
+  'your ip',
+  'sender ip',
+  'sending ip',
+  'your host',
+  'your network',
+  'from your server',
+  'connections from this host',
+  'connections will not be accepted from',
+  'unsolicited mail originating',
+  'user complaints',
+  'unexpected volume',
+  'excessive spam',
+];
+
+const SPAM: readonly string[] = [
+  'spam',
+  'unsolicited',
+  'bulk mail',
+  'phish',
+  'virus',
+  'malware',
+  'message content',
+  'content rejected',
+  'content filter',
+  'suspicious',
+  'blocked because its content',
+  'url in this message',
+  'attachment',
+];
+
+const CONFIGURATION: Verdict = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
+/** A fault of one sender's set-up: mail of other senders goes through, so the breaker must not open for it. */
+const SENDER_CONFIGURATION: Verdict = { kind: 'temporary', reason: 'configuration', scope: 'message' };
+const REPUTATION: Verdict = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
+const GONE: Verdict = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
+
+export const RULES: readonly Rule[] = [
+  // ── Our own faults ───────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'temporary sign-in failure',
+    stage: ['auth'],
+    code: [421, 432, 451, 454],
+    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    samples: ['auth 454 4.7.0 Temporary authentication failure', 'auth 421 4.7.0 Try again later, closing connection.'],
+  },
+  {
+    name: 'credentials refused',
+    stage: ['auth'],
+    code: [500, 501, 502, 503, 504, 525, 530, 534, 535, 538, 550, 554],
+    verdict: CONFIGURATION,
+    samples: [
+      'auth 535 5.7.8 Username and Password not accepted',
+      'auth 535 Authentication Credentials Invalid',
+      'auth 535 5.7.3 Authentication unsuccessful',
+      'auth 534 5.7.9 Application-specific password required',
+      'auth 538 5.7.11 Encryption required for requested authentication mechanism',
+      'auth 525 5.7.1 Unauthorized IP address',
+    ],
+  },
+  {
+    name: 'sign-in required',
+    code: [530, 534, 535, 538],
+    verdict: CONFIGURATION,
+    samples: [
+      'mail 530 5.7.0 Authentication Required',
+      'mail 530 Authentication required',
+      'mail 530 5.7.0 Must issue a STARTTLS command first',
+      'mail 530 5.7.57 Client not authenticated to send mail',
+      'mail 535 5.7.8 Error: authentication failed',
+    ],
+  },
+  {
+    name: 'relaying denied',
+    stage: ['mail', 'rcpt', 'data', 'content'],
+    words: [
+      'relay access denied',
+      'relaying denied',
+      'relay denied',
+      'relay not permitted',
+      'relay is not permitted',
+      'relaying not allowed',
+      'relaying is not allowed',
+      'relaying is prohibited',
+      'relay prohibited',
+      'unable to relay',
+      'not permitted to relay',
+      'do not relay',
+      'authenticated to relay',
+      'rcpthosts',
+      'unauthorized ip address',
+    ],
+    verdict: CONFIGURATION,
+    samples: [
+      'rcpt 554 5.7.1 <a@b.example>: Relay access denied',
+      'rcpt 550 5.7.1 Relaying denied',
+      'rcpt 550 5.7.1 <a@b.example>... Relaying denied. Proper authentication required.',
+      'rcpt 550 5.7.54 SMTP; Unable to relay recipient in non-accepted domain',
+      'rcpt 550 relay not permitted',
+      "rcpt 553 sorry, that domain isn't in my list of allowed rcpthosts (#5.7.1)",
+      'rcpt 454 4.7.1 <a@b.example>: Relay access denied',
+      'mail 550-5.7.0 Mail relay denied [192.0.2.1].',
+    ],
+  },
+  {
+    name: 'sign-in required, in words',
+    stage: BEFORE_CONTENT,
+    words: [
+      'authentication required',
+      'authentication is required',
+      'must authenticate',
+      'please authenticate',
+      'auth required',
+      'client was not authenticated',
+      'client not authenticated',
+      'not logged in',
+      'starttls command first',
+      'invalid credentials',
+    ],
+    verdict: CONFIGURATION,
+    samples: [
+      'mail 550 5.7.1 Client was not authenticated',
+      'rcpt 554 5.7.1 Authentication required',
+      'rcpt 550-5.7.1 Invalid credentials for relay [192.0.2.1].',
+      'rcpt 553 5.7.1 <a@b.example>: Sender address rejected: not logged in',
+    ],
+  },
+  {
+    name: 'EHLO name refused',
+    words: ['helo command rejected', 'invalid helo', 'invalid ehlo', 'bad helo', 'helo name', 'ehlo name', 'helo/ehlo'],
+    verdict: CONFIGURATION,
+    samples: [
+      'rcpt 504 5.5.2 <localhost>: Helo command rejected: need fully-qualified hostname',
+      'ehlo 550 Invalid HELO name (See RFC2821 4.1.1.1)',
+      'ehlo 501 Syntactically invalid EHLO argument(s)',
+      'rcpt 450 4.7.1 <mailer>: Helo command rejected: Host not found',
+    ],
+  },
+  {
+    name: 'EHLO refused by syntax',
+    stage: ['ehlo'],
+    code: [500, 501, 502, 504],
+    verdict: CONFIGURATION,
+    samples: ['ehlo 501 5.5.4 Invalid domain name', 'ehlo 504 Parameter not implemented'],
+  },
+  {
+    name: 'no reverse name',
+    words: ['ptr record', 'reverse dns', 'cannot find your', 'reverse hostname', 'no reverse', 'dns ptr', 'rdns'],
+    verdict: CONFIGURATION,
+    samples: [
+      'rcpt 550 5.7.25 [192.0.2.1] The IP address sending this message does not have a PTR record setup',
+      'rcpt 450 4.7.1 Client host rejected: cannot find your hostname, [192.0.2.1]',
+      'rcpt 550 5.7.1 Client host rejected: cannot find your reverse hostname, [192.0.2.1]',
+      'greeting 554-gmx.example (mxgmx101) Nemesis ESMTP Service not available, Bad DNS PTR resource record.',
+    ],
+  },
+  {
+    name: 'no reverse name, by code',
+    enhanced: ['5.7.25'],
+    verdict: CONFIGURATION,
+    samples: ['content 550 5.7.25 See the guidelines for senders'],
+  },
+  {
+    name: 'account paused',
+    words: [
+      'sending paused',
+      'account is paused',
+      'sending suspended',
+      'smtp account is not',
+      'account is not yet activated',
+      'account is under review',
+    ],
+    verdict: CONFIGURATION,
+    samples: [
+      'content 554 Sending paused for this account. For more information, please check the inbox of the address of the account.',
+      'mail 502 5.7.0 Your SMTP account is not yet activated',
+    ],
+  },
+  {
+    name: 'sender not verified with the provider',
+    stage: ['mail', 'rcpt', 'data', 'content'],
+    words: [
+      'address is not verified',
+      'identities failed the check',
+      'verified sender',
+      'sender signature',
+      'sender identity',
+      'unverified sender',
+      'unverified domain',
+      'unverified identity',
+      'domain is not verified',
+      'domain not verified',
+      'domain is unverified',
+      'unconfigured sending domain',
+      'permissions to send as',
+      'not owned by user',
+      'not authorized to send from',
+      'not allowed to send from',
+      'not authorized as sender',
+    ],
+    verdict: SENDER_CONFIGURATION,
+    samples: [
+      'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
+      'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
+      "content 550 The 'From' address you supplied is not a Sender Signature on your account.",
+      'content 550 5.7.1 Unconfigured Sending Domain <b.example>',
+      'content 550 5.7.60 SMTP; Client does not have permissions to send as this sender',
+      'rcpt 553 5.7.1 <a@b.example>: Sender address rejected: not owned by user mailer',
+    ],
+  },
+  {
+    name: 'sender fails authentication at the recipient',
+    stage: ABOUT_MESSAGE,
+    enhanced: ['5.7.20', '5.7.21', '5.7.22', '5.7.23', '5.7.24', '5.7.26', '5.7.27', '5.7.30', '5.7.515'],
+    verdict: SENDER_CONFIGURATION,
+    samples: [
+      'content 550-5.7.26 This mail has been blocked because the sender is unauthenticated.',
+      'content 550 5.7.23 The message was rejected because of Sender Policy Framework violation',
+      'content 421-4.7.26 This mail has been rate limited because it is unauthenticated.',
+      'content 550 5.7.515 Access denied, sending domain does not meet the required authentication level.',
+    ],
+  },
+  {
+    name: 'sender fails authentication, in words',
+    stage: ['mail', 'rcpt', 'data', 'content'],
+    words: ['dmarc', 'spf check', 'spf fail', 'fails spf', 'failed spf', 'dkim', 'sender policy framework'],
+    verdict: SENDER_CONFIGURATION,
+    samples: [
+      'content 550 5.7.1 Email rejected per DMARC policy for b.example',
+      'content 554 5.7.9 Message not accepted for policy reasons: failed DMARC',
+      'rcpt 550 5.7.1 SPF check failed',
+      'content 550 5.7.509 Access denied, sending domain does not pass DMARC verification and has a DMARC policy of reject.',
+    ],
+  },
+
+  // ── Our reputation ───────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'host listed',
+    stage: BEFORE_CONTENT,
+    words: LISTING,
+    without: ['mailbox', 'user is', 'recipient', 'account is', 'user you are trying'],
+    verdict: REPUTATION,
+    samples: [
+      'rcpt 554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org',
+      'mail 550 5.7.1 Unfortunately, messages from [192.0.2.1] weren’t sent. Part of your network is on our block list (S3150).',
+      'greeting 554 5.7.1 Your IP address 192.0.2.1 has a poor reputation',
+      'rcpt 550 5.7.606 Access denied, banned sending IP [192.0.2.1].',
+      'mail 421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to unexpected volume or user complaints',
+      'mail 553 5.7.1 [BL21] Connections will not be accepted from 192.0.2.1, because the ip is in a block list',
+      'rcpt 450 4.7.1 Service unavailable; client [192.0.2.1] blocked using bl.spamcop.net',
+      'greeting 421 4.7.0 Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
+    ],
+  },
+  {
+    name: 'host listed, told at the end',
+    stage: ['data', 'content'],
+    code: [421, 450, 451, 452, 454],
+    words: LISTING,
+    without: ['mailbox', 'user you are trying', 'greylist'],
+    verdict: REPUTATION,
+    samples: [
+      'content 421 4.7.0 [192.0.2.1] Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
+      'content 421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to user complaints',
+    ],
+  },
+  {
+    name: 'refused before any message for policy',
+    stage: BEFORE_MAIL,
+    code: [521, 530, 550, 553, 554, 571],
+    enhanced: ['5.7.'],
+    verdict: REPUTATION,
+    samples: ['greeting 554 5.7.1 You are not allowed to connect.', 'ehlo 550 5.7.1 Access denied'],
+  },
+  {
+    name: 'message refused for the sender’s reputation',
+    stage: ['data', 'content'],
+    words: ['reputation', 'spamhaus', 'blocklist', 'block list', 'blacklist', 'listed in', 'listed by', 'your ip'],
+    verdict: { kind: 'permanent', reason: 'reputation', suppress: false },
+    samples: [
+      'content 550-5.7.1 Our system has detected that this message is likely suspicious due to the very low reputation of the sending domain.',
+      'content 554 5.7.1 Message contains a URL listed in dbl.spamhaus.org',
+    ],
+  },
+
+  // ── Passing troubles ─────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'greylisted',
+    words: ['greylist', 'graylist', 'grey list', 'gray list', 'grey-list', 'gray-list', 'postgrey'],
+    verdict: { kind: 'temporary', reason: 'greylisted', scope: 'message' },
+    samples: [
+      'rcpt 450 4.2.0 <a@b.example>: Recipient address rejected: Greylisted, see http://postgrey.example/help',
+      'rcpt 451 4.7.1 Greylisting in action, please come back later',
+      'rcpt 421 4.7.1 Graylisted, try again in 5 minutes',
+    ],
+  },
+  {
+    name: 'recipient receives too fast',
+    words: ['user you are trying to contact is receiving', 'receiving mail too quickly', 'receiving mail at a rate'],
+    verdict: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    samples: [
+      'rcpt 450 4.2.1 The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time.',
+      'rcpt 550 5.2.1 The user you are trying to contact is receiving mail at a rate that prevents additional messages from being delivered.',
+    ],
+  },
+  {
+    name: 'our sending rate or quota is used up',
+    words: [
+      'maximum sending rate exceeded',
+      'daily message quota exceeded',
+      'throttling failure',
+      'exceeded your messaging limits',
+      'sending quota exceeded',
+      'sending limit',
+      'too many connections',
+      'concurrent connections',
+      'too many concurrent',
+      'connection rate limit',
+    ],
+    verdict: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    samples: [
+      'content 454 Throttling failure: Maximum sending rate exceeded.',
+      'content 454 Throttling failure: Daily message quota exceeded.',
+      'mail 451 You have exceeded your messaging limits',
+      'greeting 421 4.7.0 mx.example Error: too many connections from 192.0.2.1',
+      'content 550 5.4.5 Daily user sending limit exceeded.',
+      'mail 421 4.3.2 The maximum number of concurrent connections has exceeded a limit, closing transmission channel',
+    ],
+  },
+  {
+    name: 'mailbox full, for now',
+    code: [421, 431, 450, 451, 452],
+    words: ['quota', 'mailbox full', 'mailbox is full', 'out of storage', 'storage space'],
+    without: ['system storage', 'queue'],
+    verdict: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
+    samples: [
+      'rcpt 452 4.2.2 The email account that you tried to reach is over quota',
+      'rcpt 452-4.2.2 The recipient’s inbox is out of storage space.',
+    ],
+  },
+  {
+    name: 'mailbox full, for now, by code',
+    stage: ABOUT_MESSAGE,
+    code: [421, 450, 451, 452],
+    enhanced: ['4.2.2'],
+    verdict: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
+    samples: ['rcpt 452 4.2.2 Mailbox cannot take this message'],
+  },
+  {
+    name: 'service closes, no more for now',
+    code: [421],
+    words: ['too many', 'rate limit', 'throttl', 'try fewer'],
+    verdict: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    samples: [
+      'mail 421 4.7.0 Too many messages in this session',
+      'rcpt 421 4.7.28 Our system has detected an unusual rate; your messages are rate limited',
+    ],
+  },
+  {
+    name: 'service closes for one recipient',
+    stage: ABOUT_MESSAGE,
+    code: [421],
+    words: ['recipient', 'mailbox', 'this user', 'this message', 'rcpt domain'],
+    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'message' },
+    samples: [
+      'rcpt 421 4.2.1 Recipient mailbox is being moved',
+      'rcpt 421 4.7.0 TLS required for RCPT domain, closing connection.',
+    ],
+  },
+  {
+    name: 'service closes',
+    code: [421],
+    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    samples: [
+      'rcpt 421 4.3.0 Temporary System Problem. Try again later.',
+      'greeting 421 mx.example Service not available, closing transmission channel',
+      'content 421 4.4.2 mx.example Error: timeout exceeded',
+    ],
+  },
+  {
+    name: 'sender domain not found, for now',
+    code: [450, 451],
+    enhanced: ['4.1.7', '4.1.8'],
+    verdict: { kind: 'temporary', reason: 'sender-refused', scope: 'message' },
+    samples: [
+      'rcpt 450 4.1.8 <a@b.example>: Sender address rejected: Domain not found',
+      'mail 451 4.1.8 Domain of sender address a@b.example does not resolve',
+    ],
+  },
+  {
+    name: 'throttled',
+    stage: ABOUT_MESSAGE,
+    code: [450, 451, 452, 454],
+    words: [
+      'too many',
+      'too fast',
+      'rate limit',
+      'throttl',
+      'slow down',
+      'exceeded the rate',
+      'too much mail',
+      'try fewer',
+    ],
+    verdict: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    samples: [
+      'rcpt 452 4.5.3 Too many recipients',
+      'rcpt 451 4.7.500 Server busy. You are sending too fast.',
+      'content 450 4.7.1 Rate limit exceeded for this recipient domain',
+    ],
+  },
+  {
+    name: 'next hop has no room',
+    code: [450, 451, 452],
+    enhanced: ['4.3.1', '4.3.2'],
+    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    samples: ['mail 452 4.3.1 Insufficient system storage', 'rcpt 451 4.3.2 System not accepting network messages'],
+  },
+  {
+    name: 'host takes no mail',
+    stage: BEFORE_MAIL,
+    code: [521],
+    verdict: CONFIGURATION,
+    samples: ['greeting 521 web.example does not accept mail'],
+  },
+
+  // ── The message ──────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'message too large',
+    stage: ['mail', 'rcpt', 'data', 'content'],
+    words: [
+      'too large',
+      'too big',
+      'size limit',
+      'size exceeds',
+      'message size',
+      'maximum message size',
+      'maximum size',
+      'exceeds fixed',
+    ],
+    verdict: { kind: 'permanent', reason: 'size', suppress: false },
+    samples: [
+      'mail 552 5.3.4 Message size exceeds fixed limit',
+      'mail 552 5.2.3 Message size exceeds fixed maximum message size',
+      'content 552 Message size exceeds maximum permitted',
+      'content 552 5.3.4 Error: message file too big',
+      'content 523 the message size exceeds the quota of the recipient',
+    ],
+  },
+  {
+    name: 'message too large, by code',
+    stage: ['mail', 'rcpt', 'data', 'content'],
+    enhanced: ['5.3.4', '5.2.3'],
+    verdict: { kind: 'permanent', reason: 'size', suppress: false },
+    samples: ['content 554 5.3.4 Refused'],
+  },
+  {
+    name: 'internationalised mail not taken',
+    enhanced: ['5.6.7', '5.6.9'],
+    verdict: { kind: 'permanent', reason: 'smtputf8', suppress: false },
+    samples: [
+      'rcpt 553 5.6.7 Must use SMTPUTF8 capability for non-ASCII addresses',
+      'rcpt 550 5.6.7 SMTPUTF8 not supported',
+    ],
+  },
+  {
+    name: 'content refused',
+    stage: ABOUT_MESSAGE,
+    words: SPAM,
+    verdict: { kind: 'permanent', reason: 'content', suppress: false },
+    samples: [
+      'content 550 5.7.1 Message rejected as spam by Content Filtering.',
+      'content 554 5.7.1 Spam message rejected',
+      'content 552-5.7.0 This message was blocked because its content presents a potential security issue.',
+      'content 550 High probability of spam',
+      'content 554 5.7.1 virus found: Eicar-Test-Signature',
+      'rcpt 550 5.1.1 <a@b.example> rejected as spam',
+    ],
+  },
+  {
+    name: 'content refused, by code',
+    stage: ABOUT_MESSAGE,
+    enhanced: ['5.6.'],
+    verdict: { kind: 'permanent', reason: 'content', suppress: false },
+    samples: ['content 550 5.6.0 Lone CR or LF in body', 'content 554 5.6.1 Body type not supported by remote host'],
+  },
+
+  // ── The mailbox ──────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'mailbox full',
+    stage: ABOUT_MESSAGE,
+    words: ['quota', 'mailbox full', 'mailbox is full', 'out of storage', 'storage allocation', 'inbox is full'],
+    verdict: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
+    samples: [
+      'rcpt 552 5.2.2 The email account that you tried to reach is over quota',
+      'content 552 Requested mail action aborted: exceeded storage allocation',
+      'rcpt 554 5.2.2 mailbox full',
+      'content 552 Quota violation for a@b.example',
+    ],
+  },
+  {
+    name: 'mailbox full, by code',
+    stage: ABOUT_MESSAGE,
+    enhanced: ['5.2.2'],
+    verdict: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
+    samples: ['rcpt 550 5.2.2 Cannot store this message'],
+  },
+  {
+    name: 'no such recipient, by code',
+    stage: MAILBOX,
+    enhanced: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10'],
+    without: NOT_ABOUT_MAILBOX,
+    verdict: GONE,
+    samples: [
+      'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in local recipient table',
+      'rcpt 550-5.1.1 The email account that you tried to reach does not exist. Please try double-checking the address for typos',
+      'rcpt 550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup',
+      'rcpt 550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found',
+      'rcpt 501 5.1.3 Bad recipient address syntax',
+      'rcpt 550 5.1.6 Recipient has moved, no forwarding address',
+      'rcpt 556 5.1.10 Recipient domain has null MX',
+      'rcpt 553 5.1.1 unknown or illegal user: a@b.example',
+    ],
+  },
+  {
+    name: 'mailbox disabled, by code',
+    stage: MAILBOX,
+    enhanced: ['5.2.1'],
+    without: NOT_ABOUT_MAILBOX,
+    verdict: { kind: 'permanent', reason: 'recipient-disabled', suppress: true },
+    samples: [
+      'rcpt 550 5.2.1 The email account that you tried to reach is disabled.',
+      'content 550 5.2.1 Mailbox disabled, not accepting messages',
+    ],
+  },
+  {
+    name: 'address refused, and not because it is unknown',
+    stage: MAILBOX,
+    enhanced: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1'],
+    without: ['sender'],
+    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    samples: [
+      'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: blocked by policy',
+      'rcpt 550 5.2.1 Mailbox not allowed to receive from outside, denied',
+    ],
+  },
+  {
+    name: 'no such recipient, in words',
+    stage: MAILBOX,
+    code: [550, 551, 552, 553, 554],
+    enhanced: ['', '5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.5.0'],
+    words: [
+      'user unknown',
+      'unknown user',
+      'no such user',
+      'no such recipient',
+      'no such mailbox',
+      'no such address',
+      'no such account',
+      'user not found',
+      'mailbox not found',
+      'recipient not found',
+      'account not found',
+      'addressee unknown',
+      'recipient unknown',
+      'unknown recipient',
+      'unknown mailbox',
+      'unknown or illegal user',
+      'invalid recipient',
+      'invalid mailbox',
+      'not a valid mailbox',
+      'not a valid recipient',
+      'no mailbox here by that name',
+      'mailbox does not exist',
+      'user does not exist',
+      "user doesn't exist",
+      'account does not exist',
+      'address does not exist',
+      'recipient does not exist',
+      "this user doesn't have a",
+    ],
+    without: NOT_ABOUT_MAILBOX,
+    verdict: GONE,
+    samples: [
+      'rcpt 550 <a@b.example>... User unknown',
+      'rcpt 550 No such user here',
+      'rcpt 553 5.3.0 <a@b.example>... Addressee unknown',
+      'rcpt 550 Invalid Recipient - https://community.mimecast.com/docs/DOC-1369#550',
+      "content 554 delivery error: dd This user doesn't have a yahoo.com account (a@yahoo.com) [0]",
+      'content 552 1 Requested mail action aborted, mailbox not found',
+      'rcpt 550 sorry, no mailbox here by that name (#5.1.1)',
+      'rcpt 550 Unknown user',
+    ],
+  },
+  {
+    name: 'mailbox unavailable',
+    stage: ['rcpt'],
+    code: [550],
+    enhanced: ['', '5.0.0', '5.5.0'],
+    words: ['mailbox unavailable'],
+    without: NOT_ABOUT_MAILBOX,
+    verdict: GONE,
+    samples: [
+      'rcpt 550 Requested action not taken: mailbox unavailable',
+      'rcpt 550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302).',
+    ],
+  },
+  {
+    name: 'mailbox disabled, in words',
+    stage: MAILBOX,
+    words: [
+      'account is disabled',
+      'account disabled',
+      'account has been disabled',
+      'mailbox disabled',
+      'mailbox is disabled',
+      'mailbox is inactive',
+      'account is inactive',
+      'account inactive',
+      'inactive user',
+      'user is inactive',
+      'no longer accept',
+      'mailbox suspended',
+      'user suspended',
+    ],
+    verdict: { kind: 'permanent', reason: 'recipient-disabled', suppress: false },
+    samples: [
+      'rcpt 554 30 Sorry, your message cannot be delivered. This mailbox is disabled (554.30).',
+      'rcpt 550 5.7.1 Account inactive',
+    ],
+  },
+  {
+    name: 'recipient not served at the edge',
+    stage: ['rcpt'],
+    enhanced: ['5.4.1'],
+    words: ['recipient address rejected'],
+    verdict: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
+    samples: ['rcpt 550 5.4.1 Recipient address rejected: Access denied. [mx.protection.outlook.example]'],
+  },
+  {
+    name: 'address with no route',
+    stage: ['rcpt'],
+    words: [
+      'unrouteable address',
+      'unroutable address',
+      'unrouteable mail domain',
+      'all relevant mx records point to non-existent',
+    ],
+    verdict: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
+    samples: ['rcpt 550 Unrouteable address', 'rcpt 550 unrouteable mail domain "b.example"'],
+  },
+
+  // ── The sender, policy ───────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'sender refused',
+    stage: ['mail', 'rcpt', 'content'],
+    enhanced: ['', '5.0.0', '5.1.0', '5.1.7', '5.1.8', '5.4.0', '5.5.0'],
+    words: ['sender', 'from address', 'mail from', 'return path', 'envelope from'],
+    verdict: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    samples: [
+      'rcpt 550 5.1.8 <a@b.example>: Sender address rejected: Domain not found',
+      'mail 553 5.1.8 <a@b.example>... Domain of sender address does not exist',
+      'rcpt 550 Sender verify failed',
+      'mail 550 Requested action not taken: mailbox unavailable. Sender address is not allowed.',
+      'rcpt 550 #5.1.0 Address rejected: sender',
+    ],
+  },
+  {
+    name: 'sender refused, by code',
+    stage: ['mail', 'rcpt', 'content'],
+    enhanced: ['5.1.7', '5.1.8'],
+    verdict: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    samples: ['mail 501 5.1.7 Invalid address'],
+  },
+  {
+    name: 'policy',
+    stage: ['mail', ...ABOUT_MESSAGE],
+    enhanced: ['5.7.'],
+    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    samples: [
+      'rcpt 550 5.7.1 Access denied',
+      'content 550 5.7.1 This message violates b.example email policy. - gcdp',
+      'rcpt 550 5.7.133 RESOLVER.RST.SenderNotAuthenticatedForGroup',
+      'content 554 5.7.7 Email not accepted for policy reasons.',
+    ],
+  },
+  {
+    name: 'policy, in words',
+    stage: ABOUT_MESSAGE,
+    words: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
+    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    samples: ['rcpt 550 Administrative prohibition', 'rcpt 550 Rejected by local policy', 'rcpt 554 Denied by policy'],
+  },
+  {
+    name: 'blocked, code outside the grammar',
+    code: [571],
+    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    samples: ['rcpt 571 Delivery not authorized, message refused', 'content 571 Message blocked'],
+  },
+
+  // ── Confusion ────────────────────────────────────────────────────────────────────────────────────────────
+  {
+    name: 'conversation out of step',
+    code: [500, 501, 502, 503, 504, 555],
+    verdict: { kind: 'temporary', reason: 'unknown', scope: 'transport' },
+    samples: [
+      'data 503 5.5.1 Error: need RCPT command',
+      'mail 500 5.5.1 Command unrecognized',
+      'mail 555 5.5.2 Syntax error, goodbye',
+      'rcpt 501 5.5.4 Syntax error in parameters',
+      'data 502 5.5.1 Unrecognized command.',
+    ],
+  },
+];

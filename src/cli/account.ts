@@ -1,0 +1,231 @@
+/** `postrider account …`: makes, changes, shows, locks and unlocks accounts. */
+import type { Command } from 'commander';
+import {
+  formatRate,
+  formatThrottle,
+  isoTime,
+  parseCount,
+  parseMoment,
+  parseRate,
+  parseThrottle,
+  quote,
+} from '../config/units.ts';
+import type { Account, AccountLimits, Changed, Store } from '../store/store.ts';
+import { type Context, findAccount, noAccount } from './context.ts';
+import { CommandFailure, flagValue } from './failure.ts';
+import { type Cell, pairs, span, table, time } from './text.ts';
+
+interface LimitFlags {
+  /** False by `--no-volume`. */
+  readonly volume?: string | false;
+  readonly volumeExpires?: string;
+  readonly rate?: string;
+  readonly throttle?: string;
+  readonly json?: boolean;
+}
+
+/** Adds the commands. */
+export function addAccountCommands(program: Command, context: Context): void {
+  const group = program.command('account').description('accounts and their limits').helpCommand(false);
+  withLimitFlags(group.command('create <name>').description('make an account')).action(
+    async (name: string, flags: LimitFlags) => {
+      checkLabel('NAME', name);
+      const limits = {
+        volume: null,
+        volumeExpiresAt: null,
+        rate: null,
+        throttle: null,
+        ...limitsOf(flags, context.clock.now()),
+      };
+      const account = await change(context, name, (store, now) => store.createAccount(name, limits, now));
+      report(context, account, flags.json, `made account ${account.name}`);
+    },
+  );
+  withLimitFlags(group.command('set <name>').description('change limits; what is not named stays')).action(
+    async (name: string, flags: LimitFlags) => {
+      const limits = limitsOf(flags, context.clock.now());
+      if (Object.keys(limits).length === 0)
+        throw new CommandFailure('nothing to set; give --volume, --volume-expires, --rate or --throttle', 2);
+      const account = await change(context, name, (store, now) => store.setAccount(name, limits, now));
+      report(context, account, flags.json, `changed account ${account.name}`);
+    },
+  );
+  const list = group.command('list').description('list accounts').option('--json', 'for machines');
+  list.action(async (flags: { json?: boolean }) => {
+    const accounts = await context.withStore((store) => store.listAccounts());
+    const now = context.clock.now();
+    if (flags.json) context.json(accounts.map((account) => accountJson(account, now)));
+    else if (accounts.length === 0) context.out('no accounts; make one with `postrider account create NAME`\n');
+    else context.out(accountTable(accounts, now));
+  });
+  const show = group.command('show <name>').description('show one account').option('--json', 'for machines');
+  show.action(async (name: string, flags: { json?: boolean }) => {
+    const account = await context.withStore((store) => findAccount(store, name));
+    report(context, account, flags.json, null);
+  });
+  const lock = group.command('lock <name>').description('refuse its keys and hold its queued mail back');
+  lock.requiredOption('--reason <text>', 'why, for the record').option('--json', 'for machines');
+  lock.action(async (name: string, flags: { reason: string; json?: boolean }) => {
+    checkText('--reason', flags.reason, 500);
+    const account = await change(context, name, (store, now) => store.lockAccount(name, flags.reason, now));
+    report(context, account, flags.json, `locked account ${account.name}`);
+  });
+  const unlock = group.command('unlock <name>').description('take its keys again').option('--json', 'for machines');
+  unlock.action(async (name: string, flags: { json?: boolean }) => {
+    const account = await change(context, name, (store, now) => store.unlockAccount(name, now));
+    report(context, account, flags.json, `unlocked account ${account.name}`);
+  });
+}
+
+function withLimitFlags(command: Command): Command {
+  return command
+    .option('--volume <n>', 'emails in all, counted from now; or unlimited')
+    .option('--no-volume', 'the same as --volume unlimited')
+    .option('--volume-expires <when>', 'date (UTC) or 30d, after which nothing is accepted; or never')
+    .option('--rate <n/period>', 'such as 1000/1h, over which 403 is answered; or none')
+    .option('--throttle <n/s>', 'such as 50/s or 50/s:200 (burst), over which 429 is answered; or none')
+    .option('--json', 'for machines');
+}
+
+/** Only what the flags name. @throws CommandFailure */
+function limitsOf(flags: LimitFlags, now: number): Partial<AccountLimits> {
+  const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
+  const { volume, volumeExpires, rate, throttle } = flags;
+  if (volume === false || volume === 'unlimited') {
+    // No end in number and none in time, unless --volume-expires says otherwise below.
+    limits.volume = null;
+    limits.volumeExpiresAt = null;
+  } else if (typeof volume === 'string') {
+    limits.volume = flagValue('--volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
+  }
+  if (volumeExpires === 'never') limits.volumeExpiresAt = null;
+  else if (volumeExpires !== undefined) {
+    limits.volumeExpiresAt = flagValue('--volume-expires', parseMoment(volumeExpires, now, 'ahead'));
+  }
+  if (rate !== undefined) limits.rate = rate === 'none' ? null : flagValue('--rate', parseRate(rate));
+  if (throttle !== undefined)
+    limits.throttle = throttle === 'none' ? null : flagValue('--throttle', parseThrottle(throttle));
+  return limits;
+}
+
+async function change(
+  context: Context,
+  name: string,
+  work: (store: Store, now: number) => Promise<Changed<Account>>,
+): Promise<Account> {
+  const changed = await context.withStore((store) => work(store, context.clock.now()));
+  switch (changed.kind) {
+    case 'done':
+      return changed.value;
+    case 'missing':
+      throw noAccount(name);
+    case 'exists':
+      throw new CommandFailure(
+        `there is an account ${JSON.stringify(name)} already; change it with \`postrider account set\``,
+      );
+  }
+}
+
+/** A name that can be typed again and that no terminal misreads. */
+export function checkLabel(what: string, text: string): void {
+  checkText(what, text, 64);
+  if (text.startsWith('-')) throw new CommandFailure(`${what}: ${quote(text)} begins with a hyphen`, 2);
+}
+
+export function checkText(what: string, text: string, most: number): void {
+  const fits = text.length >= 1 && text.length <= most && text.trim() === text && !/\p{C}/u.test(text);
+  if (!fits) throw new CommandFailure(`${what}: ${quote(text)} is not 1 to ${most} visible characters`, 2);
+}
+
+function report(context: Context, account: Account, json: boolean | undefined, done: string | null): void {
+  const now = context.clock.now();
+  if (json) context.json(accountJson(account, now));
+  else context.out((done === null ? '' : `${done}\n\n`) + accountPairs(account, now));
+}
+
+interface Usage {
+  readonly volumeLeft: number | null;
+  readonly volumeExpired: boolean;
+  readonly rateUsed: number;
+  readonly rateLeft: number | null;
+}
+
+function usageOf({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number): Usage {
+  const running = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
+  const used = running ? rateUsed : 0;
+  return {
+    volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
+    volumeExpired: limits.volumeExpiresAt !== null && limits.volumeExpiresAt <= now,
+    rateUsed: used,
+    rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
+  };
+}
+
+function accountJson(account: Account, now: number): object {
+  const { limits, locked } = account;
+  const usage = usageOf(account, now);
+  return {
+    name: account.name,
+    state: locked === null ? 'active' : 'locked',
+    reason: locked?.reason ?? null,
+    created: isoTime(account.createdAt),
+    volume: limits.volume,
+    volumeExpires: limits.volumeExpiresAt === null ? null : isoTime(limits.volumeExpiresAt),
+    volumeUsed: account.volumeUsed,
+    volumeLeft: usage.volumeLeft,
+    rate: limits.rate === null ? null : formatRate(limits.rate),
+    rateUsed: usage.rateUsed,
+    rateLeft: usage.rateLeft,
+    throttle: limits.throttle === null ? null : formatThrottle(limits.throttle),
+  };
+}
+
+function stateOf(account: Account): Cell {
+  return account.locked === null ? { text: 'active', style: 'good' } : { text: 'locked', style: 'bad' };
+}
+
+function volumeText(account: Account, now: number): string {
+  const { volume, volumeExpiresAt } = account.limits;
+  const usage = usageOf(account, now);
+  const count = volume === null ? `unlimited (${account.volumeUsed} used)` : `${usage.volumeLeft} of ${volume} left`;
+  if (volumeExpiresAt === null) return count;
+  return usage.volumeExpired
+    ? `${count}, expired ${time(volumeExpiresAt)}`
+    : `${count}, until ${time(volumeExpiresAt)}`;
+}
+
+function rateText(account: Account, now: number): string {
+  const { rate } = account.limits;
+  return rate === null ? 'none' : `${formatRate(rate)} (${usageOf(account, now).rateLeft} left)`;
+}
+
+function accountTable(accounts: readonly Account[], now: number): string {
+  const rows = accounts.map((account) => {
+    const { throttle } = account.limits;
+    const limits = [
+      volumeText(account, now),
+      rateText(account, now),
+      throttle === null ? 'none' : formatThrottle(throttle),
+    ];
+    return [account.name, stateOf(account), ...limits];
+  });
+  return table(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
+}
+
+function accountPairs(account: Account, now: number): string {
+  const { throttle } = account.limits;
+  const locked = account.locked === null ? [] : [['locked', lockText(account.locked, now)] as const];
+  return pairs([
+    ['name', account.name],
+    ['state', stateOf(account)],
+    ...locked,
+    ['created', time(account.createdAt)],
+    ['volume', volumeText(account, now)],
+    ['rate', rateText(account, now)],
+    ['throttle', throttle === null ? 'none' : formatThrottle(throttle)],
+  ]);
+}
+
+function lockText(locked: NonNullable<Account['locked']>, now: number): string {
+  return `${span(now - locked.at)} ago: ${locked.reason}`;
+}

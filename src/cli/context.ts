@@ -1,0 +1,70 @@
+/**
+ * What every command is given: settings, the store, output, the time. Nothing is opened before a command asks for it,
+ * so that `config` and `openapi` start fast and touch no database.
+ */
+import { readFileSync } from 'node:fs';
+import { type Clock, systemClock } from '../clock.ts';
+import { type Environment, loadSettings } from '../config/load.ts';
+import { type Settings, SettingsError } from '../config/settings.ts';
+import type { Account, Store } from '../store/store.ts';
+import { CommandFailure } from './failure.ts';
+
+export interface Context {
+  readonly environment: Environment;
+  readonly clock: Clock;
+  /** The text of `.env` in the working directory, or null. @throws SettingsError where it cannot be read. */
+  dotEnv(): string | null;
+  /** @throws SettingsError */
+  settings(): Settings;
+  /** Standard output, as it is. */
+  out(text: string): void;
+  /** One JSON value and a line feed to standard output. */
+  json(value: unknown): void;
+  /** Opens the store beside a running service, and closes it whatever happens. */
+  withStore<T>(work: (store: Store, settings: Settings) => Promise<T>): Promise<T>;
+}
+
+/** The context of this process. */
+export function processContext(): Context {
+  const context: Context = {
+    environment: process.env,
+    clock: systemClock,
+    dotEnv: readDotEnvFile,
+    settings: () => loadSettings(process.env, readDotEnvFile()),
+    out: (text) => void process.stdout.write(text),
+    json: (value) => void process.stdout.write(`${JSON.stringify(value)}\n`),
+    async withStore(work) {
+      const settings = context.settings();
+      const { openStore } = await import('../store/open.ts');
+      const store = await openStore(settings.database, { exclusive: false });
+      try {
+        return await work(store, settings);
+      } finally {
+        await store.close();
+      }
+    },
+  };
+  return context;
+}
+
+function readDotEnvFile(): string | null {
+  try {
+    return readFileSync('.env', 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    if (code === 'ENOENT') return null;
+    throw new SettingsError(`.env cannot be read (${code}); make it a readable file, or remove it`);
+  }
+}
+
+/** @throws CommandFailure where there is none of that name. */
+export async function findAccount(store: Store, name: string): Promise<Account> {
+  const accounts = await store.listAccounts();
+  const account = accounts.find((candidate) => candidate.name === name);
+  if (account === undefined) throw noAccount(name);
+  return account;
+}
+
+export function noAccount(name: string): CommandFailure {
+  return new CommandFailure(`there is no account ${JSON.stringify(name)}; \`postrider account list\` shows them`);
+}

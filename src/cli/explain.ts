@@ -1,0 +1,146 @@
+/**
+ * What a mail request waits for and what decided its fate, in plain sentences. A pure function of what the store
+ * knows; it guesses nothing, and what the history does not tell it leaves out.
+ */
+import type { Attempt, Outcome } from '../deliver/outcome.ts';
+import { STATE_MEANING } from '../record/states.ts';
+import type { Account, MailDetails, MailEvent } from '../store/store.ts';
+import { span, time } from './text.ts';
+
+export interface Explaining {
+  readonly mail: MailDetails;
+  /** Null where the account is gone. */
+  readonly account: Account | null;
+  readonly now: number;
+  readonly maxAgeMs: number;
+  readonly keepBodyMs: number;
+}
+
+/** One sentence an element, the state first. */
+export function explain(about: Explaining): readonly string[] {
+  const { mail } = about;
+  const opening = `The mail request to ${mail.to} is ${mail.state}: ${STATE_MEANING[mail.state]}.`;
+  const accepted = `It was accepted at ${time(mail.acceptedAt)}${about.account === null ? '' : ` for account ${about.account.name}`}.`;
+  return [opening, accepted, ...fate(about), ...body(about)];
+}
+
+function fate(about: Explaining): readonly string[] {
+  const { mail } = about;
+  const attempt = lastAttempt(mail);
+  const tried = attempt === null ? [] : [attemptSentence(attempt)];
+  switch (mail.state) {
+    case 'queued':
+      return [...tried, ...waiting(about), expirySentence(about)];
+    case 'sending':
+      return [...sending(about), ...tried];
+    case 'delivered':
+      return tried.length > 0 ? tried : decided(mail, 'delivered');
+    case 'bounced':
+      return [...(tried.length > 0 ? tried : decided(mail, 'bounced')), ...suppression(attempt)];
+    case 'complained':
+      return decided(mail, 'complained');
+    case 'suppressed':
+      return [
+        ...decided(mail, 'suppressed'),
+        'It was never handed over and will not be: the recipient was on the account’s suppression list, or is the simulator’s suppressed address.',
+      ];
+    case 'expired':
+      return [...tried, ...decided(mail, 'expired'), `No further attempt will be made.`];
+    case 'cancelled':
+      return [...decided(mail, 'cancelled'), 'No further attempt will be made.'];
+    case 'uncertain':
+      return [
+        ...tried,
+        'Whether the next hop took it is not known. Nothing happens to it until an operator decides:',
+        `  postrider message retry ${mail.id}    sends it again, which may deliver it twice`,
+        `  postrider message cancel ${mail.id}   gives it up, which may be right if it arrived`,
+      ];
+  }
+}
+
+function waiting({ mail, account, now }: Explaining): readonly string[] {
+  const locked = account?.locked ?? null;
+  if (locked !== null && account !== null) {
+    return [
+      `It waits because account ${account.name} was locked at ${time(locked.at)} (${locked.reason}).`,
+      `It goes on after: postrider account unlock ${account.name}`,
+    ];
+  }
+  const count = mail.attempts === 0 ? 'It has not been tried yet' : `It has been tried ${times(mail.attempts)}`;
+  if (mail.dueAt === null) return [`${count}.`];
+  if (mail.dueAt > now) return [`${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`];
+  return [
+    `${count} and is due since ${time(mail.dueAt)}: a running service with the role deliver takes it as soon as it has a free connection.`,
+  ];
+}
+
+function sending({ mail, now }: Explaining): readonly string[] {
+  const node = mail.owner === null ? 'A node' : `Node ${mail.owner}`;
+  if (mail.dueAt === null) return [`${node} is handing it over now.`];
+  return mail.dueAt > now
+    ? [
+        `${node} is handing it over and holds it until ${time(mail.dueAt)}; should the node die, another takes over then.`,
+      ]
+    : [`${node} held it until ${time(mail.dueAt)} and gave no answer; a running service takes it back into the queue.`];
+}
+
+function expirySentence({ mail, now, maxAgeMs }: Explaining): string {
+  const end = mail.acceptedAt + maxAgeMs;
+  return end > now
+    ? `If no attempt succeeds, it expires at ${time(end)}, in ${span(end - now)} (POSTRIDER_MAX_AGE).`
+    : `Its maximum age was reached at ${time(end)} (POSTRIDER_MAX_AGE): a running service ends it as expired.`;
+}
+
+/** The event that brought a state about, told by its own detail. */
+function decided(mail: MailDetails, verb: string): readonly string[] {
+  const event = mail.events.findLast((candidate) => candidate.verb === verb);
+  return event === undefined ? [] : [eventSentence(event)];
+}
+
+function eventSentence(event: MailEvent): string {
+  const detail = event.detail === null ? '' : `: ${event.detail}`;
+  return `It was recorded as ${event.verb} at ${time(event.at)} by ${event.by}${detail}.`;
+}
+
+function lastAttempt(mail: MailDetails): Attempt | null {
+  return mail.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
+}
+
+function attemptSentence(attempt: Attempt): string {
+  const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
+  const { outcome } = attempt;
+  const at = time(attempt.startedAt);
+  switch (outcome.kind) {
+    case 'delivered':
+      return `The attempt of ${at} succeeded: ${hop} answered ${replyText(outcome)}.`;
+    case 'bounced':
+      return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${replyText(outcome)}.`;
+    case 'deferred':
+      return outcome.scope === 'transport'
+        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${replyText(outcome)}.`
+        : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${replyText(outcome)}.`;
+    case 'unanswered':
+      return `In the last attempt, of ${at}, the whole message was sent to ${hop} and the connection ended before its answer.`;
+  }
+}
+
+function replyText({ reply }: Outcome): string {
+  return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
+}
+
+function suppression(attempt: Attempt | null): readonly string[] {
+  if (attempt?.outcome.kind !== 'bounced') return [];
+  return attempt.outcome.suppress
+    ? ['The mailbox does not exist, so the recipient was put on the account’s suppression list.']
+    : ['The recipient was not put on the suppression list: the refusal does not say that the mailbox is gone.'];
+}
+
+function body({ mail, keepBodyMs }: Explaining): readonly string[] {
+  if (mail.message === null) return ['Its body has been erased.'];
+  if (mail.endedAt === null) return [];
+  return [`Its body is erased after ${time(mail.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}

@@ -1,0 +1,46 @@
+/** Why a command ends: one clear line and an exit code, 1 where the work failed and 2 where the command was misused. */
+import type { Parsed } from '../config/units.ts';
+
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+  readonly exitCode: 1 | 2;
+  constructor(message: string, exitCode: 1 | 2 = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The value of a flag or argument. @throws CommandFailure naming it. */
+export function flagValue<T>(name: string, parsed: Parsed<T>): T {
+  if (!parsed.ok) throw new CommandFailure(`${name}: ${parsed.fault}`, 2);
+  return parsed.value;
+}
+
+/**
+ * One line for any error: those made for people as they are, those of the operating system with what they were about.
+ */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return `unexpected fault: ${String(error)}`;
+  if (error.name === 'CommandFailure' || error.name === 'SettingsError' || error.name === 'StoreError')
+    return error.message;
+  if ('code' in error && typeof error.code === 'string') {
+    const listener = 'address' in error && 'port' in error ? `${String(error.address)}:${String(error.port)}` : null;
+    if (listener !== null) return describeListenerError(error.code, listener);
+    return error.message === '' ? error.code : error.message;
+  }
+  return error.message === '' ? `unexpected fault: ${error.name}` : error.message;
+}
+
+function describeListenerError(code: string, listener: string): string {
+  const remedy = 'set POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN to another';
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${listener} is in use by another program; stop that one, or ${remedy} port`;
+    case 'EACCES':
+      return `this user may not listen on ${listener}; ${remedy} port, 1024 or higher`;
+    case 'EADDRNOTAVAIL':
+      return `${listener} is no address of this machine; ${remedy} address`;
+    default:
+      return `cannot listen on ${listener} (${code}); ${remedy} address`;
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * The command line: `postrider COMMAND`. Every fault is one line on standard error that begins with `postrider: `, and
+ * a non-zero exit code: 1 where the work failed, 2 where the command was misused. A stack trace is never shown.
+ */
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { addAccountCommands } from './account.ts';
+import { addConfigCommand } from './config.ts';
+import { type Context, processContext } from './context.ts';
+import { CommandFailure, describeError } from './failure.ts';
+import { addKeyCommands } from './key.ts';
+import { addMessageCommands } from './message.ts';
+import { addOpenApiCommand } from './openapi.ts';
+import { addSendCommand } from './send.ts';
+import { addServeCommand } from './serve.ts';
+
+/** Runs one command and sets the exit code of this process. `args` are those after the program's name. */
+export async function main(args: readonly string[]): Promise<void> {
+  // `postrider message list | head -1`: the reader has what it wanted.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  const fail = (error: unknown): void => {
+    process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
+    process.stderr.write(`postrider: ${oneLine(describeError(error))}\n`);
+  };
+  process.on('uncaughtException', (error) => {
+    fail(error);
+    process.exit(1);
+  });
+  try {
+    await runCommand(args, processContext());
+  } catch (error) {
+    fail(error);
+    // A start that failed halfway may have left something open.
+    process.exit();
+  }
+}
+
+/** @throws CommandFailure for a misused command, and whatever the command throws. */
+export async function runCommand(args: readonly string[], context: Context): Promise<void> {
+  const complaint: string[] = [];
+  const program = buildProgram(context, (text) => complaint.push(text));
+  try {
+    await program.parseAsync(args, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
+    if (error.code === 'commander.help') throw new CommandFailure(`no command is given; ${usageHint(args)}`, 2);
+    const text = (complaint.join(' ') || error.message).replace(/^error: /, '');
+    throw new CommandFailure(`${oneLine(text)}; ${usageHint(args)}`, 2);
+  }
+}
+
+function usageHint(args: readonly string[]): string {
+  const groups = ['account', 'key', 'message'];
+  const group = args.find((arg) => groups.includes(arg));
+  return `\`postrider ${group === undefined ? '' : `${group} `}--help\` shows what there is`;
+}
+
+function buildProgram(context: Context, complain: (text: string) => void): Command {
+  const program = new Command('postrider');
+  program
+    .description('The transactional email sending service that teams run themselves.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({ writeOut: context.out, writeErr: complain });
+  addServeCommand(program, context);
+  addSendCommand(program, context);
+  addAccountCommands(program, context);
+  addKeyCommands(program, context);
+  addMessageCommands(program, context);
+  addConfigCommand(program, context);
+  addOpenApiCommand(program, context);
+  return program;
+}
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
+    ? String(manifest.version)
+    : 'unknown';
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/\s*[\r\n]+\s*/g, ' ').trim();
+}

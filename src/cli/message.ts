@@ -1,0 +1,247 @@
+/** `postrider message …`: finds, shows, explains, retries and cancels mail requests. */
+import type { Command } from 'commander';
+import { isMailId } from '../admit/mail-id.ts';
+import { didYouMean } from '../config/nearest.ts';
+import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
+import type { Attempt } from '../deliver/outcome.ts';
+import { STATES, type State } from '../record/states.ts';
+import type { Account, MailDetails, MailEvent, MailSummary, OperatorAnswer, Store } from '../store/store.ts';
+import { type Context, findAccount } from './context.ts';
+import { explain } from './explain.ts';
+import { CommandFailure, flagValue } from './failure.ts';
+import { pairs, printable, shorten, stateCell, styled, table, time, timeOr } from './text.ts';
+
+const MOST_LISTED = 100_000;
+
+interface ListFlags {
+  readonly account?: string;
+  readonly state?: string;
+  readonly to?: string;
+  readonly since?: string;
+  readonly limit: string;
+  readonly json?: boolean;
+}
+
+/** Adds the commands. */
+export function addMessageCommands(program: Command, context: Context): void {
+  const group = program.command('message').description('mail requests').helpCommand(false);
+  const list = group.command('list').description('list mail requests, newest first');
+  list
+    .option('--account <name>', 'of one account')
+    .option('--state <state>', 'in one state')
+    .option('--to <address>', 'to one recipient');
+  list
+    .option('--since <when>', 'accepted since a date (UTC), or in the last 24h')
+    .option('--limit <n>', 'at most so many', '50');
+  list.option('--json', 'for machines');
+  list.action((flags: ListFlags) => listMail(context, flags));
+
+  const show = group
+    .command('show <id>')
+    .description('show one with its attempts and events')
+    .option('--json', 'for machines');
+  show.action(async (id: string, flags: { json?: boolean }) => {
+    const { mail, account } = await context.withStore((store) => find(store, id));
+    if (flags.json) context.json(detailsJson(mail, account));
+    else context.out(detailsText(mail, account));
+  });
+
+  const why = group
+    .command('explain <id>')
+    .description('say what it waits for and what decided')
+    .option('--json', 'for machines');
+  why.action(async (id: string, flags: { json?: boolean }) => {
+    const lines = await context.withStore(async (store, settings) => {
+      const { maxAgeMs, keepBodyMs } = settings;
+      return explain({ ...(await find(store, id)), now: context.clock.now(), maxAgeMs, keepBodyMs });
+    });
+    if (flags.json) context.json({ id: id.toLowerCase(), explanation: lines });
+    else context.out(`${lines.map(printable).join('\n')}\n`);
+  });
+
+  const retry = group
+    .command('retry <id>')
+    .description('try a queued one now; put an uncertain one back')
+    .option('--json', 'for machines');
+  retry.action(async (id: string, flags: { json?: boolean }) => {
+    await act(context, id, 'only a queued or uncertain one can be retried', (store, now) =>
+      store.retryMail(mailId(id), now),
+    );
+    if (flags.json) context.json({ id: mailId(id), state: 'queued' });
+    else context.out(`mail request ${mailId(id)} is due now\n`);
+  });
+
+  const cancel = group
+    .command('cancel <id>')
+    .description('withdraw a queued or uncertain one')
+    .option('--json', 'for machines');
+  cancel.action(async (id: string, flags: { json?: boolean }) => {
+    await act(context, id, 'only a queued or uncertain one can be cancelled', (store, now) =>
+      store.cancelMail(mailId(id), now),
+    );
+    if (flags.json) context.json({ id: mailId(id), state: 'cancelled' });
+    else context.out(`cancelled mail request ${mailId(id)}\n`);
+  });
+}
+
+async function listMail(context: Context, flags: ListFlags): Promise<void> {
+  const limit = flagValue('--limit', parseCount(flags.limit, 1, MOST_LISTED));
+  const since =
+    flags.since === undefined ? null : flagValue('--since', parseMoment(flags.since, context.clock.now(), 'back'));
+  const state = flags.state === undefined ? null : parseState(flags.state);
+  const found = await context.withStore(async (store) => {
+    const accountId = flags.account === undefined ? null : (await findAccount(store, flags.account)).id;
+    return store.listMail({ accountId, state, to: flags.to ?? null, since, limit });
+  });
+  if (flags.json) context.json(found.map(summaryJson));
+  else if (found.length === 0) context.out('no mail requests match\n');
+  else context.out(mailTable(found));
+}
+
+function parseState(text: string): State {
+  const state = STATES.find((known) => known === text);
+  if (state === undefined)
+    throw new CommandFailure(
+      `--state: ${quote(text)} is not one of ${STATES.join(', ')}${didYouMean(text, STATES)}`,
+      2,
+    );
+  return state;
+}
+
+/** @throws CommandFailure where the text is no id that Postrider makes. */
+function mailId(text: string): string {
+  const id = text.toLowerCase();
+  if (!isMailId(id)) {
+    throw new CommandFailure(
+      `${quote(text)} is not the id of a mail request; \`postrider message list\` shows them`,
+      2,
+    );
+  }
+  return id;
+}
+
+async function find(
+  store: Store,
+  id: string,
+): Promise<{ readonly mail: MailDetails; readonly account: Account | null }> {
+  const mail = await store.showMail(mailId(id));
+  if (mail === null) throw missing(id);
+  const accounts = await store.listAccounts();
+  return { mail, account: accounts.find((account) => account.id === mail.accountId) ?? null };
+}
+
+function missing(id: string): CommandFailure {
+  return new CommandFailure(`there is no mail request ${mailId(id)}; \`postrider message list\` shows them`);
+}
+
+async function act(
+  context: Context,
+  id: string,
+  rule: string,
+  work: (store: Store, now: number) => Promise<OperatorAnswer>,
+): Promise<void> {
+  mailId(id);
+  const answer = await context.withStore((store) => work(store, context.clock.now()));
+  switch (answer.kind) {
+    case 'done':
+      return;
+    case 'missing':
+      throw missing(id);
+    case 'wrong-state':
+      throw new CommandFailure(`mail request ${mailId(id)} is ${answer.state}; ${rule}`);
+  }
+}
+
+function summaryJson(mail: MailSummary): object {
+  return {
+    id: mail.id,
+    state: mail.state,
+    to: mail.to,
+    from: mail.from,
+    subject: mail.subject,
+    at: isoTime(mail.acceptedAt),
+  };
+}
+
+function mailTable(mails: readonly MailSummary[]): string {
+  const rows = mails.map((mail) => {
+    return [
+      mail.id,
+      stateCell(mail.state),
+      time(mail.acceptedAt),
+      shorten(mail.to, 40),
+      shorten(mail.from, 40),
+      shorten(mail.subject, 60),
+    ];
+  });
+  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT'], rows);
+}
+
+function detailsJson(mail: MailDetails, account: Account | null): object {
+  const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+  return {
+    ...summaryJson(mail),
+    account: account?.name ?? null,
+    key: `key_${mail.keyId}`,
+    // A lease's end for `sending`, the next attempt for `queued`.
+    due: iso(mail.dueAt),
+    owner: mail.owner,
+    tries: mail.attempts,
+    ended: iso(mail.endedAt),
+    message: mail.message,
+    attempts: attemptsOf(mail).map(attemptJson),
+    events: mail.events.map((event) => ({
+      at: isoTime(event.at),
+      verb: event.verb,
+      by: event.by,
+      detail: event.detail,
+    })),
+  };
+}
+
+function attemptsOf(mail: MailDetails): readonly Attempt[] {
+  return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
+}
+
+function attemptJson(attempt: Attempt): object {
+  const { outcome } = attempt;
+  return {
+    at: isoTime(attempt.startedAt),
+    tookMs: attempt.tookMs,
+    remote: attempt.remote,
+    outcome: outcome.kind,
+    reason: outcome.kind === 'bounced' || outcome.kind === 'deferred' ? outcome.reason : null,
+    stage: outcome.reply.stage,
+    code: outcome.reply.code,
+    enhanced: outcome.reply.enhanced,
+    text: outcome.reply.text,
+    conversation: attempt.conversation,
+  };
+}
+
+function detailsText(mail: MailDetails, account: Account | null): string {
+  const due =
+    mail.dueAt === null ? [] : [[mail.state === 'sending' ? 'leased until' : 'due', time(mail.dueAt)] as const];
+  const size = mail.message === null ? 'erased' : `${Buffer.byteLength(mail.message)} bytes (--json shows it)`;
+  const head = pairs([
+    ['id', mail.id],
+    ['state', stateCell(mail.state)],
+    ['account', account?.name ?? `(number ${mail.accountId})`],
+    ['to', mail.to],
+    ['from', mail.from],
+    ['subject', mail.subject],
+    ['accepted', time(mail.acceptedAt)],
+    ...due,
+    ['ended', timeOr(mail.endedAt, 'not yet')],
+    ['attempts', String(mail.attempts)],
+    ['body', size],
+  ]);
+  return `${head}\n${mail.events.map(eventText).join('')}`;
+}
+
+function eventText(event: MailEvent): string {
+  const detail = event.detail === null ? '' : `  ${printable(event.detail)}`;
+  const line = `${time(event.at)}  ${styled('head', event.verb)} by ${printable(event.by)}${detail}\n`;
+  const lines = event.attempt?.conversation.map((spoken) => styled('quiet', `    ${printable(spoken)}`)) ?? [];
+  return line + lines.map((spoken) => `${spoken}\n`).join('');
+}

@@ -1,0 +1,116 @@
+/**
+ * `postrider serve`: runs the service until it is told to stop. The first SIGTERM or SIGINT drains and stops it; a
+ * second one ends the process at once, which loses nothing that was accepted: leases are taken back at the next start.
+ */
+import type { Command } from 'commander';
+import type { Settings } from '../config/settings.ts';
+import type { Context } from './context.ts';
+import { describeError } from './failure.ts';
+import { pairs, styled } from './text.ts';
+
+/** A person who means it takes longer than this between two signals; npm takes far less. */
+const SAME_SIGNAL_MS = 300;
+
+/** What a started service tells about itself. */
+export interface Started {
+  readonly publicUrl: string | null;
+  readonly operatorUrl: string | null;
+  /** The raw key made on an empty store, else null. */
+  readonly firstKey: string | null;
+  /** The Maildir of `capture:`, else null. */
+  readonly inboxPath: string | null;
+}
+
+/** Adds the command. */
+export function addServeCommand(program: Command, context: Context): void {
+  const serve = program
+    .command('serve')
+    .description('run the service')
+    .option('--json', 'print what was started as one line of JSON');
+  serve.action(async (flags: { json?: boolean }) => {
+    const settings = context.settings();
+    const { startService } = await import('../main.ts');
+    // Listened for from before the start, so that a stop during it is not the death of a half-started service.
+    const stopped = firstSignal();
+    const service = await startService(settings);
+    const { publicUrl, operatorUrl, firstKey, inboxPath } = service;
+    if (flags.json) context.json({ publicUrl, operatorUrl, key: firstKey, inbox: inboxPath });
+    else context.out(banner(service, settings));
+    const signal = await stopped;
+    endAtSecondSignal(context);
+    if (!flags.json) process.stderr.write(`postrider: ${signal}: stopping; a second one stops at once\n`);
+    try {
+      await service.stop();
+    } catch (error) {
+      process.stderr.write(`postrider: while stopping: ${describeError(error)}\n`);
+      process.exit(1);
+    }
+    // Whatever a library has left open must not keep a stopped service alive.
+    process.exit(0);
+  });
+}
+
+function firstSignal(): Promise<'SIGTERM' | 'SIGINT'> {
+  const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
+  const settle = (signal: 'SIGTERM' | 'SIGINT') => (): void => {
+    process.removeAllListeners('SIGTERM');
+    process.removeAllListeners('SIGINT');
+    resolve(signal);
+  };
+  process.once('SIGTERM', settle('SIGTERM'));
+  process.once('SIGINT', settle('SIGINT'));
+  return promise;
+}
+
+/**
+ * Ctrl-C reaches a service under `npm start` twice, from the terminal and handed on by npm, within a few milliseconds;
+ * those are one.
+ */
+function endAtSecondSignal({ clock }: Context): void {
+  const first = clock.now();
+  const end = (code: number) => (): void => {
+    if (clock.now() - first >= SAME_SIGNAL_MS) process.exit(code);
+  };
+  process.on('SIGINT', end(130));
+  process.on('SIGTERM', end(143));
+}
+
+/** What the terminal shows after the start; with the key and a ready command where the store was empty. */
+export function banner(started: Started, settings: Settings): string {
+  const { publicUrl, operatorUrl, firstKey, inboxPath } = started;
+  const places: (readonly [string, string])[] = [];
+  if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
+  if (operatorUrl !== null) places.push(['Operator', operatorUrl]);
+  if (inboxPath !== null && operatorUrl !== null) places.push(['Inbox', `${operatorUrl}/inbox`]);
+  if (inboxPath !== null) places.push(['Inbox (Maildir)', inboxPath]);
+  const warning = senderWarning(settings);
+  return [
+    `\n${styled('head', 'Postrider is running.')}\n\n`,
+    pairs(places.map(([name, value]) => [`  ${name}`, value] as const)),
+    warning === null ? '' : `\n${styled('waiting', warning)}\n`,
+    firstKey === null ? `\nA key for clients: npx postrider key create ACCOUNT\n\n` : firstSteps(firstKey, publicUrl),
+  ].join('');
+}
+
+function firstSteps(key: string, publicUrl: string | null): string {
+  const made = `\nThe store is new. It has the account "default" with one API key, shown only now:\n\n  ${styled('good', key)}\n`;
+  return publicUrl === null ? `${made}\n` : `${made}\nSend a first message:\n\n${curl(publicUrl, key)}\n\n`;
+}
+
+/** Ready to paste, and on one line for each argument. */
+function curl(publicUrl: string, key: string): string {
+  const mail = { to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello', message: 'It works.' };
+  return [
+    // A certificate made by hand is not in any trust store; who has a real one drops the -k.
+    `  curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}/api/v1/send-mail \\`,
+    `    -H 'Authorization: ${key}' \\`,
+    `    -H 'Content-Type: application/json' \\`,
+    `    -d '${JSON.stringify(mail)}'`,
+  ].join('\n');
+}
+
+/** Sender domains cannot be authenticated in this version, so a relay with the default policy refuses everything. */
+function senderWarning({ transport, senders, roles }: Settings): string | null {
+  if (transport.kind === 'capture' || senders === 'any' || !roles.has('api')) return null;
+  return 'Every request will be refused with 403: this version cannot authenticate sender domains. Set POSTRIDER_SENDERS=any.';
+}

@@ -1,0 +1,105 @@
+/**
+ * Output for people: aligned tables, times, safe text. What comes from mail or from a remote server may hold terminal
+ * escapes and bidi controls; all of it passes through `printable` before it meets a terminal.
+ */
+import { styleText } from 'node:util';
+import type { State } from '../record/states.ts';
+
+const UNSAFE = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
+/** One line: control characters, line breaks, lone surrogates and bidi controls become U+FFFD. */
+export function printable(text: string): string {
+  return text.replaceAll(UNSAFE, '\uFFFD');
+}
+
+/** At most `width` characters, the cut shown. */
+export function shorten(text: string, width: number): string {
+  const characters = [...text];
+  return characters.length <= width ? text : `${characters.slice(0, width - 1).join('')}…`;
+}
+
+export type Style = 'good' | 'bad' | 'waiting' | 'quiet' | 'head';
+
+const FORMATS = { good: 'green', bad: 'red', waiting: 'yellow', quiet: 'dim', head: 'bold' } as const;
+
+/** Coloured on a terminal that wants colour (NO_COLOR honoured), plain in a pipe. */
+export function styled(style: Style, text: string): string {
+  return styleText(FORMATS[style], text, { stream: process.stdout });
+}
+
+/** A cell is its text, or text and a style. */
+export type Cell = string | { readonly text: string; readonly style: Style };
+
+/** Columns aligned by their widest cell, two spaces apart, headings first. */
+export function table(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const plain = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
+  const widths = headings.map((heading, column) =>
+    rows.reduce((width, row) => Math.max(width, [...plain(row[column] ?? '')].length), heading.length),
+  );
+  const line = (cells: readonly Cell[]): string =>
+    cells
+      .map((cell, column) => {
+        const text = plain(cell);
+        const last = column === cells.length - 1;
+        const padding = last ? '' : ' '.repeat((widths[column] ?? 0) - [...text].length + 2);
+        return (typeof cell === 'string' ? text : styled(cell.style, text)) + padding;
+      })
+      .join('');
+  return [headings.map((text) => ({ text, style: 'head' as const })), ...rows]
+    .map((row) => `${line(row).trimEnd()}\n`)
+    .join('');
+}
+
+/** `name  value` lines, aligned. */
+export function pairs(entries: readonly (readonly [string, Cell])[]): string {
+  const width = entries.reduce((most, [name]) => Math.max(most, name.length), 0);
+  return entries
+    .map(([name, cell]) => {
+      const text = typeof cell === 'string' ? printable(cell) : styled(cell.style, printable(cell.text));
+      return `${styled('head', name)}${' '.repeat(width - name.length + 2)}${text}\n`;
+    })
+    .join('');
+}
+
+export function stateCell(state: State): Cell {
+  return { text: state, style: STATE_STYLE[state] };
+}
+
+const STATE_STYLE: Readonly<Record<State, Style>> = {
+  queued: 'waiting',
+  sending: 'waiting',
+  delivered: 'good',
+  bounced: 'bad',
+  complained: 'bad',
+  suppressed: 'quiet',
+  expired: 'bad',
+  cancelled: 'quiet',
+  uncertain: 'bad',
+};
+
+/** `2030-12-31 18:00:00Z`: to the second, always UTC. */
+export function time(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
+}
+
+export function timeOr(ms: number | null, otherwise: string): string {
+  return ms === null ? otherwise : time(ms);
+}
+
+/** A span for reading, its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
+export function span(ms: number): string {
+  const seconds = Math.round(Math.abs(ms) / 1000);
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first === -1) return '0 s';
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(' ');
+}

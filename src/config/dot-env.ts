@@ -1,0 +1,79 @@
+/**
+ * The `.env` file. node:util's parseEnv reads it, and passes in silence over every line that it does not understand;
+ * so each line is looked at here first, by the same grammar: `NAME=value`, `export NAME=value`, comments, and values in
+ * `"`, `'` or backticks, which may span lines. A fault names the line by number and never quotes it.
+ */
+import { parseEnv } from 'node:util';
+import { SettingsError } from './settings.ts';
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
+
+/** @throws SettingsError naming the first malformed line. */
+export function readDotEnv(content: string): Readonly<Record<string, string>> {
+  const text = (content.startsWith('\uFEFF') ? content.slice(1) : content).replaceAll('\r\n', '\n');
+  checkLines(text);
+  const values: Record<string, string> = {};
+  for (const [name, value] of Object.entries(parseEnv(text))) if (value !== undefined) values[name] = value;
+  return values;
+}
+
+function fault(line: number, what: string): SettingsError {
+  return new SettingsError(`.env line ${line}: ${what}`);
+}
+
+function checkLines(text: string): void {
+  const seen = new Map<string, number>();
+  let line = 1;
+  let at = 0;
+  while (at < text.length) {
+    const end = lineEnd(text, at);
+    const content = text.slice(at, end);
+    let next = end;
+    if (content.trim() !== '' && !content.trimStart().startsWith('#')) {
+      const equals = content.indexOf('=');
+      const name = content
+        .slice(0, Math.max(0, equals))
+        .trim()
+        .replace(/^export /, '')
+        .trim();
+      if (!NAME.test(name)) throw fault(line, 'it is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
+      const earlier = seen.get(name);
+      if (earlier !== undefined && name.startsWith('POSTRIDER_')) {
+        throw fault(line, `${name} stands in line ${earlier} already; keep one of them`);
+      }
+      seen.set(name, line);
+      next = checkValue(text, at + equals + 1, line, name);
+    }
+    line += text.slice(at, next).split('\n').length;
+    at = next + 1;
+  }
+}
+
+function lineEnd(text: string, from: number): number {
+  const end = text.indexOf('\n', from);
+  return end === -1 ? text.length : end;
+}
+
+/** Answers where the last line of the value ends. */
+function checkValue(text: string, from: number, line: number, name: string): number {
+  const end = lineEnd(text, from);
+  const value = text.slice(from, end);
+  const quote = value.trimStart()[0];
+  if (quote === '"' || quote === "'" || quote === '`') {
+    const open = text.indexOf(quote, from);
+    const close = text.indexOf(quote, open + 1);
+    if (close === -1)
+      throw fault(line, `the value of ${name} opens with ${quote} and never closes; add the closing ${quote}`);
+    const last = lineEnd(text, close);
+    const after = text.slice(close + 1, last).trim();
+    if (after !== '' && !after.startsWith('#')) {
+      throw fault(line, `text follows the closing ${quote} of ${name}; put the whole value into one pair of quotes`);
+    }
+    return last;
+  }
+  // parseEnv drops all from a # on, which cuts a password short without a word.
+  if (name.startsWith('POSTRIDER_') && /\S#/.test(value)) {
+    throw fault(line, `a # begins a comment and cuts ${name} short; put its value into double quotes`);
+  }
+  return end;
+}

@@ -1,0 +1,42 @@
+/** Host names and listener addresses, checked by linear scanners: labels, IPv4, IPv6, ports. */
+import { isIP, isIPv6 } from 'node:net';
+import type { HostPort } from './settings.ts';
+import { bad, good, type Parsed, parseCount, quote } from './units.ts';
+
+/** True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1); underscores as found in the wild. */
+export function isHostName(text: string): boolean {
+  if (text.length === 0 || text.length > 253) return false;
+  return text.split('.').every((label) => /^(?!-)[A-Za-z0-9_-]{1,63}$/.test(label) && !label.endsWith('-'));
+}
+
+/** True for a host name or a bare IP address. A name of digits and dots alone is a mistyped IPv4 address. */
+export function isHost(text: string): boolean {
+  return isIP(text) !== 0 || (isHostName(text) && !/^[0-9.]+$/.test(text));
+}
+
+/** `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. Port 0 takes a free one. */
+export function parseListen(text: string): Parsed<HostPort> {
+  const colon = text.lastIndexOf(':');
+  const fault = bad(`${quote(text)} is not a listener such as 127.0.0.1:8080, [::1]:8080 or :8080`);
+  if (colon === -1) return fault;
+  const port = parseCount(text.slice(colon + 1), 0, 65535);
+  if (!port.ok) return bad(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
+  const written = text.slice(0, colon);
+  if (written === '') return good({ host: '0.0.0.0', port: port.value });
+  const bracketed = written.startsWith('[') && written.endsWith(']');
+  const host = bracketed ? written.slice(1, -1) : written;
+  if (bracketed ? !isIPv6(host) : !isHost(host)) return fault;
+  if (!bracketed && isIPv6(host))
+    return bad(`${quote(text)} needs brackets around the IPv6 address: [${host}]:${port.value}`);
+  return good({ host, port: port.value });
+}
+
+/** `host:port` with brackets around an IPv6 address. */
+export function formatHostPort({ host, port }: HostPort): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** True where only programs of this machine can connect. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}

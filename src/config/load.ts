@@ -1,0 +1,135 @@
+/**
+ * Turns the environment and the text of `.env` into the frozen settings of this process. The environment wins.
+ * Everything wrong, unknown or unsupported is a SettingsError of one line; nothing is guessed or passed over.
+ */
+
+import { readDotEnv } from './dot-env.ts';
+import { formatHostPort, isLoopback } from './host.ts';
+import { didYouMean } from './nearest.ts';
+import { type Settings, SettingsError } from './settings.ts';
+import { NOT_YET, type SettingSpec, TABLE } from './table.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export type Source = 'default' | '.env' | 'environment';
+
+/** One effective setting, fit to print. */
+export interface DescribedSetting {
+  readonly name: string;
+  /** Secrets masked; null where the setting has no value. */
+  readonly value: string | null;
+  readonly source: Source;
+  readonly meaning: string;
+}
+
+interface Given {
+  readonly text: string;
+  readonly source: Source;
+}
+
+const SPECS: readonly SettingSpec<unknown>[] = Object.values(TABLE);
+const NAMES: readonly string[] = SPECS.map((spec) => spec.name);
+
+/**
+ * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are looked at.
+ * @param dotEnv the text of `.env`, or null where there is none.
+ * @throws SettingsError
+ */
+export function loadSettings(environment: Environment, dotEnv: string | null): Settings {
+  const given = gather(environment, dotEnv);
+  const read = <T>(spec: SettingSpec<T>): T | null => {
+    const text = given.get(spec.name)?.text ?? spec.default;
+    if (text === null) return null;
+    const parsed = spec.parse(text);
+    if (!parsed.ok) throw new SettingsError(`${spec.name}: ${parsed.fault}`);
+    return parsed.value;
+  };
+  const settings: Settings = {
+    database: present(read(TABLE.database)),
+    transport: present(read(TABLE.transport)),
+    listen: present(read(TABLE.listen)),
+    operatorListen: present(read(TABLE.operatorListen)),
+    operatorPassword: read(TABLE.operatorPassword),
+    tls: pairTls(read(TABLE.tlsCert), read(TABLE.tlsKey)),
+    senders: present(read(TABLE.senders)),
+    maxAgeMs: present(read(TABLE.maxAgeMs)),
+    maxRequestBytes: present(read(TABLE.maxRequestBytes)),
+    keepBodyMs: present(read(TABLE.keepBodyMs)),
+    onUncertain: present(read(TABLE.onUncertain)),
+    roles: present(read(TABLE.roles)),
+    logLevel: present(read(TABLE.logLevel)),
+  };
+  checkListeners(settings);
+  return deepFreeze(settings);
+}
+
+/** The effective settings in the table's order, secrets masked. Checks them like `loadSettings`. */
+export function describeSettings(environment: Environment, dotEnv: string | null): readonly DescribedSetting[] {
+  loadSettings(environment, dotEnv);
+  const given = gather(environment, dotEnv);
+  return SPECS.map((spec) => {
+    const found = given.get(spec.name);
+    const text = found?.text ?? spec.default;
+    const value = text === null ? null : spec.show(text);
+    return { name: spec.name, value, source: found?.source ?? 'default', meaning: spec.meaning };
+  });
+}
+
+function gather(environment: Environment, dotEnv: string | null): ReadonlyMap<string, Given> {
+  const given = new Map<string, Given>();
+  const take = (values: Environment, source: Source): void => {
+    for (const [name, text] of Object.entries(values)) {
+      if (text === undefined || !name.startsWith('POSTRIDER_')) continue;
+      checkName(name, source);
+      if (text === '') throw new SettingsError(`${name} is empty in ${place(source)}; give it a value, or remove it`);
+      given.set(name, { text, source });
+    }
+  };
+  take(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
+  take(environment, 'environment');
+  return given;
+}
+
+function checkName(name: string, source: Source): void {
+  if (NAMES.includes(name)) return;
+  if (NOT_YET.includes(name))
+    throw new SettingsError(`${name} is not supported by this version; remove it from ${place(source)}`);
+  const hint = didYouMean(name, NAMES) || '; `postrider config` lists them';
+  throw new SettingsError(`${name} in ${place(source)} is not a setting${hint}`);
+}
+
+function place(source: Source): string {
+  return source === '.env' ? '.env' : 'the environment';
+}
+
+/** For settings that have a default: the table's test holds that they do. */
+function present<T>(value: T | null): T {
+  if (value === null) throw new SettingsError('a setting without a default has no value');
+  return value;
+}
+
+function pairTls(certPath: string | null, keyPath: string | null): Settings['tls'] {
+  if (certPath !== null && keyPath !== null) return { certPath, keyPath };
+  if (certPath === null && keyPath === null) return null;
+  const [has, lacks] = certPath === null ? [TABLE.tlsKey, TABLE.tlsCert] : [TABLE.tlsCert, TABLE.tlsKey];
+  throw new SettingsError(`${has.name} is set and ${lacks.name} is not; HTTPS needs both`);
+}
+
+function checkListeners({ listen, operatorListen, operatorPassword, roles }: Settings): void {
+  if (!roles.has('operator')) return;
+  const same = listen.port !== 0 && listen.port === operatorListen.port && listen.host === operatorListen.host;
+  if (same && roles.has('api')) {
+    const both = `${TABLE.listen.name} and ${TABLE.operatorListen.name}`;
+    throw new SettingsError(`${both} are both ${formatHostPort(listen)}; give one of them another port`);
+  }
+  if (!isLoopback(operatorListen.host) && operatorPassword === null) {
+    const where = `${TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} is open to other machines`;
+    throw new SettingsError(`${where}; set ${TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
+  }
+}
+
+function deepFreeze(settings: Settings): Settings {
+  for (const value of Object.values(settings)) if (typeof value === 'object' && value !== null) Object.freeze(value);
+  if (settings.transport.kind === 'smtp') Object.freeze(settings.transport.auth);
+  return Object.freeze(settings);
+}

@@ -1,0 +1,48 @@
+/** The effective settings of one process, frozen. `config/load.ts` makes it from the environment and `.env`. */
+
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+export type DatabaseSetting = { readonly kind: 'sqlite'; readonly path: string };
+
+export type TransportSetting =
+  | { readonly kind: 'capture' }
+  | {
+      readonly kind: 'smtp';
+      readonly host: string;
+      readonly port: number;
+      /** `implicit` is smtps; `required` refuses to send without STARTTLS; `offered` takes it when offered; `never` is `?tls=never`. */
+      readonly tls: 'implicit' | 'required' | 'offered' | 'never';
+      readonly auth: { readonly user: string; readonly pass: string } | null;
+      /** `?connections=`, 20 unless set. */
+      readonly connections: number;
+      /** `?verify=no` turns off certificate checks under `required` and `implicit`; `offered` never checks (opportunistic). */
+      readonly verifyCertificate: boolean;
+      /** EHLO name, `?name=`; the machine's host name unless set. */
+      readonly name: string;
+    };
+
+export interface Settings {
+  readonly database: DatabaseSetting;
+  readonly transport: TransportSetting;
+  readonly listen: HostPort;
+  readonly operatorListen: HostPort;
+  readonly operatorPassword: string | null;
+  readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
+  readonly senders: 'authenticated' | 'any';
+  readonly maxAgeMs: number;
+  readonly maxRequestBytes: number;
+  readonly keepBodyMs: number;
+  readonly onUncertain: 'resend' | 'hold';
+  readonly roles: ReadonlySet<Role>;
+  readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+}
+
+export type Role = 'api' | 'deliver' | 'feedback' | 'operator';
+
+/** A setting that a person must correct; the message is one line that names it, the bad value and a good one. */
+export class SettingsError extends Error {
+  override readonly name = 'SettingsError';
+}

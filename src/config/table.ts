@@ -1,0 +1,193 @@
+/**
+ * The one table of settings: name, default, parser, meaning. It drives the loader, the check for unknown names,
+ * `postrider config` and the table in docs/operating.md, which a test holds equal to it.
+ */
+import { statSync } from 'node:fs';
+import { parseListen } from './host.ts';
+import { didYouMean } from './nearest.ts';
+import type { DatabaseSetting, Role, Settings } from './settings.ts';
+import { maskTransport, parseTransport } from './transport-url.ts';
+import { bad, formatDuration, formatSize, good, type Parsed, parseDuration, parseSize, quote } from './units.ts';
+
+export interface SettingSpec<T> {
+  readonly name: string;
+  /** Text that the parser reads, or null where the setting has no value unless given. */
+  readonly default: string | null;
+  readonly meaning: string;
+  readonly parse: (text: string) => Parsed<T>;
+  /** The value as it may be printed. */
+  readonly show: (text: string) => string;
+}
+
+const HIDDEN = '********';
+const ROLES: readonly Role[] = ['api', 'deliver', 'feedback', 'operator'];
+const SECOND = 1000;
+const DAY = 86_400_000;
+
+function spec<T>(
+  name: string,
+  fallback: string | null,
+  meaning: string,
+  parse: (text: string) => Parsed<T>,
+): SettingSpec<T> {
+  return { name, default: fallback, meaning, parse, show: (text) => text };
+}
+
+function oneOf<const T extends string>(choices: readonly T[]): (text: string) => Parsed<T> {
+  return (text) => {
+    const choice = choices.find((known) => known === text);
+    return choice === undefined
+      ? bad(`${quote(text)} is not one of ${choices.join(', ')}${didYouMean(text, choices)}`)
+      : good(choice);
+  };
+}
+
+function durationBetween(least: number, most: number): (text: string) => Parsed<number> {
+  return (text) => {
+    const parsed = parseDuration(text);
+    if (!parsed.ok || (parsed.value >= least && parsed.value <= most)) return parsed;
+    return bad(`${quote(text)} is not between ${formatDuration(least)} and ${formatDuration(most)}`);
+  };
+}
+
+function sizeBetween(least: number, most: number): (text: string) => Parsed<number> {
+  return (text) => {
+    const parsed = parseSize(text);
+    if (!parsed.ok || (parsed.value >= least && parsed.value <= most)) return parsed;
+    return bad(`${quote(text)} is not between ${formatSize(least)} and ${formatSize(most)}`);
+  };
+}
+
+function parseDatabase(text: string): Parsed<DatabaseSetting> {
+  const example = 'sqlite:./data/postrider.db';
+  if (/^postgres(ql)?:/i.test(text))
+    return bad(`PostgreSQL is not supported by this version; use a file, such as ${example}`);
+  if (!text.startsWith('sqlite:')) return bad(`${quote(text)} is not a database such as ${example}`);
+  const path = text.slice('sqlite:'.length);
+  if (path === '' || path === '/' || path.endsWith('/'))
+    return bad(`${quote(text)} names no file; give one, such as ${example}`);
+  // Mail that is gone with the process would break what a 201 promises.
+  if (path === ':memory:') return bad(`${quote(text)} would lose accepted mail; give a file, such as ${example}`);
+  if (path.startsWith('//') && !path.startsWith('///')) {
+    return bad(`${quote(text)} names a host; write sqlite:/absolute/path or ${example}`);
+  }
+  if (path.includes('?') || path.includes('\0'))
+    return bad(`${quote(text)} takes no parameters; give a file, such as ${example}`);
+  return good({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
+}
+
+function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
+  if (text === 'all') return good(new Set(ROLES));
+  const roles = new Set<Role>();
+  for (const item of text.split(',')) {
+    const role = oneOf(ROLES)(item.trim());
+    if (!role.ok) return bad(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
+    roles.add(role.value);
+  }
+  return good(roles);
+}
+
+function parseFile(text: string): Parsed<string> {
+  const found = statSync(text, { throwIfNoEntry: false });
+  if (found === undefined) return bad(`there is no file ${quote(text)}; give the path of a PEM file`);
+  return found.isFile() ? good(text) : bad(`${quote(text)} is not a file; give the path of a PEM file`);
+}
+
+function parsePassword(text: string): Parsed<string> {
+  const long = text.length >= 8 && text.length <= 200;
+  return long ? good(text) : bad('it must have 8 to 200 characters');
+}
+
+export const TABLE = {
+  database: spec(
+    'POSTRIDER_DATABASE',
+    'sqlite:./data/postrider.db',
+    'the file that holds everything; a relative path starts at the working directory',
+    parseDatabase,
+  ),
+  transport: {
+    ...spec(
+      'POSTRIDER_TRANSPORT',
+      'capture:',
+      'where messages go: `capture:` (a local inbox), `smtp://user:password@host:port` or `smtps://…`',
+      parseTransport,
+    ),
+    show: maskTransport,
+  },
+  listen: spec('POSTRIDER_LISTEN', '127.0.0.1:8080', 'the public listener, `host:port`', parseListen),
+  operatorListen: spec(
+    'POSTRIDER_OPERATOR_LISTEN',
+    '127.0.0.1:8081',
+    'the operator listener: inbox, metrics, OpenAPI document',
+    parseListen,
+  ),
+  operatorPassword: {
+    ...spec(
+      'POSTRIDER_OPERATOR_PASSWORD',
+      null,
+      'sign-in of the operator listener; needed where that listens beyond this machine',
+      parsePassword,
+    ),
+    show: () => HIDDEN,
+  },
+  tlsCert: spec(
+    'POSTRIDER_TLS_CERT',
+    null,
+    'certificate chain (PEM file); the public listener then speaks HTTPS',
+    parseFile,
+  ),
+  tlsKey: spec('POSTRIDER_TLS_KEY', null, 'private key of that certificate (PEM file)', parseFile),
+  senders: spec(
+    'POSTRIDER_SENDERS',
+    'authenticated',
+    'whose mail is taken: `authenticated` (senders whose domain is authenticated) or `any`',
+    oneOf(['authenticated', 'any']),
+  ),
+  maxAgeMs: spec(
+    'POSTRIDER_MAX_AGE',
+    '24h',
+    'how long a message is tried before it ends as `expired`, `1s` to `30d`',
+    durationBetween(SECOND, 30 * DAY),
+  ),
+  maxRequestBytes: spec(
+    'POSTRIDER_MAX_REQUEST',
+    '1MiB',
+    'the largest request body taken, `1KiB` to `64MiB`',
+    sizeBetween(1024, 64 * 1_048_576),
+  ),
+  keepBodyMs: spec(
+    'POSTRIDER_KEEP_BODY',
+    '7d',
+    'a message body is erased that long after the terminal state, `0s` to `3650d`',
+    durationBetween(0, 3650 * DAY),
+  ),
+  onUncertain: spec(
+    'POSTRIDER_ON_UNCERTAIN',
+    'resend',
+    'a message handed over whose answer was lost in a crash is sent again (`resend`) or kept back (`hold`)',
+    oneOf(['resend', 'hold']),
+  ),
+  roles: spec(
+    'POSTRIDER_ROLES',
+    'all',
+    'what this process does: `all`, or a comma list of `api`, `deliver`, `feedback`, `operator`',
+    parseRoles,
+  ),
+  logLevel: spec(
+    'POSTRIDER_LOG',
+    'info',
+    'the least level that is logged: `debug`, `info`, `warn`, `error`, or `silent`',
+    oneOf(['debug', 'info', 'warn', 'error', 'silent']),
+  ),
+} as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;
+
+/** Names of later versions, refused when set: an operator who sets one relies on what is not there. */
+export const NOT_YET: readonly string[] = [
+  'POSTRIDER_FEEDBACK_LISTEN',
+  'POSTRIDER_FEEDBACK_HTTP_LISTEN',
+  'POSTRIDER_RETURN_PATH_DOMAIN',
+  'POSTRIDER_SES_TOPICS',
+  'POSTRIDER_SES_QUEUE',
+  'POSTRIDER_DNS',
+  'POSTRIDER_SECRET',
+];

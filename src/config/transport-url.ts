@@ -1,0 +1,183 @@
+/**
+ * POSTRIDER_TRANSPORT: the way messages leave, as one URL. Nothing of a URL is ignored: an unknown scheme, parameter
+ * or a stray path is a fault. A fault never quotes the password.
+ */
+import { hostname } from 'node:os';
+import { isHost, isHostName } from './host.ts';
+import { didYouMean } from './nearest.ts';
+import type { TransportSetting } from './settings.ts';
+import { bad, good, type Parsed, parseCount, quote } from './units.ts';
+
+type Smtp = Extract<TransportSetting, { kind: 'smtp' }>;
+type Fault = { readonly ok: false; readonly fault: string };
+
+const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
+const DEFAULT_CONNECTIONS = 20;
+const MOST_CONNECTIONS = 1000;
+/** Schemes that product.md names and whose code is not in this version. */
+const LATER = ['ses', 'mx'];
+
+/** The URL with stars in place of whatever may be a password, in a well-formed URL and in a mistyped one. */
+export function maskTransport(text: string): string {
+  const slashes = text.indexOf('//');
+  const start = slashes === -1 ? 0 : slashes + 2;
+  const at = text.lastIndexOf('@');
+  const colon = text.indexOf(':', start);
+  if (at >= start) {
+    const from = colon === -1 || colon > at ? start : colon + 1;
+    return `${text.slice(0, from)}********${text.slice(at)}`;
+  }
+  // `smtp://user:password`, the host forgotten: what should be a port is none.
+  const letter = /[^0-9]/.exec(text[start] === '[' ? '' : text.slice(colon + 1).replace(/[/?].*$/s, ''));
+  return slashes !== -1 && colon !== -1 && letter ? `${text.slice(0, colon + 1)}********` : text;
+}
+
+/** The EHLO name (RFC 5321 section 4.1.1.1): the machine's host name, or an address literal where that is no name. */
+export function defaultEhloName(): string {
+  const name = hostname();
+  return isHostName(name) ? name : '[127.0.0.1]';
+}
+
+export function parseTransport(text: string): Parsed<TransportSetting> {
+  const colon = text.indexOf(':');
+  const scheme = colon === -1 ? text : text.slice(0, colon);
+  const rest = text.slice(scheme.length + 1);
+  switch (scheme.toLowerCase()) {
+    case 'capture':
+      if (colon === -1) return bad(`${quote(text)} needs its colon: capture:`);
+      return rest === '' ? good({ kind: 'capture' }) : bad(`${quote(text)} takes nothing after the colon: capture:`);
+    case 'smtp':
+    case 'smtps':
+      return parseSmtp(scheme.toLowerCase() === 'smtps', rest, quote(maskTransport(text)));
+    default: {
+      if (LATER.includes(scheme.toLowerCase())) {
+        return bad(`the scheme ${scheme}: is not supported by this version; use capture:, smtp:// or smtps://`);
+      }
+      const hint = didYouMean(scheme, ['capture', 'smtp', 'smtps']);
+      return bad(
+        `the scheme of ${quote(maskTransport(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`,
+      );
+    }
+  }
+}
+
+/** `rest` is all after the scheme's colon; `shown` is the whole text, safe to print. */
+function parseSmtp(implicit: boolean, rest: string, shown: string): Parsed<TransportSetting> {
+  if (!rest.startsWith('//')) return bad(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
+  if (hasSpaceOrControl(rest)) return bad(`${shown} holds a space or control character; percent-encode it`);
+  // The user part may hold anything but an @, so it is cut off before a ? or / is looked for.
+  const at = rest.lastIndexOf('@');
+  const auth = parseCredentials(at === -1 ? null : rest.slice(2, at), shown);
+  if (!auth.ok) return auth;
+  const tail = at === -1 ? rest.slice(2) : rest.slice(at + 1);
+  if (tail.includes('#'))
+    return bad(`${shown} has a #; percent-encode it as %23 where it belongs to a name or password`);
+  const mark = tail.indexOf('?');
+  const place = mark === -1 ? tail : tail.slice(0, mark);
+  const where = parsePlace(place.endsWith('/') ? place.slice(0, -1) : place, implicit ? 465 : 25, shown);
+  if (!where.ok) return where;
+  return parseParameters(mark === -1 ? '' : tail.slice(mark + 1), shown, {
+    kind: 'smtp',
+    ...where.value,
+    tls: implicit ? 'implicit' : 'offered',
+    auth: auth.value,
+    connections: DEFAULT_CONNECTIONS,
+    verifyCertificate: true,
+    name: defaultEhloName(),
+  });
+}
+
+function hasSpaceOrControl(text: string): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code <= 0x20 || code === 0x7f) return true;
+  }
+  return false;
+}
+
+function percentDecode(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+function parseCredentials(written: string | null, shown: string): Parsed<Smtp['auth']> {
+  if (written === null) return good(null);
+  const colon = written.indexOf(':');
+  if (colon === -1) return bad(`${shown} has a user name and no password; write user:password@, percent-encoded`);
+  const user = percentDecode(written.slice(0, colon));
+  const pass = percentDecode(written.slice(colon + 1));
+  if (user === null || pass === null) {
+    return bad(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
+  }
+  if (user === '' || pass === '') return bad(`${shown} has an empty user name or password`);
+  // RFC 4954, RFC 4616: no NUL may stand in either, and a line break would end the command.
+  for (const text of [user, pass]) {
+    if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
+      return bad(`${shown} has a NUL or line break in its user name or password`);
+    }
+  }
+  return good({ user, pass });
+}
+
+function parsePlace(place: string, defaultPort: number, shown: string): Parsed<{ host: string; port: number }> {
+  if (place.includes('/')) return bad(`${shown} has a path, and an SMTP relay has none; give ${EXAMPLE}`);
+  const bracket = place.startsWith('[') ? place.indexOf(']') : -1;
+  const colon = place.indexOf(':', bracket + 1);
+  const written = colon === -1 ? place : place.slice(0, colon);
+  const host = bracket > 0 ? written.slice(1, -1) : written;
+  if (host === '') return bad(`${shown} has no host; give one, as in ${EXAMPLE}`);
+  if (!isHost(host)) return bad(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
+  const port = colon === -1 ? good(defaultPort) : parseCount(place.slice(colon + 1), 1, 65535);
+  if (!port.ok) return bad(`${shown} has no port from 1 to 65535, as in ${EXAMPLE}`);
+  return good({ host, port: port.value });
+}
+
+const PARAMETERS = ['tls', 'connections', 'verify', 'name'];
+
+function parseParameters(query: string, shown: string, base: Smtp): Parsed<Smtp> {
+  let smtp = base;
+  const seen = new Set<string>();
+  for (const part of query === '' ? [] : query.split('&')) {
+    const equals = part.indexOf('=');
+    const name = equals === -1 ? part : part.slice(0, equals);
+    const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
+    if (seen.has(name)) return bad(`${shown} has the parameter ${name} twice`);
+    seen.add(name);
+    const next = applyParameter(smtp, name, value, shown);
+    if ('ok' in next) return next;
+    smtp = next;
+  }
+  if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
+    return bad(`${shown} has verify=no, which means something only with ?tls=required or smtps://`);
+  }
+  return good(smtp);
+}
+
+function applyParameter(smtp: Smtp, name: string, value: string, shown: string): Smtp | Fault {
+  switch (name) {
+    case 'tls':
+      if (value !== 'required' && value !== 'never')
+        return bad(`${shown}: tls is required or never, as in ?tls=required`);
+      if (smtp.tls === 'implicit') return bad(`${shown}: smtps:// is TLS from the first byte, so tls= is not for it`);
+      return { ...smtp, tls: value };
+    case 'connections': {
+      const connections = parseCount(value, 1, MOST_CONNECTIONS);
+      if (!connections.ok)
+        return bad(`${shown}: connections is a number from 1 to ${MOST_CONNECTIONS}, as in ?connections=20`);
+      return { ...smtp, connections: connections.value };
+    }
+    case 'verify':
+      if (value !== 'no' && value !== 'yes') return bad(`${shown}: verify is yes or no, as in ?verify=no`);
+      return { ...smtp, verifyCertificate: value === 'yes' };
+    case 'name':
+      if (!isHostName(value)) return bad(`${shown}: name is a host name, as in ?name=mail.example.com`);
+      return { ...smtp, name: value };
+    default:
+      return bad(
+        `${shown} has the unknown parameter ${quote(name)}${didYouMean(name, PARAMETERS)}; there are ${PARAMETERS.join(', ')}`,
+      );
+  }
+}

@@ -1,0 +1,157 @@
+/**
+ * The units in which settings and command flags are written: durations, sizes, counts, rates, throttles, dates.
+ * Every parser answers with the value or with a fault that quotes the bad text and shows a good one; the caller
+ * puts the name of the setting or flag before it. Nothing here throws.
+ */
+
+/** A value, or one sentence without a subject, such as `"10x" is not a duration such as 24h or 30d`. */
+export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
+
+const MS_PER = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const BYTES_PER: Readonly<Record<string, number>> = {
+  '': 1,
+  B: 1,
+  kB: 1000,
+  KB: 1000,
+  MB: 1_000_000,
+  GB: 1_000_000_000,
+  KiB: 1024,
+  MiB: 1_048_576,
+  GiB: 1_073_741_824,
+};
+
+export function good<T>(value: T): Parsed<T> {
+  return { ok: true, value };
+}
+
+export function bad(fault: string): { readonly ok: false; readonly fault: string } {
+  return { ok: false, fault };
+}
+
+/** Text in quotes on one line, cut at 80 characters, control characters replaced. */
+export function quote(text: string): string {
+  const short = text.length > 80 ? `${text.slice(0, 79)}…` : text;
+  return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
+}
+
+/** Leading decimal digits as a safe integer, and what follows them; null where there is none or it is too large. */
+function splitNumber(text: string): { readonly number: number; readonly rest: string } | null {
+  let end = 0;
+  while (end < text.length && text.charCodeAt(end) >= 48 && text.charCodeAt(end) <= 57) end += 1;
+  if (end === 0) return null;
+  const number = Number(text.slice(0, end));
+  return Number.isSafeInteger(number) ? { number, rest: text.slice(end) } : null;
+}
+
+/** `500ms`, `10s`, `15m`, `24h`, `30d` → milliseconds. A bare number is refused: nobody can see its unit. */
+export function parseDuration(text: string): Parsed<number> {
+  const parts = splitNumber(text);
+  const unit = parts && Object.hasOwn(MS_PER, parts.rest) ? MS_PER[parts.rest as keyof typeof MS_PER] : undefined;
+  const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
+  // Dates reach 8.64e15 ms; a longer duration could not be added to one.
+  if (!(value <= 8.64e14)) return bad(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
+  return good(value);
+}
+
+/** Milliseconds in the largest unit that divides them, as `parseDuration` reads them. */
+export function formatDuration(ms: number): string {
+  for (const unit of ['d', 'h', 'm', 's'] as const) {
+    if (ms !== 0 && ms % MS_PER[unit] === 0) return `${ms / MS_PER[unit]}${unit}`;
+  }
+  return ms === 0 ? '0s' : `${ms}ms`;
+}
+
+/** `1048576`, `512KiB`, `1MiB`, `1MB` → bytes. */
+export function parseSize(text: string): Parsed<number> {
+  const parts = splitNumber(text);
+  const unit = parts && Object.hasOwn(BYTES_PER, parts.rest) ? BYTES_PER[parts.rest] : undefined;
+  const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
+  if (!Number.isSafeInteger(value)) return bad(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
+  return good(value);
+}
+
+/** Bytes in the largest binary unit that divides them, as `parseSize` reads them. */
+export function formatSize(bytes: number): string {
+  for (const unit of ['GiB', 'MiB', 'KiB']) {
+    const per = BYTES_PER[unit] ?? 1;
+    if (bytes !== 0 && bytes % per === 0) return `${bytes / per}${unit}`;
+  }
+  return String(bytes);
+}
+
+/** A whole number from `least` to `most`, in decimal digits. */
+export function parseCount(text: string, least: number, most: number): Parsed<number> {
+  const parts = splitNumber(text);
+  if (parts?.rest !== '' || parts.number < least || parts.number > most) {
+    return bad(`${quote(text)} is not a whole number from ${least} to ${most}`);
+  }
+  return good(parts.number);
+}
+
+/** `1000/1h` or `1000/h` → so many emails in each period; both at least 1, the period at least a second. */
+export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
+  const fault = bad(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
+  const parts = splitNumber(text);
+  if (!parts || parts.number < 1 || !parts.rest.startsWith('/')) return fault;
+  const period = parts.rest.slice(1);
+  const duration = parseDuration(Object.hasOwn(MS_PER, period) ? `1${period}` : period);
+  if (!duration.ok || duration.value < 1000) return fault;
+  return good({ limit: parts.number, periodMs: duration.value });
+}
+
+export function formatRate(rate: { readonly limit: number; readonly periodMs: number }): string {
+  return `${rate.limit}/${formatDuration(rate.periodMs)}`;
+}
+
+/** `50/s` (burst 50) or `50/s:200` → requests each second, and how many may come at once. */
+export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
+  const fault = bad(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
+  const parts = splitNumber(text);
+  if (!parts || parts.number < 1) return fault;
+  if (parts.rest === '/s') return good({ perSecond: parts.number, burst: parts.number });
+  if (!parts.rest.startsWith('/s:')) return fault;
+  const burst = splitNumber(parts.rest.slice(3));
+  if (burst?.rest !== '' || burst.number < 1) return fault;
+  return good({ perSecond: parts.number, burst: burst.number });
+}
+
+export function formatThrottle(throttle: { readonly perSecond: number; readonly burst: number }): string {
+  return throttle.burst === throttle.perSecond
+    ? `${throttle.perSecond}/s`
+    : `${throttle.perSecond}/s:${throttle.burst}`;
+}
+
+const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
+
+/**
+ * A moment: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration counted from `now` in the
+ * direction given. Answers milliseconds since the epoch.
+ */
+export function parseMoment(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
+  const fault = bad(
+    `${quote(text)} is not a date such as 2030-12-31 or 2030-12-31T18:00:00Z, nor a duration such as 30d`,
+  );
+  const duration = parseDuration(text);
+  if (duration.ok) {
+    const moment = direction === 'ahead' ? now + duration.value : now - duration.value;
+    return Math.abs(moment) <= 8.64e15 ? good(moment) : fault;
+  }
+  const match = text.length <= 32 ? DATE.exec(text) : null;
+  if (!match) return fault;
+  const field = (index: number): number => Number(match[index] ?? '0');
+  const [month, day, hour, minute, second] = [field(2), field(3), field(4), field(5), field(6)];
+  const ms = Number((match[7] ?? '0').padEnd(3, '0'));
+  const wall = Date.UTC(field(1), month - 1, day, hour, minute, second, ms);
+  const back = new Date(wall);
+  // Date.UTC carries 31 February over into March; a person who wrote it meant something else.
+  const carried =
+    back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59;
+  const zone = (match[8] === '-' ? -1 : 1) * (field(9) * 60 + field(10)) * MS_PER.m;
+  if (carried || field(1) < 1970 || field(9) > 14 || field(10) > 59) return fault;
+  return good(wall - zone);
+}
+
+/** ISO 8601 in UTC with milliseconds, as every `--json` output writes a time. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

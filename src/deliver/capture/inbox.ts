@@ -1,0 +1,100 @@
+/**
+ * Reads what the capture transport wrote, for the operator's listener. Bounded: a listing opens at most `limit`
+ * files and reads 4 KiB of each. A name that is no id is never turned into a path.
+ */
+import { open, readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { decodeEncodedWords } from './encoded-words.ts';
+import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
+
+const HEAD_BYTES = 4_096;
+const MAX_LIMIT = 1_000;
+
+export interface InboxEntry {
+  readonly id: string;
+  /** When it was captured, milliseconds since the epoch. */
+  readonly at: number;
+  /** Envelope sender and recipient. */
+  readonly from: string;
+  readonly to: string;
+  /** Decoded; empty where the message has none. */
+  readonly subject: string;
+}
+
+export interface Inbox {
+  /** The newest first; ids are UUIDv7, so their order is that of acceptance. */
+  list(limit: number): Promise<readonly InboxEntry[]>;
+  /** The whole message as captured, or null where there is none with this id. */
+  source(id: string): Promise<Buffer | null>;
+}
+
+/** The inbox that `captureTransport(directory, …)` fills. Empty where the directory does not exist yet. */
+export function captureInbox(directory: string): Inbox {
+  const maildir = maildirAt(directory);
+  const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
+
+  return {
+    async list(limit: number): Promise<readonly InboxEntry[]> {
+      const names = await orNull(readdir(maildir.new));
+      const ids = (names ?? [])
+        .filter((name) => name.endsWith(MESSAGE_SUFFIX))
+        .map((name) => name.slice(0, -MESSAGE_SUFFIX.length))
+        .filter(isMessageId)
+        .sort()
+        .reverse()
+        .slice(0, Math.max(0, Math.min(limit, MAX_LIMIT)));
+      const entries: InboxEntry[] = [];
+      for (const id of ids) {
+        const entry = await orNull(entryOf(id, pathOf(id)));
+        if (entry !== null) entries.push(entry);
+      }
+      return entries;
+    },
+
+    source(id: string): Promise<Buffer | null> {
+      return isMessageId(id) ? orNull(readFile(pathOf(id))) : Promise.resolve(null);
+    },
+  };
+}
+
+async function entryOf(id: string, path: string): Promise<InboxEntry> {
+  const { mtimeMs } = await stat(path);
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const lines = buffer.toString('utf8', 0, bytesRead).split('\r\n');
+    return {
+      id,
+      at: Math.round(mtimeMs),
+      from: (field(lines, 'return-path:') ?? '').slice(1, -1),
+      to: field(lines, 'delivered-to:') ?? '',
+      subject: decodeEncodedWords(field(lines, 'subject:') ?? ''),
+    };
+  } finally {
+    await file.close();
+  }
+}
+
+/** The first header field of this name, unfolded (RFC 5322 section 2.2.3), or null. */
+function field(lines: readonly string[], name: string): string | null {
+  const end = lines.indexOf('');
+  const head = end < 0 ? lines : lines.slice(0, end);
+  const at = head.findIndex((line) => line.slice(0, name.length).toLowerCase() === name);
+  if (at < 0) return null;
+  let value = (head[at] ?? '').slice(name.length);
+  for (const line of head.slice(at + 1)) {
+    if (!line.startsWith(' ') && !line.startsWith('\t')) break;
+    value += line;
+  }
+  return value.trim();
+}
+
+/** Null where the file or directory is not there (any more). */
+async function orNull<T>(promise: Promise<T>): Promise<T | null> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * Opens one SMTP connection and makes it ready for mail: TCP, TLS, greeting, EHLO, STARTTLS, AUTH.
+ *
+ * Promises: never rejects; credentials never cross a network in clear text unless the operator wrote `tls=never`;
+ * what a server said before TLS is forgotten (RFC 3207 section 4.2). Fails with the deferred outcome to record.
+ */
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
+import { classify } from '../../classify/classify.ts';
+import type { Clock } from '../../clock.ts';
+import type { TransportSetting } from '../../config/settings.ts';
+import type { Outcome, Reason, Reply, Stage } from '../outcome.ts';
+import { Channel, type Lost } from './channel.ts';
+import { authLogin, authPlain, helloCommand } from './command.ts';
+import type { SmtpLimits } from './limits.ts';
+import { type ServerReply, toReply } from './reply-parser.ts';
+import type { Transcript } from './transcript.ts';
+
+export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
+
+/** The network, as it is handed in. */
+export interface SmtpNetwork {
+  readonly clock: Clock;
+  /** A socket that begins to connect; `node:net` unless given. */
+  readonly connect?: (host: string, port: number) => Socket;
+  /** TLS over a connected socket; `node:tls` unless given. */
+  readonly secure?: (options: ConnectionOptions) => TLSSocket;
+}
+
+export interface Extensions {
+  readonly pipelining: boolean;
+  readonly size: boolean;
+  readonly smtputf8: boolean;
+  readonly startTls: boolean;
+  /** Upper case, such as `PLAIN`. */
+  readonly auth: readonly string[];
+}
+
+/** A connection ready for MAIL. */
+export interface Connection {
+  readonly channel: Channel;
+  readonly extensions: Extensions;
+  /** `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
+  readonly description: string;
+  /** Messages begun on it. */
+  served: number;
+  /** A transaction was left open on the server: the next one begins with RSET. */
+  needsReset: boolean;
+}
+
+export type Opened =
+  | { readonly kind: 'open'; readonly connection: Connection }
+  | {
+      readonly kind: 'failed';
+      readonly outcome: Outcome;
+      /** The server was reached, whatever came then. */
+      readonly reached: boolean;
+      /** STARTTLS broke down under `offered`: clear text is the next thing to try (RFC 7435). */
+      readonly tlsFailed: boolean;
+    };
+
+const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
+
+/** How to open one connection. */
+export interface Opening {
+  readonly transcript: Transcript;
+  /** STARTTLS is not asked for even where it is offered. */
+  readonly clear: boolean;
+  /** When the attempt has to be through (milliseconds since the epoch). */
+  readonly limitAt: number;
+  /** Gets the channel at once, so that it can be ended while it is still opening. */
+  readonly onChannel: (channel: Channel) => void;
+}
+
+/** Opens a connection and makes it ready for MAIL. */
+export async function openConnection(
+  setting: SmtpSetting,
+  network: SmtpNetwork,
+  limits: SmtpLimits,
+  { transcript, clear, limitAt, onChannel }: Opening,
+): Promise<Opened> {
+  const peer = `${setting.host}:${setting.port}`;
+  const socket = (network.connect ?? dial)(setting.host, setting.port);
+  const channel = new Channel(socket, peer, network.clock, transcript);
+  channel.begin(transcript, limitAt);
+  onChannel(channel);
+
+  const unreached = await channel.connected(limits.connectMs);
+  if (unreached !== null) return failed(lostOutcome('connect', unreached), false);
+  if (setting.tls === 'implicit') {
+    const lost = await secure(channel, setting, network, limits);
+    if (lost !== null) return failed(lostOutcome('connect', lost), true);
+  }
+  transcript.remark(describe(channel, peer));
+
+  const greeting = await channel.next('the greeting', limits.greetingMs);
+  if (greeting.kind === 'lost') return failed(lostOutcome('greeting', greeting), true);
+  if (greeting.code !== 220) return refused(channel, 'greeting', greeting);
+
+  let hello = await greet(channel, setting.name, limits);
+  if (hello.kind === 'failed') return hello;
+
+  if (setting.tls === 'required' || (setting.tls === 'offered' && !clear)) {
+    if (hello.extensions.startTls) {
+      channel.command('STARTTLS');
+      const answer = await channel.next('the answer to STARTTLS', limits.commandMs);
+      if (answer.kind === 'lost') return failed(lostOutcome('starttls', answer), true);
+      if (answer.code === 220) {
+        // Bytes after the 220 were put there in clear text by somebody who hopes to be read as TLS (CVE-2011-0411).
+        if (channel.unread) {
+          return ended(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
+        }
+        const lost = await secure(channel, setting, network, limits);
+        if (lost !== null) {
+          const failure = failed(lostOutcome('starttls', lost), true);
+          return { ...failure, tlsFailed: setting.tls === 'offered' };
+        }
+        transcript.remark(describe(channel, peer));
+        hello = await greet(channel, setting.name, limits);
+        if (hello.kind === 'failed') return hello;
+      } else if (setting.tls === 'required') {
+        return refused(channel, 'starttls', answer);
+      }
+    } else if (setting.tls === 'required') {
+      const text = `${peer} does not offer STARTTLS, which this transport requires; let the server offer it, or set ?tls=offered`;
+      return ended(channel, 'starttls', 'configuration', text);
+    }
+  }
+
+  if (setting.auth !== null) {
+    const refusal = await signIn(channel, setting, setting.auth, hello.extensions, limits);
+    if (refusal !== null) return refusal;
+  }
+  return {
+    kind: 'open',
+    connection: {
+      channel,
+      extensions: hello.extensions,
+      description: describe(channel, peer),
+      served: 0,
+      needsReset: false,
+    },
+  };
+}
+
+/** The outcome of a connection that was lost at `stage`, before a message was complete. */
+export function lostOutcome(stage: Stage, lost: Lost): Outcome {
+  const reason: Reason =
+    lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
+  return deferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
+}
+
+function deferred(reply: Reply, reason: Reason): Outcome {
+  return { kind: 'deferred', reply, reason, scope: 'transport' };
+}
+
+function failed(outcome: Outcome, reached: boolean): Extract<Opened, { kind: 'failed' }> {
+  return { kind: 'failed', outcome, reached, tlsFailed: false };
+}
+
+/** Gives the connection up for a reason of our own. */
+function ended(channel: Channel, stage: Stage, reason: Reason, text: string): Opened {
+  channel.destroy();
+  return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
+}
+
+/** Gives the connection up because of the server's reply. No message has been named yet, so none can bounce. */
+function refused(channel: Channel, stage: Stage, answer: ServerReply): Extract<Opened, { kind: 'failed' }> {
+  channel.destroy();
+  const reply = toReply(stage, answer);
+  const outcome = classify(reply);
+  return failed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
+}
+
+function dial(host: string, port: number): Socket {
+  return connectTcp({ host, port });
+}
+
+function secure(
+  channel: Channel,
+  setting: SmtpSetting,
+  network: SmtpNetwork,
+  limits: SmtpLimits,
+): Promise<Lost | null> {
+  return channel.startTls(
+    network.secure ?? connectTls,
+    {
+      host: setting.host,
+      // RFC 6066 section 3: no IP address as a server name.
+      ...(isIP(setting.host) === 0 ? { servername: setting.host } : {}),
+      rejectUnauthorized: setting.tls !== 'offered' && setting.verifyCertificate,
+    },
+    limits.tlsMs,
+  );
+}
+
+function describe(channel: Channel, peer: string): string {
+  return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.tlsDescription() ?? 'clear text'}`;
+}
+
+type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | Extract<Opened, { kind: 'failed' }>;
+
+async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
+  channel.command(helloCommand('EHLO', name));
+  const answer = await channel.next('the answer to EHLO', limits.commandMs);
+  if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);
+  if (answer.code === 250) return { kind: 'hello', extensions: extensionsOf(answer) };
+  // RFC 5321 section 3.2: a server that does not know EHLO is asked with HELO.
+  if (answer.code < 500 || answer.code > 504) return refused(channel, 'ehlo', answer);
+  channel.command(helloCommand('HELO', name));
+  const older = await channel.next('the answer to HELO', limits.commandMs);
+  if (older.kind === 'lost') return failed(lostOutcome('ehlo', older), true);
+  if (older.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
+  return refused(channel, 'ehlo', older);
+}
+
+function extensionsOf(reply: ServerReply): Extensions {
+  const keywords = new Set<string>();
+  const auth = new Set<string>();
+  for (const line of reply.lines.slice(1)) {
+    const words = line.slice(4).trim().toUpperCase().split(' ');
+    const keyword = words[0] ?? '';
+    keywords.add(keyword);
+    // `AUTH=LOGIN` is what servers before RFC 2554 wrote.
+    if (keyword === 'AUTH' || keyword.startsWith('AUTH=')) {
+      if (keyword.length > 5) auth.add(keyword.slice(5));
+      for (const mechanism of words.slice(1)) if (mechanism !== '') auth.add(mechanism);
+    }
+  }
+  return {
+    pipelining: keywords.has('PIPELINING'),
+    size: keywords.has('SIZE'),
+    smtputf8: keywords.has('SMTPUTF8'),
+    startTls: keywords.has('STARTTLS'),
+    auth: [...auth],
+  };
+}
+
+/** AUTH PLAIN, or LOGIN where PLAIN is not offered; null when signed in. */
+async function signIn(
+  channel: Channel,
+  setting: SmtpSetting,
+  auth: { readonly user: string; readonly pass: string },
+  extensions: Extensions,
+  limits: SmtpLimits,
+): Promise<Opened | null> {
+  const peer = `${setting.host}:${setting.port}`;
+  if (!channel.secure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
+    const text = `the credentials for ${peer} are not sent in clear text; the server must offer STARTTLS, or set ?tls=never to send them anyway`;
+    return ended(channel, 'auth', 'configuration', text);
+  }
+  let answer: ServerReply | Lost;
+  if (extensions.auth.includes('PLAIN')) {
+    channel.command(authPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
+    answer = await channel.next('the answer to AUTH', limits.commandMs);
+  } else if (extensions.auth.includes('LOGIN')) {
+    channel.command('AUTH LOGIN');
+    answer = await channel.next('the answer to AUTH', limits.commandMs);
+    for (const secret of authLogin(auth.user, auth.pass)) {
+      if (answer.kind === 'lost' || answer.code !== 334) break;
+      channel.command(secret, '***');
+      answer = await channel.next('the answer to AUTH', limits.commandMs);
+    }
+  } else {
+    const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
+    const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; leave them out of the transport URL, or use the server's submission port`;
+    return ended(channel, 'auth', 'configuration', text);
+  }
+  if (answer.kind === 'lost') return failed(lostOutcome('auth', answer), true);
+  return answer.code === 235 ? null : refused(channel, 'auth', answer);
+}
+
+function isLoopback(address: string | null): boolean {
+  return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
+}

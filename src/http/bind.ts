@@ -1,0 +1,44 @@
+/** Binds a server to an address; a failure is one clear line that names setting, address and remedy. */
+import type { Server } from 'node:net';
+import type { HostPort } from '../config/settings.ts';
+
+/** Resolves to the bound address, the port as the system chose it where 0 was asked for. */
+export type Bind = (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
+
+export const bind: Bind = (server, at, setting) =>
+  new Promise((resolve, reject) => {
+    const onError = (error: NodeJS.ErrnoException) => {
+      server.off('listening', onListening);
+      reject(new Error(`${setting} ${hostPort(at)}: ${faultOf(error)}`));
+    };
+    const onListening = () => {
+      server.off('error', onError);
+      const address = server.address();
+      resolve({ host: at.host, port: address !== null && typeof address === 'object' ? address.port : at.port });
+    };
+    server.once('error', onError);
+    server.once('listening', onListening);
+    server.listen({ host: at.host, port: at.port });
+  });
+
+/** `host:port`, an IPv6 address in brackets (RFC 3986 section 3.2.2). */
+export function hostPort({ host, port }: HostPort): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+function faultOf(error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return 'the port is in use; stop the process that has it, or choose another';
+    case 'EACCES':
+    case 'EPERM':
+      return 'no permission for this port; choose one above 1023, or grant CAP_NET_BIND_SERVICE';
+    case 'EADDRNOTAVAIL':
+      return 'this machine has no such address; use 127.0.0.1, 0.0.0.0 or one of its own';
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return 'the host name cannot be resolved; give an address';
+    default:
+      return `cannot listen (${error.message})`;
+  }
+}

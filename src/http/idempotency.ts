@@ -1,0 +1,31 @@
+/** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and the fingerprint it is held against. */
+import { hash } from 'node:crypto';
+
+const LONGEST = 255;
+
+/**
+ * True for 1 to 255 visible ASCII characters. A repeated header reaches us joined by a comma and a space (RFC 9110
+ * section 5.3), and the space makes it invalid.
+ */
+export function isIdempotencyKey(value: string): boolean {
+  if (value.length === 0 || value.length > LONGEST) return false;
+  for (let i = 0; i < value.length; i += 1) {
+    const unit = value.charCodeAt(i);
+    if (unit < 0x21 || unit > 0x7e) return false;
+  }
+  return true;
+}
+
+/**
+ * SHA-256 in hexadecimal over the four fields; each has its length before it, so that no two payloads run together.
+ */
+export function fingerprint(mail: {
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+  readonly message: string;
+}): string {
+  const { to, from, subject, message } = mail;
+  const text = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
+  return hash('sha256', text, 'hex');
+}

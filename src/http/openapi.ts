@@ -1,0 +1,210 @@
+/**
+ * The OpenAPI 3.1 document of the public listener, built from the schemas and the error registry. Committed as
+ * openapi.json at the root, held equal by a test, served by the operator listener. Pure.
+ */
+import { ERROR_CODES, type ErrorCode, errorEntry, errorMessage } from './errors.ts';
+import { ErrorAnswer, HealthAnswer, MailCreated, MailRequest } from './schema.ts';
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
+type JsonObject = { readonly [name: string]: Json };
+
+const ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
+
+const HEADERS: Readonly<
+  Record<string, { readonly description: string; readonly schema: JsonObject; readonly example: Json }>
+> = {
+  Allow: { description: 'The methods of this path.', schema: { type: 'string' }, example: 'POST' },
+  'Idempotency-Replayed': {
+    description: 'Present where the same Idempotency-Key and payload were accepted before; the id is the original one.',
+    schema: { type: 'string', const: 'true' },
+    example: 'true',
+  },
+  'Postrider-Reason': {
+    description: 'Why the request is forbidden.',
+    schema: {
+      type: 'string',
+      enum: ['volume-exhausted', 'volume-expired', 'rate-limit-exceeded', 'sender-not-authenticated'],
+    },
+    example: 'volume-exhausted',
+  },
+  RateLimit: {
+    description: 'What is left of the limits that are set (draft-ietf-httpapi-ratelimit-headers).',
+    schema: { type: 'string' },
+    example: '"throttle";r=199;t=1, "rate";r=999;t=3600',
+  },
+  'RateLimit-Policy': {
+    description: 'The limits that are set (draft-ietf-httpapi-ratelimit-headers).',
+    schema: { type: 'string' },
+    example: '"throttle";q=200;w=4, "rate";q=1000;w=3600',
+  },
+  'Retry-After': {
+    description: 'Whole seconds to wait before the next try, at least 1.',
+    schema: { type: 'integer', minimum: 1 },
+    example: 1,
+  },
+};
+
+const SUMMARY: Readonly<Record<number, string>> = {
+  400: 'Validation errors',
+  401: 'Authentication errors',
+  403: 'Forbidden: invalid tokens, volume expired or used up, or rate limit exceeded',
+  404: 'Not found',
+  405: 'Method not allowed',
+  408: 'Request timeout',
+  417: 'Expectation failed',
+  429: 'Too many requests (throttling)',
+  431: 'Request header fields too large',
+  500: 'Internal server error',
+  503: 'Not ready',
+};
+
+/** Codes that answer another path or method than the operation's. */
+const ELSEWHERE: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
+
+/** The document, as plain JSON. */
+export function openApiDocument(): JsonObject {
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Transactional Email Sending Service',
+      version: '1.0.0',
+      description: 'Submits one transactional email message per request.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: 'http://127.0.0.1:8080', description: 'The public listener, as it starts without settings' }],
+    tags: [
+      { name: 'mail', description: 'Submitting mail' },
+      { name: 'health', description: 'Reports for load balancers and supervisors' },
+    ],
+    security: [{ apiKey: [] }],
+    paths: {
+      '/api/v1/send-mail': { post: sendMail() },
+      '/healthz': { get: health('getHealth', 'Whether the process answers', []) },
+      '/readyz': { get: health('getReadiness', 'Whether the node takes mail now', ['not-ready']) },
+    },
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Authorization',
+          description: 'The API key, as the raw header value, with no scheme word before it.',
+        },
+      },
+      schemas: {
+        MailRequest: plain(MailRequest),
+        MailCreated: plain(MailCreated),
+        Error: plain(ErrorAnswer),
+        Health: plain(HealthAnswer),
+      },
+      headers: Object.fromEntries(Object.entries(HEADERS).map(([name, header]) => [name, { ...header }])),
+    },
+  };
+}
+
+function sendMail(): JsonObject {
+  return {
+    operationId: 'sendMail',
+    tags: ['mail'],
+    summary: 'Send mail',
+    description:
+      'Accepts one message. 201 means that the mail request is stored durably and will end in exactly one final state.',
+    parameters: [
+      {
+        name: 'Idempotency-Key',
+        in: 'header',
+        required: false,
+        description:
+          'Makes a retry safe: the same key and payload within 24 hours give the original answer, and no second mail.',
+        schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+        example: 'order-1001-receipt',
+      },
+    ],
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { $ref: '#/components/schemas/MailRequest' },
+          example: {
+            to: 'ada@example.com',
+            from: 'shop@example.org',
+            subject: 'Your receipt',
+            message: 'Thank you for your order.',
+          },
+        },
+      },
+    },
+    responses: {
+      '201': {
+        description: 'Mail request successful',
+        headers: references(['Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy']),
+        content: {
+          'application/json': {
+            schema: { $ref: '#/components/schemas/MailCreated' },
+            example: { result: { id: ID } },
+          },
+        },
+      },
+      ...errorResponses(ERROR_CODES.filter((code) => !ELSEWHERE.has(code))),
+    },
+  };
+}
+
+function health(operationId: string, summary: string, codes: readonly ErrorCode[]): JsonObject {
+  return {
+    operationId,
+    tags: ['health'],
+    summary,
+    security: [],
+    responses: {
+      '200': {
+        description: summary,
+        content: {
+          'application/json': {
+            schema: { $ref: '#/components/schemas/Health' },
+            example: { result: 'ok', message: operationId === 'getHealth' ? 'alive' : 'ready' },
+          },
+        },
+      },
+      ...errorResponses(codes),
+    },
+  };
+}
+
+/** One response for each status, one example for each code. */
+function errorResponses(codes: readonly ErrorCode[]): JsonObject {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of codes) {
+    const { status } = errorEntry(code);
+    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
+  }
+  return Object.fromEntries(Array.from(byStatus, ([status, group]) => [String(status), errorResponse(status, group)]));
+}
+
+function errorResponse(status: number, codes: readonly ErrorCode[]): JsonObject {
+  const headers = [...new Set(codes.flatMap((code) => errorEntry(code).headers))];
+  return {
+    description: SUMMARY[status] ?? '',
+    ...(headers.length > 0 ? { headers: references(headers) } : {}),
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/Error' },
+        examples: Object.fromEntries(codes.map((code) => [code, errorExample(code)])),
+      },
+    },
+  };
+}
+
+function errorExample(code: ErrorCode): JsonObject {
+  const { when, example } = errorEntry(code);
+  return { summary: when, value: { result: 'error', message: errorMessage(code, example ?? null) } };
+}
+
+function references(names: readonly string[]): JsonObject {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** A schema as plain JSON, TypeBox's own marks left out. */
+function plain(schema: object): JsonObject {
+  return JSON.parse(JSON.stringify(schema));
+}

@@ -1,0 +1,91 @@
+/** What the public listener is handed: the parts with effects, as it sees them. `main.ts` wires. */
+import type { Clock } from '../clock.ts';
+import type { HostPort, Settings } from '../config/settings.ts';
+import type { AcceptAnswer, NewMail } from '../store/store.ts';
+import type { KeyDirectory } from './directory.ts';
+import type { ErrorCode } from './errors.ts';
+import type { Throttle } from './throttle.ts';
+
+/** Whether the server is too busy for one more request; asked for each, so it must be cheap. */
+export type LoadSignal = () => ShedDecision;
+export type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
+
+/** Told what happened; must not throw and must be cheap. Gets no body and no key. */
+export interface HttpObserver {
+  /** A mail request is committed and its 201 is on the way. `tookMs` from the first byte of the handler to the answer. */
+  accepted(mail: NewMail, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void;
+  /** An idempotency key was met again; `id` is the original mail request. */
+  replayed(id: string, accountId: number, keyId: number, tookMs: number): void;
+  /** A request was refused; `accountId` and `keyId` are null where no valid key is known. */
+  refused(code: ErrorCode, accountId: number | null, keyId: number | null): void;
+  /** A fault of ours: `submit` rejected, or code threw. */
+  failed(error: unknown): void;
+  /** A certificate pair was taken over, or (`fault` not null) refused and the old one kept. */
+  certificate(fault: string | null): void;
+}
+
+export interface ListenerLimits {
+  /** From the connection's first byte, or its opening, to the end of the headers. */
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly keepAliveTimeoutMs: number;
+  /** How often the two timeouts above are looked at. */
+  readonly timeoutCheckMs: number;
+  /** How long a refused body is read and thrown away, so that the answer arrives before the connection ends. */
+  readonly lingerMs: number;
+  readonly maxHeaderBytes: number;
+  /** Requests between key check and answer; more are shed. */
+  readonly maxInFlight: number;
+  /** Connections at once; more are closed as they come. */
+  readonly maxConnections: number;
+  /** How often the certificate files are looked at. */
+  readonly certificatePollMs: number;
+}
+
+export const LISTENER_LIMITS: ListenerLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 65_000,
+  timeoutCheckMs: 1_000,
+  lingerMs: 2_000,
+  maxHeaderBytes: 16_384,
+  maxInFlight: 2_000,
+  maxConnections: 10_000,
+  certificatePollMs: 1_000,
+};
+
+export interface ListenerOptions {
+  readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes'>;
+  readonly directory: KeyDirectory;
+  readonly throttle: Throttle;
+  /**
+   * Commits one mail request; handed over with `lease: null` and `suppressed: false`, which the caller's side settles.
+   * A rejection means that nothing is known to be stored.
+   */
+  readonly submit: (mail: NewMail) => Promise<AcceptAnswer>;
+  readonly ids: { next(now: number): string };
+  readonly clock: Clock;
+  readonly load: LoadSignal;
+  /** Null when ready, else the reason, in words fit for the public. */
+  readonly ready: () => string | null;
+  /** Whether the domain (as `Address.domain` has it) is authenticated for the account. */
+  readonly domains: { authenticated(accountId: number, domain: string): boolean };
+  readonly observe: HttpObserver;
+  readonly limits?: Partial<ListenerLimits>;
+}
+
+export interface BoundAt extends HostPort {
+  readonly url: string;
+}
+
+export interface Listener {
+  /** Binds; rejects with one clear line. */
+  start(): Promise<BoundAt>;
+  /**
+   * Stops taking connections, lets the requests in flight be answered (with `Connection: close`), then closes. Ends
+   * within `timeoutMs`; whatever is still open then is cut.
+   */
+  drain(timeoutMs: number): Promise<void>;
+  /** Cuts everything at once. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,59 @@
+/**
+ * The wire format as TypeBox schemas: the types, and the OpenAPI document, come from here. What `admit` decides and
+ * these schemas say is held together by a test; formats and lengths that JSON Schema cannot say are `admit`'s alone.
+ */
+import { type Static, Type } from 'typebox';
+
+export const MailRequest = Type.Object(
+  {
+    to: Type.String({
+      minLength: 1,
+      maxLength: 254,
+      format: 'email',
+      description: 'Recipient email address: one bare address, no display name.',
+    }),
+    from: Type.String({
+      minLength: 1,
+      maxLength: 254,
+      format: 'email',
+      description: 'Sender email address; its domain must be authenticated for the account.',
+    }),
+    subject: Type.String({
+      minLength: 1,
+      maxLength: 998,
+      description: 'Subject line: no line breaks, at most 998 bytes in UTF-8.',
+    }),
+    message: Type.String({
+      minLength: 1,
+      description: 'Message body. Sent as HTML when it begins with `<!doctype html` or `<html`, else as plain text.',
+    }),
+  },
+  { description: 'One message. Unknown members are ignored.' },
+);
+export type MailRequest = Static<typeof MailRequest>;
+
+export const MailCreated = Type.Object(
+  {
+    result: Type.Object(
+      { id: Type.String({ format: 'uuid', description: 'Unique identifier of the mail request.' }) },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false, description: 'The mail request is stored and will be sent.' },
+);
+export type MailCreated = Static<typeof MailCreated>;
+
+export const ErrorAnswer = Type.Object(
+  {
+    result: Type.Literal('error'),
+    message: Type.String({ description: 'Human-readable error message.' }),
+  },
+  { additionalProperties: false, description: 'Every answer that is no success.' },
+);
+export type ErrorAnswer = Static<typeof ErrorAnswer>;
+
+export const HealthAnswer = Type.Object(
+  { result: Type.Literal('ok'), message: Type.String() },
+  { additionalProperties: false, description: 'A health report.' },
+);
+export type HealthAnswer = Static<typeof HealthAnswer>;

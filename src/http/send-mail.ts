@@ -1,0 +1,239 @@
+/**
+ * The one operation, `POST /api/v1/send-mail`. The order of its checks is law: key (401), load and throttle (429),
+ * content type, size and JSON, missing fields, types and formats (400), sender domain, volume and rate (403), durable
+ * commit (201).
+ *
+ * Promises: key, load and throttle are settled before a byte of the body is read; 201 only after `submit` said so;
+ * whatever throws is a 500 that tells nothing.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { admit } from '../admit/admit.ts';
+import type { AcceptAnswer, Account, ApiKey, LimitsLeft, NewMail } from '../store/store.ts';
+import type { Answers } from './answer.ts';
+import { announcesMoreThan, type Body, parseJson, readBody } from './body.ts';
+import type { KeyLookup } from './directory.ts';
+import { type ErrorCode, refusalDetail } from './errors.ts';
+import { isJsonType, repeats } from './headers.ts';
+import { fingerprint, isIdempotencyKey } from './idempotency.ts';
+import { addLimits, type Headers, wholeSeconds } from './limit-headers.ts';
+import type { ListenerOptions } from './ports.ts';
+import type { InFlight } from './shed.ts';
+import type { ThrottleAnswer } from './throttle.ts';
+
+/** A request that has passed key, load and throttle. */
+interface Exchange {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly startedAt: number;
+  readonly account: Account;
+  readonly key: ApiKey;
+  readonly taken: ThrottleAnswer | null;
+  readonly idempotencyKey: string | null;
+}
+
+const REPEATED: KeyLookup = { kind: 'invalid' };
+/** A store that cannot commit is asked again after as long as it has failed, within a minute. */
+const LONGEST_WAIT_MS = 60_000;
+
+/** The handler of the operation. */
+export function createSendMail(
+  options: ListenerOptions,
+  inFlight: InFlight,
+  answers: Answers,
+): (req: IncomingMessage, res: ServerResponse) => void {
+  const { directory, throttle, clock, ids, submit, domains, observe, settings } = options;
+  const { maxRequestBytes } = settings;
+  const sendersBound = settings.senders === 'authenticated' && settings.transport.kind !== 'capture';
+  let failingSince: number | null = null;
+
+  function sendMail(req: IncomingMessage, res: ServerResponse): void {
+    const startedAt = clock.now();
+    // Two keys on one request: nobody knows which one an intermediary has looked at.
+    const lookup = repeats(req.rawHeaders, 'authorization')
+      ? REPEATED
+      : directory.lookup(req.headers.authorization, startedAt);
+    switch (lookup.kind) {
+      case 'invalid':
+        refuse(req, res, 'invalid-key', null, null);
+        return;
+      case 'locked':
+        refuse(req, res, 'account-locked', lookup.account, lookup.key);
+        return;
+      case 'valid':
+        gate(req, res, startedAt, lookup.account, lookup.key);
+        return;
+    }
+  }
+
+  function gate(req: IncomingMessage, res: ServerResponse, startedAt: number, account: Account, key: ApiKey): void {
+    const shedMs = inFlight.shedMs();
+    if (shedMs !== null) {
+      refuse(req, res, 'overloaded', account, key, null, { 'Retry-After': wholeSeconds(shedMs) });
+      return;
+    }
+    const limit = account.limits.throttle;
+    const taken = limit === null ? null : throttle.take(account.id, limit, startedAt);
+    if (taken !== null && !taken.ok) {
+      const headers: Headers = { 'Retry-After': wholeSeconds(taken.retryAfterMs) };
+      addLimits(headers, limit, taken, null);
+      refuse(req, res, 'throttled', account, key, null, headers);
+      return;
+    }
+    const { headers } = req;
+    if (!isJsonType(headers['content-type'])) {
+      refuse(req, res, 'invalid-content-type', account, key);
+      return;
+    }
+    const encoding = headers['content-encoding'];
+    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+      refuse(req, res, 'invalid-content-encoding', account, key);
+      return;
+    }
+    // Node joins repeated headers of this name into one string.
+    const idempotencyKey = headers['idempotency-key'] ?? null;
+    if (idempotencyKey !== null && (typeof idempotencyKey !== 'string' || !isIdempotencyKey(idempotencyKey))) {
+      refuse(req, res, 'invalid-idempotency-key', account, key);
+      return;
+    }
+    if (announcesMoreThan(req, maxRequestBytes)) {
+      refuse(req, res, 'body-too-large', account, key);
+      return;
+    }
+    inFlight.begin();
+    const exchange: Exchange = { req, res, startedAt, account, key, taken, idempotencyKey };
+    if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
+    readBody(req, maxRequestBytes, (body) => onBody(exchange, body));
+  }
+
+  function onBody(exchange: Exchange, body: Body): void {
+    if (body === 'aborted') {
+      finish(exchange);
+      return;
+    }
+    if (body === 'too-large') {
+      refuseIn(exchange, 'body-too-large');
+      return;
+    }
+    try {
+      consider(exchange, body);
+    } catch (error) {
+      observe.failed(error);
+      refuseIn(exchange, 'internal-error');
+    }
+  }
+
+  /** Fields, sender domain, then the commit. */
+  function consider(exchange: Exchange, body: Buffer): void {
+    const admission = admit(parseJson(body));
+    if (admission.kind === 'refused') {
+      refuseIn(exchange, admission.refusal.code, refusalDetail(admission.refusal));
+      return;
+    }
+    const { to, from, subject, message, recipient, fromAddress } = admission.mail;
+    const { account, key, idempotencyKey } = exchange;
+    if (sendersBound && !domains.authenticated(account.id, fromAddress.domain)) {
+      refuseIn(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
+      return;
+    }
+    const acceptedAt = clock.now();
+    const mail: NewMail = {
+      id: ids.next(acceptedAt),
+      accountId: account.id,
+      keyId: key.id,
+      acceptedAt,
+      to,
+      recipient,
+      from,
+      subject,
+      message,
+      idempotency:
+        idempotencyKey === null
+          ? null
+          : { key: idempotencyKey, fingerprint: fingerprint({ to, from, subject, message }) },
+      lease: null,
+      suppressed: false,
+    };
+    submit(mail).then(
+      (answer) => onAnswer(exchange, mail, answer),
+      (error: unknown) => onRejected(exchange, error),
+    );
+  }
+
+  function onAnswer(exchange: Exchange, mail: NewMail, answer: AcceptAnswer): void {
+    failingSince = null;
+    const { res, account, key, startedAt } = exchange;
+    switch (answer.kind) {
+      case 'accepted': {
+        const headers = limitHeaders(exchange, answer.limits);
+        answers.created(res, mail.id, headers);
+        observe.accepted(mail, answer.state, finish(exchange));
+        return;
+      }
+      case 'replayed': {
+        const headers = limitHeaders(exchange, null);
+        headers['Idempotency-Replayed'] = 'true';
+        answers.created(res, answer.id, headers);
+        finish(exchange);
+        observe.replayed(answer.id, account.id, key.id, clock.now() - startedAt);
+        return;
+      }
+      case 'idempotency-conflict':
+        refuseIn(exchange, 'idempotency-key-reused', null, limitHeaders(exchange, null));
+        return;
+      case 'locked':
+        refuseIn(exchange, 'account-locked');
+        return;
+      case 'refused': {
+        const headers = limitHeaders(exchange, answer.limits);
+        headers['Postrider-Reason'] = answer.reason;
+        const { rate } = answer.limits;
+        if (answer.reason === 'rate-limit-exceeded') headers['Retry-After'] = wholeSeconds(rate?.resetMs ?? 0);
+        refuseIn(exchange, answer.reason, null, headers);
+        return;
+      }
+    }
+  }
+
+  function onRejected(exchange: Exchange, error: unknown): void {
+    const now = clock.now();
+    failingSince ??= now;
+    const headers = limitHeaders(exchange, null);
+    headers['Retry-After'] = wholeSeconds(Math.min(LONGEST_WAIT_MS, now - failingSince));
+    observe.failed(error);
+    refuseIn(exchange, 'not-committed', null, headers);
+  }
+
+  /** Refuses a request that counts as in flight. */
+  function refuseIn(exchange: Exchange, code: ErrorCode, detail: string | null = null, headers: Headers = {}): void {
+    refuse(exchange.req, exchange.res, code, exchange.account, exchange.key, detail, headers);
+    finish(exchange);
+  }
+
+  function refuse(
+    req: IncomingMessage,
+    res: ServerResponse,
+    code: ErrorCode,
+    account: Account | null,
+    key: ApiKey | null,
+    detail: string | null = null,
+    headers: Headers = {},
+  ): void {
+    answers.error(req, res, code, detail, headers);
+    observe.refused(code, account?.id ?? null, key?.id ?? null);
+  }
+
+  /** The request is over; gives how long it took, in milliseconds. */
+  function finish(exchange: Exchange): number {
+    const tookMs = clock.now() - exchange.startedAt;
+    inFlight.end(tookMs);
+    return tookMs;
+  }
+
+  function limitHeaders(exchange: Exchange, limits: LimitsLeft | null): Headers {
+    const headers: Headers = {};
+    addLimits(headers, exchange.account.limits.throttle, exchange.taken, limits === null ? null : limits.rate);
+    return headers;
+  }
+
+  return sendMail;
+}

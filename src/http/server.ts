@@ -1,0 +1,122 @@
+/**
+ * The bare HTTP server under the public listener: timeouts, size of headers, and the answers that node:http would
+ * otherwise give itself, with bodies of the registry.
+ *
+ * Promises: a slow or malformed client is answered and let go; a request that is being committed is never answered by
+ * anything but its own outcome; requests with no or several Host headers go no further.
+ */
+import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../clock.ts';
+import type { Answers } from './answer.ts';
+import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
+import { occurrences, originForm } from './headers.ts';
+import type { ListenerLimits } from './ports.ts';
+import type { CertificatePair } from './tls.ts';
+
+type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+
+/** Oldest version spoken; RFC 8996 retires what is before. */
+export const OLDEST_TLS = 'TLSv1.2';
+
+/** A server that hands sane requests to `handle`. `certificate` null speaks plain HTTP. */
+export function createHttpServer(
+  limits: ListenerLimits,
+  certificate: CertificatePair | null,
+  answers: Answers,
+  clock: Clock,
+  handle: Handler,
+): Server {
+  const options = {
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveTimeoutMs,
+    connectionsCheckingInterval: limits.timeoutCheckMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+    // Node's own answer to an absent Host has no body; `onRequest` below gives ours.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    noDelay: true,
+  };
+  const onRequest: Handler = (req, res) => {
+    // RFC 9112 section 3.2: 400 for none, and for several; which of two would be meant, nobody knows.
+    const hosts = occurrences(req.rawHeaders, 'host');
+    if (hosts > 1 || (hosts === 0 && req.httpVersionMinor >= 1)) {
+      answers.error(req, res, 'invalid-host', null, {});
+      return;
+    }
+    if (req.url !== undefined) req.url = originForm(req.url);
+    handle(req, res);
+  };
+  const server =
+    certificate === null
+      ? createServer(options, onRequest)
+      : createTlsServer(
+          {
+            ...options,
+            ...certificate,
+            minVersion: OLDEST_TLS,
+            ALPNProtocols: ['http/1.1'],
+            handshakeTimeout: limits.headersTimeoutMs,
+          },
+          onRequest,
+        );
+  server.maxConnections = limits.maxConnections;
+  // The handler decides on 100 Continue: a request whose key is wrong is refused before its body.
+  server.on('checkContinue', onRequest);
+  server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
+    answers.error(req, res, 'expectation-failed', null, {});
+  });
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => endWith(socket, 'not-found', clock));
+  return server;
+}
+
+/** Answers what went wrong below HTTP, and ends the connection. */
+export function onClientError(error: NodeJS.ErrnoException, socket: Duplex, clock: Clock): void {
+  if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
+    socket.destroy();
+    return;
+  }
+  const current = currentResponse(socket);
+  if (current !== null) {
+    if (current.req.complete) {
+      // Garbage behind a whole request, which may be on its way into the store: its own answer comes first, and last.
+      current.shouldKeepAlive = false;
+      return;
+    }
+    if (current.headersSent) {
+      socket.destroy();
+      return;
+    }
+  }
+  endWith(socket, codeOf(error), clock);
+}
+
+function codeOf(error: NodeJS.ErrnoException): ErrorCode {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return 'request-timeout';
+    case 'HPE_HEADER_OVERFLOW':
+      return 'headers-too-large';
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return 'body-too-large';
+    default:
+      return 'malformed-request';
+  }
+}
+
+/** The response that node:http is at on this connection; it keeps it under this name and shows it nowhere else. */
+function currentResponse(socket: Duplex): ServerResponse | null {
+  const current: unknown = '_httpMessage' in socket ? socket._httpMessage : null;
+  return current instanceof ServerResponse ? current : null;
+}
+
+function endWith(socket: Duplex, code: ErrorCode, clock: Clock): void {
+  const body = errorBody(code);
+  const { status } = errorEntry(code);
+  const head =
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${body.length}\r\nDate: ${new Date(clock.now()).toUTCString()}\r\nConnection: close\r\n\r\n`;
+  socket.end(Buffer.concat([Buffer.from(head, 'latin1'), body]), () => socket.destroy());
+}

@@ -1,0 +1,91 @@
+/**
+ * Certificate and key from files, and their reload when the files change.
+ *
+ * Promises: at start, a pair that does not work is one clear line; later, it is reported once and the old pair stays.
+ * A change is taken over only when the files have been quiet for one look, so that half a renewal is never loaded.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
+import type { Clock } from '../clock.ts';
+
+export interface CertificatePair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+export interface CertificatePaths {
+  readonly certPath: string;
+  readonly keyPath: string;
+}
+
+/** Reads and tries the pair. Throws an Error of one line that names setting, file and remedy. */
+export function readCertificate(paths: CertificatePaths): CertificatePair {
+  const pair = { cert: read('POSTRIDER_TLS_CERT', paths.certPath), key: read('POSTRIDER_TLS_KEY', paths.keyPath) };
+  try {
+    createSecureContext({ cert: pair.cert });
+  } catch (error) {
+    throw new Error(
+      `POSTRIDER_TLS_CERT ${paths.certPath}: no usable PEM certificate (${reason(error)}); give the full chain`,
+    );
+  }
+  try {
+    createSecureContext(pair);
+  } catch (error) {
+    throw new Error(
+      `POSTRIDER_TLS_KEY ${paths.keyPath}: no usable PEM private key for ${paths.certPath} (${reason(error)}); give the key the certificate was made with`,
+    );
+  }
+  return pair;
+}
+
+/**
+ * Looks at the files every `everyMs` and hands over each new pair that works; a broken one goes to `onFault`, once.
+ * Returns what stops it.
+ */
+export function watchCertificate(
+  paths: CertificatePaths,
+  everyMs: number,
+  clock: Clock,
+  onPair: (pair: CertificatePair) => void,
+  onFault: (fault: string) => void,
+): () => void {
+  let loaded = marks(paths);
+  let seen = loaded;
+  let cancel = clock.after(everyMs, look);
+  function look(): void {
+    cancel = clock.after(everyMs, look);
+    const now = marks(paths);
+    const quiet = now === seen;
+    seen = now;
+    if (now === loaded || !quiet) return;
+    loaded = now;
+    try {
+      onPair(readCertificate(paths));
+    } catch (error) {
+      onFault(reason(error));
+    }
+  }
+  return () => cancel();
+}
+
+/** What changes when either file does; links are followed, as renewals swap them. */
+function marks({ certPath, keyPath }: CertificatePaths): string {
+  return `${mark(certPath)} ${mark(keyPath)}`;
+}
+
+function mark(path: string): string {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? 'absent' : `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
+}
+
+function read(setting: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Error(`${setting}: cannot read ${path} (${reason(error)})`);
+  }
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,258 @@
+/**
+ * The only place that wires: builds the parts for the chosen roles, starts them in order, stops them in reverse.
+ *
+ * Promises: a failed start leaves nothing running and rejects with one clear line; `stop` answers the requests in flight,
+ * lets attempts end within a bound, gives the other leases back and closes the store last.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { dirname, join } from 'node:path';
+import { newApiKey } from './admit/api-key.ts';
+import { mailIds } from './admit/mail-id.ts';
+import type { Clock } from './clock.ts';
+import { systemClock } from './clock.ts';
+import type { Settings } from './config/settings.ts';
+import { createBreaker } from './deliver/breaker.ts';
+import type { Inbox as CaptureInbox } from './deliver/capture/inbox.ts';
+import { openTransport } from './deliver/open.ts';
+import { isSimulated, simulatorKind } from './deliver/simulator/address.ts';
+import { bind } from './http/bind.ts';
+import { KeyDirectory } from './http/directory.ts';
+import { ERROR_CODES } from './http/errors.ts';
+import { createListener } from './http/listener.ts';
+import { openApiDocument } from './http/openapi.ts';
+import type { ListenerLimits } from './http/ports.ts';
+import { Throttle } from './http/throttle.ts';
+import { compose } from './message/compose.ts';
+import { createLog } from './observe/log.ts';
+import { createMetrics } from './observe/metrics.ts';
+import { createReporter } from './observe/reporter.ts';
+import { createOperatorListener } from './operator/listener.ts';
+import type { Inbox } from './operator/ports.ts';
+import type { Dispatcher } from './queue/dispatcher.ts';
+import { createDispatcher } from './queue/dispatcher.ts';
+import { createIntake } from './queue/intake.ts';
+import { startSweeper } from './queue/sweeper.ts';
+import { simulatedComplaint } from './record/record.ts';
+import { groupCommit } from './store/group-commit.ts';
+import { watchHealth } from './store/health.ts';
+import { openStore } from './store/open.ts';
+import type { LeasedMail, Store } from './store/store.ts';
+
+/** Attempts under way at a stop get this long; requests under way a fifth of it before. */
+const DRAIN_MS = 25_000;
+/** Mail requests of one commit at most, so that no commit takes long. */
+const BATCH = 512;
+/** Above these the listener sheds load: what waits would be answered too late to be of use. */
+const WAITING_MAX = 4_000;
+const WAIT_MAX_MS = 1_000;
+const TOUCH_KEYS_MS = 5_000;
+
+export interface Service {
+  readonly publicUrl: string | null;
+  readonly operatorUrl: string | null;
+  /** The raw key made on an empty store, else null. */
+  readonly firstKey: string | null;
+  /** The Maildir of `capture:`, else null. */
+  readonly inboxPath: string | null;
+  stop(): Promise<void>;
+}
+
+/** What a test may hand in instead of the machine's own. */
+export interface Surroundings {
+  readonly clock?: Clock;
+  readonly openStore?: (settings: Settings) => Promise<Store>;
+  readonly limits?: Partial<ListenerLimits>;
+  readonly drainMs?: number;
+}
+
+/** Starts the service; rejects with an Error of one line. */
+export async function startService(settings: Settings, surroundings: Surroundings = {}): Promise<Service> {
+  const stops: (() => Promise<void> | void)[] = [];
+  const stop = async () => {
+    for (const undo of stops.splice(0).reverse()) await undo();
+  };
+  try {
+    return { ...(await start(settings, surroundings, stops)), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function start(
+  settings: Settings,
+  {
+    clock = systemClock,
+    openStore: open = (chosen) => openStore(chosen.database, { exclusive: true }),
+    limits = {},
+    drainMs = DRAIN_MS,
+  }: Surroundings,
+  stops: (() => Promise<void> | void)[],
+): Promise<Omit<Service, 'stop'>> {
+  const { roles } = settings;
+  const node = `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
+  const log = createLog(settings.logLevel);
+  stops.push(() => log.close());
+
+  const store = await open(settings);
+  stops.push(() => store.close());
+  const firstKey = roles.has('api') ? await firstAccount(store, clock.now()) : null;
+  const health = watchHealth(store, clock);
+  const metrics = createMetrics({ clock, queueFigures: () => store.queueFigures(), reasons: ERROR_CODES });
+  const report = createReporter({ log, metrics, node });
+
+  const directory = new KeyDirectory();
+  await store.watchDirectory((changes) => directory.apply(changes));
+  const accepts = groupCommit(health.watched(store.accept), {
+    maxBatch: BATCH,
+    now: () => performance.now(),
+    observe: (size, tookMs) => metrics.committed('accept', size, tookMs),
+  });
+
+  const data = settings.database.kind === 'sqlite' ? dirname(settings.database.path) : 'data';
+  const handover = openTransport(settings.transport, { clock, inboxPath: join(data, 'inbox') });
+  let dispatcher: Dispatcher | null = null;
+  if (roles.has('deliver')) {
+    const recovered = await store.recover({
+      now: clock.now(),
+      everyLease: true,
+      onUncertain: settings.onUncertain,
+      by: node,
+    });
+    report.recovered(recovered);
+    const settles = groupCommit(health.watched(store.settle), {
+      maxBatch: BATCH,
+      now: () => performance.now(),
+      observe: (size, tookMs) => metrics.committed('settle', size, tookMs),
+    });
+    const marks = groupCommit(store.mark, { maxBatch: BATCH, now: () => performance.now() });
+    dispatcher = createDispatcher({
+      node,
+      clock,
+      random: Math.random,
+      policy: settings,
+      transport: handover.transport,
+      gate: createBreaker({ random: Math.random, changed: report.breaker }),
+      claim: (limit, lease, now) => store.claim(limit, lease, now),
+      settle: (settlement) => settles.submit(settlement),
+      mark: (lease) => marks.submit(lease),
+      prepare: prepared,
+      following: (mail, { outcome }, now) =>
+        outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(now)] : [],
+      answeredHere: ({ to }) => isSimulated(to),
+      heldBack: ({ accountId }) => (directory.isLocked(accountId) ? 'the account is locked' : null),
+      observe: report.queue,
+    });
+    const started = dispatcher;
+    stops.push(() => handover.transport.close(1_000));
+    stops.push(async () => {
+      await started.drain(drainMs);
+    });
+    stops.push(startSweeper({ node, clock, policy: settings, store, ...report.sweeper }));
+    started.start();
+  }
+
+  let operatorUrl: string | null = null;
+  if (roles.has('operator')) {
+    const operator = createOperatorListener({
+      settings,
+      clock,
+      bind,
+      metrics: () => metrics.scrape(),
+      openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
+      inbox: handover.inbox === null ? null : withSubjects(handover.inbox, store),
+      failed: (error) => report.failed('operator', error),
+    });
+    stops.push(() => operator.close());
+    operatorUrl = (await operator.start()).url;
+  }
+
+  let publicUrl: string | null = null;
+  if (roles.has('api')) {
+    const ids = mailIds(await store.newestId(), randomUUID);
+    const listener = createListener({
+      settings,
+      directory,
+      throttle: new Throttle(),
+      submit: createIntake({
+        commit: (mail) => accepts.submit(mail),
+        dispatcher,
+        suppressed: (recipient) => simulatorKind(recipient) === 'suppressed',
+      }),
+      ids,
+      clock,
+      load: () => {
+        const waitMs = accepts.oldestWaitMs();
+        return waitMs > WAIT_MAX_MS || accepts.waiting > WAITING_MAX
+          ? { shed: true, retryAfterMs: Math.max(waitMs, 1_000) }
+          : { shed: false };
+      },
+      ready: () => health.fault(),
+      domains: { authenticated: () => false },
+      observe: report.http,
+      limits,
+    });
+    stops.push(() => listener.drain(drainMs / 5));
+    publicUrl = (await listener.start()).url;
+    stops.push(touchKeys(store, directory, clock, (error) => report.failed('touch keys', error)));
+  }
+  log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
+  stops.push(() => log.draining({ node }));
+  return { publicUrl, operatorUrl, firstKey, inboxPath: handover.inbox === null ? null : join(data, 'inbox') };
+}
+
+/** The message as every attempt sends it: the same bytes each time. */
+function prepared(mail: LeasedMail) {
+  const { data, envelopeFrom, envelopeTo, smtputf8 } = compose(mail);
+  return { id: mail.id, envelope: { from: envelopeFrom, to: envelopeTo, smtputf8 }, data };
+}
+
+/** The inbox with subjects as they were submitted; the files hold them encoded. */
+function withSubjects(inbox: CaptureInbox, store: Store): Inbox {
+  return {
+    async list(limit) {
+      const entries = await inbox.list(limit);
+      return Promise.all(
+        entries.map(async (entry) => ({
+          ...entry,
+          subject: (await store.showMail(entry.id))?.subject ?? entry.subject ?? '',
+        })),
+      );
+    },
+    source: (id) => inbox.source(id),
+  };
+}
+
+/** On an empty store: the account `default` and a key, which is returned. */
+async function firstAccount(store: Store, now: number): Promise<string | null> {
+  if ((await store.listAccounts()).length > 0) return null;
+  const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+  const made = await store.createAccount('default', limits, now);
+  if (made.kind !== 'done') return null;
+  const { key, prefix, hash } = newApiKey(randomBytes);
+  await store.createKey('default', { name: 'first', prefix, hash, expiresAt: null }, now);
+  return key;
+}
+
+/** Writes down now and then when keys were last used; a last time when stopped. */
+function touchKeys(
+  store: Store,
+  directory: KeyDirectory,
+  clock: Clock,
+  failed: (error: unknown) => void,
+): () => Promise<void> {
+  let cancel: () => void = () => undefined;
+  const write = async () => {
+    const used = directory.takeUsed();
+    if (used.length > 0) await store.touchKeys(used).catch(failed);
+  };
+  const again = () => {
+    cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(again));
+  };
+  again();
+  return async () => {
+    cancel();
+    await write();
+  };
+}

@@ -1,0 +1,143 @@
+/**
+ * Builds the plain text of a rendered page: collapses white space, keeps blocks apart by line breaks, writes
+ * bullets before list items. Line ends are LF. What is built is linear in what was put in.
+ */
+
+/** Lines kept between two blocks at most, one of them the end of the first. */
+const MAX_BREAKS = 3;
+/** Deeper lists are written no further to the right. */
+const MAX_INDENT = 4;
+
+const SPACE = 0x20;
+const NO_BREAK_SPACE = 0xa0;
+
+export class TextBuilder {
+  #out = '';
+  #breaks = 0;
+  #space = false;
+  #bullet = '';
+  /** One for each open list: the number of its next item, or 0 where items are not numbered. */
+  readonly #lists: number[] = [];
+  /** Everything written since `beginSpan`, up to its limit; null outside of a span. */
+  #span: string | null = null;
+  #spanLimit = 0;
+
+  /** Adds text, each run of white space in it as one space. */
+  text(run: string): void {
+    const length = run.length;
+    let i = 0;
+    while (i < length) {
+      if (isWhiteSpace(run.charCodeAt(i))) {
+        this.#space = true;
+        i++;
+        continue;
+      }
+      // A lone U+0020 between words is what it shall become: such runs are added in one piece.
+      const start = i++;
+      while (i < length) {
+        const c = run.charCodeAt(i);
+        if (!isWhiteSpace(c)) i++;
+        else if (c === SPACE && i + 1 < length && !isWhiteSpace(run.charCodeAt(i + 1))) i += 2;
+        else break;
+      }
+      this.#write(run.slice(start, i));
+    }
+  }
+
+  /** Adds preformatted text, lines and spaces as they are. */
+  preformatted(run: string): void {
+    let start = 0;
+    while (start <= run.length) {
+      const lineEnd = run.indexOf('\n', start);
+      const line = run.slice(start, lineEnd === -1 ? run.length : lineEnd).trimEnd();
+      if (line !== '') this.#write(line);
+      if (lineEnd === -1) return;
+      this.lineBreak();
+      start = lineEnd + 1;
+    }
+  }
+
+  /** Ends the line (1) or the paragraph (2). */
+  block(breaks: number): void {
+    this.#space = false;
+    // A paragraph that is the first thing in a list item stands beside the bullet.
+    this.#breaks = Math.max(this.#breaks, this.#bullet === '' ? breaks : 1);
+  }
+
+  lineBreak(): void {
+    this.#space = false;
+    this.#breaks = Math.min(this.#breaks + 1, MAX_BREAKS);
+  }
+
+  beginList(numbered: boolean): void {
+    this.block(this.#lists.length === 0 ? 2 : 1);
+    this.#lists.push(numbered ? 1 : 0);
+  }
+
+  endList(): void {
+    this.#lists.pop();
+    this.#bullet = '';
+    this.block(this.#lists.length === 0 ? 2 : 1);
+  }
+
+  listItem(): void {
+    this.#bullet = '';
+    this.block(1);
+    const depth = this.#lists.length;
+    const number = depth === 0 ? 0 : (this.#lists[depth - 1] ?? 0);
+    if (number > 0) this.#lists[depth - 1] = number + 1;
+    const indent = '  '.repeat(Math.min(Math.max(depth - 1, 0), MAX_INDENT));
+    this.#bullet = `${indent}${number > 0 ? `${number}.` : '*'} `;
+  }
+
+  /** A space before whatever comes next on this line. */
+  gap(): void {
+    this.#space = true;
+  }
+
+  /** Starts to remember what is written, up to `limit` characters. */
+  beginSpan(limit: number): void {
+    this.#span = '';
+    this.#spanLimit = limit;
+  }
+
+  /** What was written since `beginSpan`. */
+  endSpan(): string {
+    const span = this.#span ?? '';
+    this.#span = null;
+    return span;
+  }
+
+  /** Adds a note right behind the text written last, before any line break that is due. */
+  note(text: string): void {
+    const breaks = this.#breaks;
+    this.#breaks = 0;
+    this.#space = true;
+    this.text(text);
+    this.#breaks = breaks;
+  }
+
+  /** The text; it ends in a line break unless it is empty. */
+  finish(): string {
+    return this.#out === '' ? '' : `${this.#out}\n`;
+  }
+
+  #write(words: string): void {
+    let before = '';
+    if (this.#out === '') before = this.#bullet;
+    else if (this.#breaks > 0) before = '\n'.repeat(this.#breaks) + this.#bullet;
+    else if (this.#space) before = ' ';
+    this.#out += before + words;
+    if (this.#span !== null && this.#span.length < this.#spanLimit) {
+      this.#span += this.#span === '' || before === '' ? words : ` ${words}`;
+    }
+    this.#breaks = 0;
+    this.#space = false;
+    this.#bullet = '';
+  }
+}
+
+/** HTML's white space, and the no-break space, which HTML mail uses to fill cells. */
+function isWhiteSpace(c: number): boolean {
+  return c === SPACE || (c >= 0x09 && c <= 0x0d) || c === NO_BREAK_SPACE;
+}

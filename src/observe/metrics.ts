@@ -1,0 +1,200 @@
+/**
+ * Metrics in the Prometheus text format, on a registry of their own.
+ *
+ * Promises: counting is one addition (every child is made beforehand); the queue's figures are asked for on a scrape
+ * alone, at most once a second; a store that cannot answer leaves them out and the rest of the scrape whole.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Clock } from '../clock.ts';
+import type { Outcome } from '../deliver/outcome.ts';
+import { STATES, type State } from '../record/states.ts';
+import type { QueueFigures } from '../store/store.ts';
+
+export interface Metrics {
+  /** Mail requests accepted with a 201; `tookMs` from key check to answer. */
+  accepted(tookMs: number): void;
+  /** Requests answered with an error; `reason` is a code of docs/errors.md. */
+  refused(reason: string): void;
+  /** Requests answered again for an idempotency key. */
+  replayed(): void;
+  attempted(outcome: Outcome['kind'], tookMs: number): void;
+  /** Mail requests that entered a state. */
+  entered(state: State): void;
+  /** Mail requests put back to be tried later. */
+  deferred(): void;
+  /** One commit of the store: how many it held, how long it took. */
+  committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
+  breaker(state: BreakerState): void;
+  /** The whole exposition, and its content type. */
+  scrape(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/** `closed` sends, `probing` sends one at a time, `open` waits. */
+export type BreakerState = 'closed' | 'probing' | 'open';
+const BREAKER_STATES: readonly BreakerState[] = ['closed', 'probing', 'open'];
+
+export interface MetricsOptions {
+  readonly clock: Clock;
+  /** The queue's figures; asked on a scrape. */
+  readonly queueFigures: () => Promise<QueueFigures>;
+  /** Every reason `refused` will name. */
+  readonly reasons: readonly string[];
+}
+
+const CACHE_MS = 1000;
+const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+const KINDS: readonly Outcome['kind'][] = ['delivered', 'bounced', 'deferred', 'unanswered'];
+
+interface Child {
+  inc(): void;
+}
+
+/** Builds the metrics and their registry; the process's own figures (memory, event loop lag) are in it. */
+export function createMetrics({ clock, queueFigures, reasons }: MetricsOptions): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+
+  const accepted = new Counter({
+    name: 'postrider_accepted_total',
+    help: 'Mail requests answered with 201',
+    registers,
+  });
+  const replayed = new Counter({
+    name: 'postrider_replayed_total',
+    help: 'Requests that repeated an idempotency key and got the original answer',
+    registers,
+  });
+  const refused = new Counter({
+    name: 'postrider_refused_total',
+    help: 'Requests refused, by code of docs/errors.md',
+    labelNames: ['reason'],
+    registers,
+  });
+  const attempts = new Counter({
+    name: 'postrider_attempts_total',
+    help: 'Attempts to hand a message over, by outcome',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const mail = new Counter({
+    name: 'postrider_mail_total',
+    help: 'Mail requests that entered a state',
+    labelNames: ['state'],
+    registers,
+  });
+  const deferred = new Counter({
+    name: 'postrider_deferred_total',
+    help: 'Mail requests put back for a later try',
+    registers,
+  });
+  const requestSeconds = new Histogram({
+    name: 'postrider_accept_seconds',
+    help: 'Time from key check to 201',
+    buckets: SECONDS,
+    registers,
+  });
+  const attemptSeconds = new Histogram({
+    name: 'postrider_attempt_seconds',
+    help: 'Time of one attempt',
+    buckets: SECONDS,
+    registers,
+  });
+  const commitSize = new Histogram({
+    name: 'postrider_commit_size',
+    help: 'Mail requests in one commit of the store',
+    labelNames: ['kind'],
+    buckets: SIZES,
+    registers,
+  });
+  const commitSeconds = new Histogram({
+    name: 'postrider_commit_seconds',
+    help: 'Time of one commit of the store, its sync included',
+    labelNames: ['kind'],
+    buckets: SECONDS,
+    registers,
+  });
+  const breaker = new Gauge({
+    name: 'postrider_breaker_state',
+    help: '1 for the state the breaker of the transport is in',
+    labelNames: ['state'],
+    registers,
+  });
+  const depth = new Gauge({
+    name: 'postrider_queue_depth',
+    help: 'Mail requests that have not ended, by state',
+    labelNames: ['state'],
+    registers,
+  });
+  const oldest = new Gauge({
+    name: 'postrider_queue_oldest_seconds',
+    help: 'Age of the oldest mail request that has not ended; 0 where there is none',
+    registers,
+  });
+
+  const refusedBy = new Map<string, Child>(reasons.map((reason) => [reason, refused.labels({ reason })]));
+  const attemptsBy = new Map<Outcome['kind'], Child>(KINDS.map((outcome) => [outcome, attempts.labels({ outcome })]));
+  const mailBy = new Map<State, Child>(STATES.map((state) => [state, mail.labels({ state })]));
+  for (const child of [...refusedBy.keys()]) refused.inc({ reason: child }, 0);
+  for (const outcome of KINDS) attempts.inc({ outcome }, 0);
+  for (const state of STATES) mail.inc({ state }, 0);
+  const commits = {
+    accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
+    settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
+  };
+
+  let askedAt = Number.NEGATIVE_INFINITY;
+  let asking: Promise<void> | null = null;
+
+  async function fill(): Promise<void> {
+    try {
+      const figures = await queueFigures();
+      depth.set({ state: 'queued' }, figures.queued);
+      depth.set({ state: 'sending' }, figures.sending);
+      depth.set({ state: 'uncertain' }, figures.uncertain);
+      const { oldestAcceptedAt } = figures;
+      oldest.set(oldestAcceptedAt === null ? 0 : Math.max(0, clock.now() - oldestAcceptedAt) / 1000);
+    } catch {
+      // Old figures would be a lie: the gauges disappear, and an alert on their absence fires.
+      depth.reset();
+      oldest.remove();
+    }
+  }
+
+  setBreaker('closed');
+  function setBreaker(now: BreakerState): void {
+    for (const state of BREAKER_STATES) breaker.set({ state }, state === now ? 1 : 0);
+  }
+
+  return {
+    accepted(tookMs) {
+      accepted.inc();
+      requestSeconds.observe(tookMs / 1000);
+    },
+    replayed: () => replayed.inc(),
+    refused: (reason) => refusedBy.get(reason)?.inc(),
+    attempted(outcome, tookMs) {
+      attemptsBy.get(outcome)?.inc();
+      attemptSeconds.observe(tookMs / 1000);
+    },
+    entered: (state) => mailBy.get(state)?.inc(),
+    deferred: () => deferred.inc(),
+    committed(kind, size, tookMs) {
+      commits[kind].size.observe(size);
+      commits[kind].seconds.observe(tookMs / 1000);
+    },
+    breaker: setBreaker,
+    async scrape() {
+      const now = clock.now();
+      if (asking === null && Math.abs(now - askedAt) >= CACHE_MS) {
+        askedAt = now;
+        asking = fill().finally(() => {
+          asking = null;
+        });
+      }
+      await asking;
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}

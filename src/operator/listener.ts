@@ -1,0 +1,127 @@
+/**
+ * The operator's listener: metrics, the OpenAPI document, health, and the inbox of captured mail. Read only.
+ *
+ * Promises: nothing but `/healthz` without access; no script ever runs in a page; a mail's source is shown as text.
+ * Fails: `start` rejects with one clear line, also where no password is set and the address is not loopback.
+ */
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import { AccessControl, isLoopbackHost } from './access.ts';
+import { inboxPage, indexPage } from './pages.ts';
+import type { OperatorListener, OperatorOptions } from './ports.ts';
+
+const CSP =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** A mail's source needs no style either. */
+const SOURCE_CSP = "default-src 'none'; sandbox; frame-ancestors 'none'";
+const SHOWN = 200;
+const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
+
+/** Builds the listener; nothing is bound before `start`. */
+export function createOperatorListener(options: OperatorOptions): OperatorListener {
+  const { settings, bind } = options;
+  const { host, port } = settings.operatorListen;
+  let app: FastifyInstance | null = null;
+
+  return {
+    async start() {
+      const shown = `${host.includes(':') ? `[${host}]` : host}`;
+      if (settings.operatorPassword === null && !isLoopbackHost(host)) {
+        throw new Error(
+          `${SETTING} ${shown}:${port}: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
+        );
+      }
+      const built = createApp(options);
+      await built.ready();
+      const at = await bind(built.server, settings.operatorListen, SETTING);
+      app = built;
+      return { ...at, url: `http://${shown}:${at.port}` };
+    },
+    async close() {
+      const closing = app;
+      app = null;
+      await closing?.close();
+    },
+  };
+}
+
+function createApp(options: OperatorOptions): FastifyInstance {
+  const { inbox, clock } = options;
+  const access = new AccessControl(options.settings.operatorPassword);
+  const app = Fastify({
+    logger: false,
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    bodyLimit: 1024,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 65_000,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 },
+  });
+
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.headers({
+      'Content-Security-Policy': CSP,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'Cache-Control': 'no-store',
+    });
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      // The body is not read; what is left of it must not be taken for the next request.
+      reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
+      refuse(reply, 405, 'Method not allowed');
+      return;
+    }
+    if (request.routeOptions.url === '/healthz') {
+      done();
+      return;
+    }
+    const verdict = access.judge(request.ip, request.headers.host, request.headers.authorization, clock.now());
+    switch (verdict.kind) {
+      case 'granted':
+        done();
+        return;
+      case 'challenge':
+        reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
+        refuse(reply, 401, 'Operator password required');
+        return;
+      case 'limited':
+        reply.header('Retry-After', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));
+        refuse(reply, 429, 'Too many wrong passwords');
+        return;
+      case 'foreign-host':
+        refuse(reply, 403, 'Without POSTRIDER_OPERATOR_PASSWORD use http://127.0.0.1 or http://localhost');
+        return;
+    }
+  });
+
+  app.get('/healthz', (_request, reply) => reply.send({ result: 'ok', message: 'alive' }));
+  app.get('/', (_request, reply) => html(reply, indexPage(inbox !== null)));
+  app.get('/metrics', async (_request, reply) => {
+    const { contentType, text } = await options.metrics();
+    return reply.type(contentType).send(text);
+  });
+  app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
+  app.get('/inbox', async (_request, reply) => {
+    if (inbox === null) return refuse(reply, 404, 'No inbox: POSTRIDER_TRANSPORT is not capture:');
+    return html(reply, inboxPage(await inbox.list(SHOWN), SHOWN));
+  });
+  app.get<{ Params: { id: string } }>('/inbox/:id', async (request, reply) => {
+    const source = inbox === null ? null : await inbox.source(request.params.id);
+    if (source === null) return refuse(reply, 404, 'No such message');
+    return reply.header('Content-Security-Policy', SOURCE_CSP).type('text/plain; charset=utf-8').send(source);
+  });
+  app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));
+  app.setErrorHandler((error, _request, reply) => {
+    options.failed(error);
+    return refuse(reply, 500, 'Internal server error');
+  });
+  return app;
+}
+
+function html(reply: FastifyReply, text: string): FastifyReply {
+  return reply.type('text/html; charset=utf-8').send(text);
+}
+
+function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
+  return reply.code(status).send({ result: 'error', message });
+}

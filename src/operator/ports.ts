@@ -1,0 +1,42 @@
+/** What the operator's listener is handed. `main.ts` wires. */
+import type { Server } from 'node:net';
+import type { Clock } from '../clock.ts';
+import type { HostPort, Settings } from '../config/settings.ts';
+
+/** One captured message, as the list shows it. */
+export interface InboxEntry {
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+}
+
+/** The local inbox of the `capture:` transport. */
+export interface Inbox {
+  /** The newest first. */
+  list(limit: number): Promise<readonly InboxEntry[]>;
+  /** The whole message as it would have gone out, or null where there is none. */
+  source(id: string): Promise<Buffer | null>;
+}
+
+export interface OperatorOptions {
+  readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword'>;
+  readonly clock: Clock;
+  /** Binds a server, or rejects with one clear line that begins with the setting. */
+  readonly bind: (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  /** The OpenAPI document, as JSON text. */
+  readonly openApi: string;
+  /** Null where the transport captures nothing. */
+  readonly inbox: Inbox | null;
+  /** Told of a fault of ours; must not throw. */
+  readonly failed: (error: unknown) => void;
+}
+
+export interface OperatorListener {
+  /** Binds; rejects with one clear line. */
+  start(): Promise<HostPort & { readonly url: string }>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,48 @@
+/**
+ * The way of a mail request from the listener into the store: takes a lease for it where this node can send it at once,
+ * commits it with whatever else arrived meanwhile, and hands it to delivery straight from memory. Resolves after the sync.
+ */
+import type { AcceptAnswer, NewMail } from '../store/store.ts';
+import type { Dispatcher } from './dispatcher.ts';
+
+export interface IntakeParts {
+  /** Group commit over the store's `accept`. */
+  readonly commit: (mail: NewMail) => Promise<AcceptAnswer>;
+  /** Null on a node that does not deliver. */
+  readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
+  /** The simulator's address that is always on the suppression list. */
+  readonly suppressed: (recipient: string) => boolean;
+}
+
+/** Makes the listener's `submit`; a rejection means that nothing is known to be stored. */
+export function createIntake({
+  commit,
+  dispatcher,
+  suppressed,
+}: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
+  return async function submit(given) {
+    const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt);
+    const mail: NewMail = { ...given, lease, suppressed: suppressed(given.recipient) };
+    let answer: AcceptAnswer | null = null;
+    try {
+      answer = await commit(mail);
+      return answer;
+    } finally {
+      if (dispatcher !== null) handOn(dispatcher, mail, answer);
+    }
+  };
+}
+
+function handOn(dispatcher: NonNullable<IntakeParts['dispatcher']>, mail: NewMail, answer: AcceptAnswer | null): void {
+  const state = answer?.kind === 'accepted' ? answer.state : null;
+  if (mail.lease === null) {
+    if (state === 'queued') dispatcher.wake();
+    return;
+  }
+  if (state !== 'sending') {
+    dispatcher.returnLease();
+    return;
+  }
+  const { id, accountId, to, from, subject, message, acceptedAt, lease } = mail;
+  dispatcher.offer({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
+}

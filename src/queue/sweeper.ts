@@ -1,0 +1,73 @@
+/**
+ * What time alone does: ends mail requests past their maximum age wherever they wait, takes back leases whose time is
+ * over, erases bodies kept long enough. A failed round is reported and tried again at the next.
+ */
+import type { Clock } from '../clock.ts';
+import type { Policy } from '../record/record.ts';
+import type { Store } from '../store/store.ts';
+
+const EXPIRE_EVERY_MS = 5_000;
+const ERASE_EVERY_MS = 60_000;
+const IDEMPOTENCY_MS = 24 * 3_600_000;
+/** Rows of one round: small, so that no accept waits behind a sweep. */
+const ROUND = 500;
+
+export interface SweeperParts {
+  readonly node: string;
+  readonly clock: Clock;
+  readonly policy: Policy & { readonly keepBodyMs: number };
+  readonly store: Pick<Store, 'expire' | 'recover' | 'erase'>;
+  readonly expired: (id: string) => void;
+  readonly recovered: (count: number) => void;
+  readonly failed: (what: string, error: unknown) => void;
+}
+
+/** Starts both sweeps; the returned function stops them after the round under way. */
+export function startSweeper({
+  node,
+  clock,
+  policy,
+  store,
+  expired,
+  recovered,
+  failed,
+}: SweeperParts): () => Promise<void> {
+  let stopped = false;
+  const stops: (() => Promise<void>)[] = [];
+
+  /** Runs `round` now and then every `everyMs`; at once again while it did a full round's work. */
+  function every(everyMs: number, what: string, round: (now: number) => Promise<number>): void {
+    let cancel: () => void = () => undefined;
+    let underWay = Promise.resolve();
+    const run = async () => {
+      try {
+        while (!stopped && (await round(clock.now())) >= ROUND);
+      } catch (error) {
+        failed(what, error);
+      }
+      if (!stopped) cancel = clock.after(everyMs, begin);
+    };
+    const begin = () => {
+      underWay = run();
+    };
+    begin();
+    stops.push(() => {
+      cancel();
+      return underWay;
+    });
+  }
+
+  every(EXPIRE_EVERY_MS, 'expire', async (now) => {
+    const ids = await store.expire(now - policy.maxAgeMs, now, ROUND, node);
+    for (const id of ids) expired(id);
+    const back = await store.recover({ now, everyLease: false, onUncertain: policy.onUncertain, by: node });
+    if (back > 0) recovered(back);
+    return ids.length;
+  });
+  every(ERASE_EVERY_MS, 'erase', (now) => store.erase(now - policy.keepBodyMs, now - IDEMPOTENCY_MS, ROUND));
+
+  return async () => {
+    stopped = true;
+    await Promise.all(stops.map((stop) => stop()));
+  };
+}

@@ -1,0 +1,93 @@
+/**
+ * Group commit: whatever arrives while the last commit runs goes into the next one. No timer: a lone item is committed
+ * at the end of the event loop's turn it came in, a crowd shares one sync.
+ *
+ * Two batches may be under way: the store's thread works on one while the answers of the other are handled.
+ */
+
+const UNDER_WAY = 2;
+
+export interface GroupCommit<Item, Answer> {
+  /** Resolves with the item's answer once its batch is committed; rejects where the batch was not. */
+  submit(item: Item): Promise<Answer>;
+  /** Items submitted and not yet answered. */
+  readonly waiting: number;
+  /** How long, in ms, the item waits that has waited longest for its batch to begin; 0 where none does. */
+  oldestWaitMs(): number;
+}
+
+interface Pending<Item, Answer> {
+  readonly item: Item;
+  readonly since: number;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** `observe` is told each commit's size and duration; `now` is any clock in milliseconds. */
+export function groupCommit<Item, Answer>(
+  commit: (batch: readonly Item[]) => Promise<readonly Answer[]>,
+  options: {
+    readonly maxBatch: number;
+    readonly now: () => number;
+    readonly observe?: (size: number, tookMs: number) => void;
+  },
+): GroupCommit<Item, Answer> {
+  let pending: Pending<Item, Answer>[] = [];
+  let underWay = 0;
+  let unanswered = 0;
+  let scheduled = false;
+
+  function schedule(): void {
+    if (scheduled || underWay >= UNDER_WAY || pending.length === 0) return;
+    scheduled = true;
+    setImmediate(flush);
+  }
+
+  function flush(): void {
+    scheduled = false;
+    if (underWay >= UNDER_WAY || pending.length === 0) return;
+    const batch = pending.length <= options.maxBatch ? pending : pending.slice(0, options.maxBatch);
+    pending = batch === pending ? [] : pending.slice(options.maxBatch);
+    underWay += 1;
+    const began = options.now();
+    commit(batch.map(({ item }) => item)).then(
+      (answers) => {
+        options.observe?.(batch.length, options.now() - began);
+        end(batch.length);
+        for (const [index, { resolve, reject }] of batch.entries()) {
+          const answer = answers[index];
+          if (answer === undefined) reject(new Error('the store gave no answer'));
+          else resolve(answer);
+        }
+      },
+      (error: unknown) => {
+        end(batch.length);
+        for (const { reject } of batch) reject(error);
+      },
+    );
+    schedule();
+  }
+
+  function end(size: number): void {
+    underWay -= 1;
+    unanswered -= size;
+    schedule();
+  }
+
+  return {
+    submit(item) {
+      unanswered += 1;
+      return new Promise<Answer>((resolve, reject) => {
+        pending.push({ item, since: options.now(), resolve, reject });
+        schedule();
+      });
+    },
+    get waiting() {
+      return unanswered;
+    },
+    oldestWaitMs() {
+      const oldest = pending[0];
+      return oldest === undefined ? 0 : options.now() - oldest.since;
+    },
+  };
+}

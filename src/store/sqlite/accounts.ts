@@ -1,0 +1,128 @@
+/** Accounts and API keys, and the directory of both that running nodes keep by heart. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Store } from '../store.ts';
+import * as rows from './rows.ts';
+
+export function prepareAccounts(database: DatabaseSync) {
+  const byName = database.prepare('SELECT * FROM account WHERE name = ?');
+  const all = database.prepare('SELECT * FROM account ORDER BY name');
+  const insert = database.prepare(
+    `INSERT INTO account (name, created_at, volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst, revision)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const update = database.prepare(
+    `UPDATE account SET volume = ?, volume_expires_at = ?, rate_limit = ?, rate_period_ms = ?, throttle_per_s = ?, throttle_burst = ?,
+       volume_used = CASE WHEN ? THEN 0 ELSE volume_used END, rate_used = CASE WHEN ? THEN 0 ELSE rate_used END,
+       rate_window_at = CASE WHEN ? THEN NULL ELSE rate_window_at END, revision = ? WHERE id = ?`,
+  );
+  const setLock = database.prepare('UPDATE account SET locked_reason = ?, locked_at = ?, revision = ? WHERE id = ?');
+  const keyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
+  const keysOf = database.prepare('SELECT * FROM api_key WHERE account_id = ? ORDER BY id');
+  const insertKey = database.prepare(
+    'INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  const endKey = database.prepare('UPDATE api_key SET revoked_at = ?, expires_at = ?, revision = ? WHERE id = ?');
+  const touch = database.prepare('UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?');
+  const bump = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
+  const readRevision = database.prepare('SELECT revision FROM meta');
+  const changedAccounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
+  const changedKeys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
+
+  const nextRevision = (): number => rows.int(bump.get() ?? {}, 'revision');
+  const find = (name: string): Account | null => {
+    const row = byName.get(name);
+    return row === undefined ? null : rows.account(row);
+  };
+  const reread = (name: string): Changed<Account> => {
+    const account = find(name);
+    return account === null ? { kind: 'missing' } : { kind: 'done', value: account };
+  };
+  const key = (id: number | bigint): ApiKey => rows.apiKey(keyById.get(id) ?? {});
+
+  function columnsOf({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
+    return [
+      volume,
+      volumeExpiresAt,
+      rate?.limit ?? null,
+      rate?.periodMs ?? null,
+      throttle?.perSecond ?? null,
+      throttle?.burst ?? null,
+    ] as const;
+  }
+
+  function lock(name: string, reason: string | null, at: number | null): Changed<Account> {
+    const account = find(name);
+    if (account === null) return { kind: 'missing' };
+    setLock.run(reason, at, nextRevision(), account.id);
+    return reread(name);
+  }
+
+  return {
+    createAccount(...[name, limits, now]: Parameters<Store['createAccount']>): Changed<Account> {
+      if (find(name) !== null) return { kind: 'exists' };
+      insert.run(name, now, ...columnsOf(limits), nextRevision());
+      return reread(name);
+    },
+    setAccount(...[name, limits]: Parameters<Store['setAccount']>): Changed<Account> {
+      const account = find(name);
+      if (account === null) return { kind: 'missing' };
+      const newVolume = limits.volume === undefined ? 0 : 1;
+      const newRate = limits.rate === undefined ? 0 : 1;
+      update.run(
+        ...columnsOf({ ...account.limits, ...limits }),
+        newVolume,
+        newRate,
+        newRate,
+        nextRevision(),
+        account.id,
+      );
+      return reread(name);
+    },
+    lockAccount: (...[name, reason, now]: Parameters<Store['lockAccount']>) => lock(name, reason, now),
+    unlockAccount: (...[name]: Parameters<Store['unlockAccount']>) => lock(name, null, null),
+    listAccounts: (): Account[] => all.all().map(rows.account),
+
+    createKey(
+      ...[accountName, { name, prefix, hash, expiresAt }, now]: Parameters<Store['createKey']>
+    ): Changed<ApiKey> {
+      const account = find(accountName);
+      if (account === null) return { kind: 'missing' };
+      const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
+      return { kind: 'done', value: key(lastInsertRowid) };
+    },
+    listKeys(accountName: string): Changed<readonly ApiKey[]> {
+      const account = find(accountName);
+      return account === null ? { kind: 'missing' } : { kind: 'done', value: keysOf.all(account.id).map(rows.apiKey) };
+    },
+    revokeKey(...[id, now]: Parameters<Store['revokeKey']>): Changed<ApiKey> {
+      const row = keyById.get(id);
+      if (row === undefined) return { kind: 'missing' };
+      const { revokedAt, expiresAt } = rows.apiKey(row);
+      endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
+      return { kind: 'done', value: key(id) };
+    },
+    rotateKey(...[id, { prefix, hash }, oldExpiresAt, now]: Parameters<Store['rotateKey']>): Changed<ApiKey> {
+      const row = keyById.get(id);
+      if (row === undefined) return { kind: 'missing' };
+      const old = rows.apiKey(row);
+      if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) return { kind: 'missing' };
+      const revision = nextRevision();
+      endKey.run(null, Math.min(oldExpiresAt, old.expiresAt ?? oldExpiresAt), revision, id);
+      const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
+      return { kind: 'done', value: key(lastInsertRowid) };
+    },
+    touchKeys(...[used]: Parameters<Store['touchKeys']>): void {
+      for (const { id, at } of used) touch.run(at, id);
+    },
+    /** Accounts and keys changed after `since`, or null where none were. */
+    directorySince(since: number): DirectoryChanges | null {
+      const revision = rows.int(readRevision.get() ?? {}, 'revision');
+      if (revision <= since) return null;
+      return {
+        revision,
+        accounts: changedAccounts.all(since).map(rows.account),
+        keys: changedKeys.all(since).map(rows.apiKey),
+      };
+    },
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * One store thread seen from outside: calls by name, answered by promises. When the thread dies, every call waiting
+ * and every later one is rejected: the caller answers 500 and nothing is acknowledged falsely.
+ */
+import { Worker } from 'node:worker_threads';
+import { StoreError } from '../store.ts';
+import type { Call, OperationName, Operations, Reply } from './engine.ts';
+import type { ThreadData } from './thread.ts';
+
+type Message = { readonly opened: true } | { readonly failed: string } | readonly Reply[];
+
+interface Waiting {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface StoreThread {
+  call<Name extends OperationName>(
+    name: Name,
+    ...args: Parameters<Operations[Name]>
+  ): Promise<ReturnType<Operations[Name]>>;
+  /** Ends the thread after the calls already made. */
+  close(): Promise<void>;
+}
+
+/** Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened. */
+export async function startThread(module: URL, data: ThreadData): Promise<StoreThread> {
+  const worker = new Worker(module, { workerData: data, name: 'postrider-store' });
+  const waiting = new Map<number, Waiting>();
+  let number = 0;
+  let ended: StoreError | null = null;
+  let opened: { resolve: () => void; reject: (error: unknown) => void } | null = null;
+
+  const fail = (error: StoreError) => {
+    ended ??= error;
+    opened?.reject(error);
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+  };
+  const exited = new Promise<void>((resolve) => {
+    worker.once('exit', () => {
+      fail(new StoreError('the store is closed.'));
+      resolve();
+    });
+  });
+  worker.on('error', (error) =>
+    fail(new StoreError(`the store's thread failed: ${error instanceof Error ? error.message : String(error)}`)),
+  );
+  worker.on('message', (message: Message) => {
+    if ('opened' in message) return opened?.resolve();
+    if ('failed' in message) return fail(new StoreError(message.failed));
+    for (const reply of message) {
+      const held = waiting.get(reply.number);
+      if (held === undefined) continue;
+      waiting.delete(reply.number);
+      if (reply.ok) held.resolve(reply.value as never);
+      else held.reject(new StoreError(String(reply.error)));
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    opened = { resolve, reject };
+  });
+
+  return {
+    call(name, ...args) {
+      if (ended !== null) return Promise.reject(ended);
+      number += 1;
+      const call: Call = { number, name, args };
+      return new Promise((resolve, reject) => {
+        waiting.set(number, { resolve, reject });
+        worker.postMessage(call);
+      });
+    },
+    async close() {
+      if (ended === null) worker.postMessage(null);
+      await exited;
+    },
+  };
+}

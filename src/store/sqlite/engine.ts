@@ -1,0 +1,108 @@
+/**
+ * The embedded store's synchronous half: every operation over one connection. `commit` runs whatever writes wait in
+ * one transaction with one sync at its end (group commit), each behind a savepoint of its own, so that one operation's
+ * fault undoes that operation alone; a fault of the commit undoes and fails them all.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { prepareAccept } from './accept.ts';
+import { prepareAccounts } from './accounts.ts';
+import { prepareClaim } from './claim.ts';
+import { prepareMail } from './mail.ts';
+import { prepareSettle } from './settle.ts';
+import { prepareSweep } from './sweep.ts';
+
+export type Operations = ReturnType<typeof prepareOperations>;
+export type OperationName = keyof Operations;
+
+export interface Call {
+  readonly number: number;
+  readonly name: OperationName;
+  readonly args: readonly unknown[];
+}
+
+export type Reply =
+  | { readonly number: number; readonly ok: true; readonly value: unknown }
+  | { readonly number: number; readonly ok: false; readonly error: unknown };
+
+const READS: ReadonlySet<OperationName> = new Set([
+  'listAccounts',
+  'listKeys',
+  'directorySince',
+  'listMail',
+  'showMail',
+  'queueFigures',
+  'newestId',
+  'dataVersion',
+]);
+
+function prepareOperations(database: DatabaseSync) {
+  const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
+  const dataVersion = database.prepare('PRAGMA data_version');
+  return {
+    accept: prepareAccept(database),
+    claim: prepareClaim(database),
+    ...prepareSettle(database),
+    ...prepareSweep(database),
+    ...prepareAccounts(database),
+    ...prepareMail(database),
+    probe: (): void => {
+      probe.run();
+    },
+    /** Changes whenever another connection has committed. */
+    dataVersion: (): number => Number(dataVersion.get()?.data_version),
+  };
+}
+
+export interface Engine {
+  readonly operations: Operations;
+  /** Runs the calls and answers each, writes first and together. Never throws. */
+  run(calls: readonly Call[]): Reply[];
+}
+
+export function createEngine(database: DatabaseSync): Engine {
+  const operations = prepareOperations(database);
+
+  function attempt(call: Call): Reply {
+    try {
+      const operation = operations[call.name] as (...args: readonly unknown[]) => unknown;
+      return { number: call.number, ok: true, value: operation(...call.args) };
+    } catch (error) {
+      return { number: call.number, ok: false, error };
+    }
+  }
+
+  function attemptAlone(call: Call): Reply {
+    database.exec('SAVEPOINT operation');
+    const reply = attempt(call);
+    if (!reply.ok && database.isTransaction) database.exec('ROLLBACK TO operation');
+    if (database.isTransaction) database.exec('RELEASE operation');
+    return reply;
+  }
+
+  function commit(calls: readonly Call[]): Reply[] {
+    try {
+      database.exec('BEGIN IMMEDIATE');
+      const replies: Reply[] = [];
+      for (const call of calls) {
+        const reply = attemptAlone(call);
+        replies.push(reply);
+        // SQLite itself undoes the whole transaction on a full disk or an I/O error: nothing before it stands either.
+        if (!database.isTransaction) throw reply.ok ? new Error('the transaction was lost') : reply.error;
+      }
+      database.exec('COMMIT');
+      return replies;
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK');
+      return calls.map(({ number }) => ({ number, ok: false, error }));
+    }
+  }
+
+  return {
+    operations,
+    run(calls) {
+      const writes = calls.filter(({ name }) => !READS.has(name));
+      const reads = calls.filter(({ name }) => READS.has(name));
+      return [...(writes.length === 0 ? [] : commit(writes)), ...reads.map(attempt)];
+    },
+  };
+}

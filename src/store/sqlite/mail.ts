@@ -1,0 +1,124 @@
+/** Looking at mail requests, and what an operator may do to one. */
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import type { Attempt } from '../../deliver/outcome.ts';
+import { allowed } from '../../record/states.ts';
+import type { MailDetails, MailEvent, MailFilter, MailSummary, OperatorAnswer, QueueFigures } from '../store.ts';
+import { StoreError } from '../store.ts';
+import { APPEND_EVENT } from './event.ts';
+import * as rows from './rows.ts';
+import { lastSeqAt, seqOf } from './seq.ts';
+
+export function prepareMail(database: DatabaseSync) {
+  const byId = database.prepare(
+    'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
+  );
+  const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const requeue = database.prepare(
+    `UPDATE mail_request SET state = 'queued', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
+  );
+  const cancel = database.prepare(
+    `UPDATE mail_request SET state = 'cancelled', due_at = NULL, ended_at = ? WHERE seq = ?`,
+  );
+  const writeEvent = database.prepare(APPEND_EVENT);
+  const open = database.prepare(
+    'SELECT state, count(*) AS n, min(seq) AS oldest FROM mail_request WHERE ended_at IS NULL GROUP BY state',
+  );
+  const acceptedAt = database.prepare('SELECT accepted_at FROM mail_request WHERE seq = ?');
+  const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
+
+  function list({ accountId, state, to, since, limit }: MailFilter): MailSummary[] {
+    const where: string[] = [];
+    const values: SQLInputValue[] = [];
+    const narrow = (clause: string, ...given: SQLInputValue[]) => {
+      where.push(clause);
+      values.push(...given);
+    };
+    if (accountId !== null) narrow('account_id = ?', accountId);
+    if (state !== null) narrow('state = ?', state);
+    if (to !== null) narrow('("to" = ? COLLATE NOCASE OR recipient = ? COLLATE NOCASE)', to, to);
+    if (since !== null) narrow('seq > ?', lastSeqAt(since - 1));
+    const clause = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`;
+    const sql = `SELECT id, account_id, state, "to", "from", subject, accepted_at FROM mail_request ${clause} ORDER BY seq DESC LIMIT ?`;
+    return database
+      .prepare(sql)
+      .all(...values, limit)
+      .map(rows.summary);
+  }
+
+  function show(id: string): MailDetails | null {
+    const row = byId.get(seqOf(id), id);
+    if (row === undefined) return null;
+    const accepted: MailEvent = {
+      at: rows.int(row, 'accepted_at'),
+      verb: 'accepted',
+      by: `key_${rows.int(row, 'key_id')}`,
+      detail: null,
+      attempt: null,
+    };
+    return {
+      ...rows.summary(row),
+      keyId: rows.int(row, 'key_id'),
+      dueAt: rows.intOrNull(row, 'due_at'),
+      owner: rows.textOrNull(row, 'owner'),
+      attempts: rows.int(row, 'attempts'),
+      endedAt: rows.intOrNull(row, 'ended_at'),
+      message: rows.textOrNull(row, 'message'),
+      events: [accepted, ...history.all(seqOf(id)).map(eventOf)],
+    };
+  }
+
+  function operate(id: string, to: 'queued' | 'cancelled', now: number): OperatorAnswer {
+    const seq = seqOf(id);
+    const row = byId.get(seq, id);
+    if (row === undefined) return { kind: 'missing' };
+    const from = rows.state(row);
+    const again = from === 'queued' && to === 'queued';
+    if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
+    if (to === 'queued') requeue.run(now, seq);
+    else cancel.run(now, seq);
+    writeEvent.run(seq, seq, now, to === 'queued' ? 'retried' : 'cancelled', 'operator', null, null);
+    return { kind: 'done' };
+  }
+
+  return {
+    listMail: list,
+    showMail: show,
+    retryMail: (id: string, now: number): OperatorAnswer => operate(id, 'queued', now),
+    cancelMail: (id: string, now: number): OperatorAnswer => operate(id, 'cancelled', now),
+    queueFigures(): QueueFigures {
+      const figures = { queued: 0, sending: 0, uncertain: 0 };
+      let oldest: number | null = null;
+      for (const row of open.all()) {
+        const state = rows.state(row);
+        if (state === 'queued' || state === 'sending' || state === 'uncertain') figures[state] = rows.int(row, 'n');
+        const seq = rows.int(row, 'oldest');
+        if (state !== 'uncertain' && (oldest === null || seq < oldest)) oldest = seq;
+      }
+      const row = oldest === null ? undefined : acceptedAt.get(oldest);
+      return { ...figures, oldestAcceptedAt: row === undefined ? null : rows.int(row, 'accepted_at') };
+    },
+    newestId(): string | null {
+      const row = newest.get();
+      return row === undefined ? null : rows.text(row, 'id');
+    },
+  };
+}
+
+function eventOf(row: rows.Row): MailEvent {
+  const attempt = rows.textOrNull(row, 'attempt');
+  return {
+    at: rows.int(row, 'at'),
+    verb: rows.text(row, 'verb'),
+    by: rows.text(row, 'by'),
+    detail: rows.textOrNull(row, 'detail'),
+    attempt: attempt === null ? null : parseAttempt(attempt),
+  };
+}
+
+function parseAttempt(json: string): Attempt {
+  try {
+    return JSON.parse(json) as Attempt;
+  } catch {
+    throw new StoreError('an attempt in the history is no JSON: the database is damaged.');
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * The embedded store: `node:sqlite` behind the store contract. One thread writes (accepts, claims, settlements, group
+ * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit.
+ */
+import type { DirectoryChanges, Store } from '../store.ts';
+import type { StoreThread } from './client.ts';
+import { startThread } from './client.ts';
+import { takeServeLock } from './serve-lock.ts';
+import { pack } from './settle.ts';
+
+/** How often the writer looks for changes that other processes made; well under the promised second. */
+const WATCH_MS = 200;
+
+const WORKER = new URL('./worker.ts', import.meta.url);
+
+export interface SqliteOptions {
+  readonly path: string;
+  /** True for a service: it alone may hold leases on the file. Commands open the same file beside it. */
+  readonly exclusive: boolean;
+  /** The module that runs the store's thread. */
+  readonly worker?: URL;
+}
+
+/** Opens the store; rejects with a StoreError of one line. */
+export async function openSqliteStore({ path, exclusive, worker = WORKER }: SqliteOptions): Promise<Store> {
+  const writer = await startThread(worker, { path });
+  let unlock: (() => void) | null = null;
+  try {
+    unlock = exclusive ? takeServeLock(path) : null;
+  } catch (error) {
+    await writer.close();
+    throw error;
+  }
+  let reading: Promise<StoreThread> | null = null;
+  const reader = (): Promise<StoreThread> => {
+    reading ??= startThread(worker, { path });
+    return reading;
+  };
+  const stopWatching: (() => void)[] = [];
+
+  async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
+    let version = -1;
+    let revision = -1;
+    const look = async () => {
+      const seen = await writer.call('dataVersion');
+      // Our own commands through this store do not move data_version, so they are asked for by revision.
+      if (seen === version && !ownChange) return;
+      ownChange = false;
+      version = seen;
+      const changes = await writer.call('directorySince', revision);
+      if (changes === null) return;
+      revision = changes.revision;
+      onChange(changes);
+    };
+    await look();
+    const timer = setInterval(() => look().catch(() => undefined), WATCH_MS);
+    timer.unref();
+    stopWatching.push(() => clearInterval(timer));
+  }
+
+  let ownChange = false;
+  const changing = <T>(done: Promise<T>): Promise<T> => {
+    ownChange = true;
+    return done;
+  };
+
+  return {
+    accept: (batch) => writer.call('accept', batch),
+    claim: (limit, lease, now) => writer.call('claim', limit, lease, now),
+    mark: (batch) => writer.call('mark', batch),
+    settle: (batch) => writer.call('settle', pack(batch)),
+    recover: (options) => writer.call('recover', options),
+    expire: (acceptedBefore, now, limit, by) => writer.call('expire', acceptedBefore, now, limit, by),
+    erase: (endedBefore, keysBefore, limit) => writer.call('erase', endedBefore, keysBefore, limit),
+    queueFigures: async () => (await reader()).call('queueFigures'),
+    newestId: () => writer.call('newestId'),
+    watchDirectory,
+    createAccount: (name, limits, now) => changing(writer.call('createAccount', name, limits, now)),
+    setAccount: (name, limits, now) => changing(writer.call('setAccount', name, limits, now)),
+    lockAccount: (name, reason, now) => changing(writer.call('lockAccount', name, reason, now)),
+    unlockAccount: (name, now) => changing(writer.call('unlockAccount', name, now)),
+    listAccounts: () => writer.call('listAccounts'),
+    createKey: (account, key, now) => changing(writer.call('createKey', account, key, now)),
+    listKeys: (account) => writer.call('listKeys', account),
+    revokeKey: (id, now) => changing(writer.call('revokeKey', id, now)),
+    rotateKey: (id, key, oldExpiresAt, now) => changing(writer.call('rotateKey', id, key, oldExpiresAt, now)),
+    touchKeys: (used) => writer.call('touchKeys', used),
+    listMail: async (filter) => (await reader()).call('listMail', filter),
+    showMail: async (id) => (await reader()).call('showMail', id),
+    retryMail: (id, now) => writer.call('retryMail', id, now),
+    cancelMail: (id, now) => writer.call('cancelMail', id, now),
+    probe: () => writer.call('probe'),
+    async close() {
+      for (const stop of stopWatching) stop();
+      const threads = [writer, ...(reading === null ? [] : [await reading])];
+      await Promise.all(threads.map((thread) => thread.close()));
+      unlock?.();
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys. */
+import type { DatabaseSync } from 'node:sqlite';
+import { APPEND_EVENT } from './event.ts';
+import * as rows from './rows.ts';
+import { lastSeqAt } from './seq.ts';
+
+export function prepareSweep(database: DatabaseSync) {
+  // Accepted order is `seq` order, so the oldest queued ones are a range of this index however long they are not due.
+  const overAge = database.prepare(
+    `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
+  );
+  const end = database.prepare(`UPDATE mail_request SET state = 'expired', due_at = NULL, ended_at = ? WHERE seq = ?`);
+  const writeEvent = database.prepare(APPEND_EVENT);
+  // A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
+  const ended = database.prepare(
+    `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
+  );
+  const eraseBody = database.prepare('DELETE FROM body WHERE seq = ?');
+  const forgetKeys = database.prepare(
+    'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
+  );
+
+  return {
+    expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
+      return overAge.all(lastSeqAt(acceptedBefore), limit).map((row) => {
+        const seq = rows.int(row, 'seq');
+        end.run(now, seq);
+        writeEvent.run(seq, seq, now, 'expired', by, 'still not delivered at its maximum age', null);
+        return rows.text(row, 'id');
+      });
+    },
+    erase(endedBefore: number, keysBefore: number, limit: number): number {
+      const found = ended.all(lastSeqAt(endedBefore), endedBefore, limit);
+      for (const row of found) eraseBody.run(rows.int(row, 'seq'));
+      forgetKeys.run(keysBefore, limit);
+      return found.length;
+    },
+  };
+}

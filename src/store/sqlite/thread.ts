@@ -1,0 +1,50 @@
+/**
+ * The loop of a store thread: takes every call that has arrived, runs them as one group, answers. `open` makes the
+ * connection, so that a test can hand in one whose sync is slow or fails.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import type { MessagePort } from 'node:worker_threads';
+import { receiveMessageOnPort } from 'node:worker_threads';
+import { explained } from './database.ts';
+import type { Call } from './engine.ts';
+import { createEngine } from './engine.ts';
+
+/** Calls taken into one group at most: bounds the time until the first of them is answered. */
+const GROUP = 64;
+
+/** What a store thread is started with. */
+export interface ThreadData {
+  readonly path: string;
+}
+
+/** Opens the database and serves calls from `port` until a call of `null`. A failed opening is posted as `failed`. */
+export function serveThread(port: MessagePort, data: ThreadData, open: (path: string) => DatabaseSync): void {
+  let database: DatabaseSync;
+  try {
+    database = open(data.path);
+  } catch (error) {
+    port.postMessage({ failed: explained(error, data.path).message });
+    port.close();
+    return;
+  }
+  const engine = createEngine(database);
+  port.on('message', (first: Call | null) => {
+    const calls: Call[] = [];
+    let closing = first === null;
+    if (first !== null) calls.push(first);
+    while (!closing && calls.length < GROUP) {
+      const next = receiveMessageOnPort(port) as { message: Call | null } | undefined;
+      if (next === undefined) break;
+      if (next.message === null) closing = true;
+      else calls.push(next.message);
+    }
+    const replies = engine.run(calls);
+    port.postMessage(
+      replies.map((reply) => (reply.ok ? reply : { ...reply, error: explained(reply.error, data.path).message })),
+    );
+    if (!closing) return;
+    database.close();
+    port.close();
+  });
+  port.postMessage({ opened: true });
+}

@@ -1,0 +1,277 @@
+/**
+ * The store contract. One suite (test/contract/store.test.ts) holds every implementation to it.
+ *
+ * Promises: what `accept` answered as accepted is on disk, synced. A batch is one transaction: a rejected
+ * promise means that nothing of the batch was stored. Times are milliseconds since the epoch, handed in by the
+ * caller. Nothing here speaks HTTP or SMTP.
+ */
+import type { Attempt } from '../deliver/outcome.ts';
+import type { State } from '../record/states.ts';
+
+// ── Accepting ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** One valid mail request on its way into the store. */
+export interface NewMail {
+  /** Lower-case UUIDv7 made by `MailIds`; greater than every id this store has seen. */
+  readonly id: string;
+  readonly accountId: number;
+  readonly keyId: number;
+  readonly acceptedAt: number;
+  readonly to: string;
+  /** Canonical recipient for the suppression list (`canonicalAddress`). */
+  readonly recipient: string;
+  readonly from: string;
+  readonly subject: string;
+  readonly message: string;
+  /** Fingerprint is a SHA-256 over the four fields, in hexadecimal. */
+  readonly idempotency: { readonly key: string; readonly fingerprint: string } | null;
+  /** Set where the node sends this message itself, straight from memory; otherwise it is queued, due at once. */
+  readonly lease: Lease | null;
+  /** Ends at once in `suppressed`, whatever the list says (the simulator's address). */
+  readonly suppressed: boolean;
+}
+
+export interface Lease {
+  /** The node's name, unique for each start of a process. */
+  readonly owner: string;
+  readonly until: number;
+}
+
+/** The account's limits as they stand after the answer, for the RateLimit headers. */
+export interface LimitsLeft {
+  readonly rate: {
+    readonly limit: number;
+    readonly periodMs: number;
+    readonly left: number;
+    readonly resetMs: number;
+  } | null;
+}
+
+export type AcceptAnswer =
+  | { readonly kind: 'accepted'; readonly state: 'queued' | 'sending' | 'suppressed'; readonly limits: LimitsLeft }
+  | { readonly kind: 'replayed'; readonly id: string }
+  | { readonly kind: 'idempotency-conflict' }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'volume-exhausted' | 'volume-expired' | 'rate-limit-exceeded';
+      readonly limits: LimitsLeft;
+    }
+  /** The account was locked, or is gone, since the caller's directory was read. */
+  | { readonly kind: 'locked' };
+
+// ── Delivering ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A mail request leased for one attempt. */
+export interface LeasedMail {
+  readonly id: string;
+  readonly accountId: number;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+  readonly message: string;
+  readonly acceptedAt: number;
+  /** Attempts begun, this one included: 1 on the first. */
+  readonly attempts: number;
+  readonly lease: Lease;
+}
+
+/** A change of state to be written, computed by `record`. */
+export interface Change {
+  readonly to: State;
+  /** When it is next tried; present when `to` is `queued`. */
+  readonly dueAt: number | null;
+  readonly event: MailEvent;
+  /** Put the recipient on the account's suppression list in the same transaction. */
+  readonly suppress: 'bounce' | 'complaint' | null;
+}
+
+/** What happened, as the history of a mail request tells it. */
+export interface MailEvent {
+  readonly at: number;
+  /** Domain verb, such as `delivered`, `deferred`, `bounced`, `recovered`, `retried`. */
+  readonly verb: string;
+  /** Who or what caused it: a node's name, `operator`, `simulator`. */
+  readonly by: string;
+  /** One line for people: the reply, the reason. */
+  readonly detail: string | null;
+  readonly attempt: Attempt | null;
+}
+
+/** The end of a lease. */
+export interface Settlement {
+  readonly id: string;
+  readonly owner: string;
+  /** `attempts` of the lease: together with the owner it is the fence. */
+  readonly attempts: number;
+  /** Applied in order (the simulator's complaint is delivered, then complained). */
+  readonly changes: readonly Change[];
+  /** True where no attempt was made (drain, breaker): the count of attempts is given back. */
+  readonly uncount: boolean;
+}
+
+export type SettleAnswer = 'settled' | 'lost';
+
+// ── Accounts and keys ────────────────────────────────────────────────────────────────────────────────────────
+
+export interface AccountLimits {
+  /** Emails in all, or null for unlimited. */
+  readonly volume: number | null;
+  readonly volumeExpiresAt: number | null;
+  readonly rate: { readonly limit: number; readonly periodMs: number } | null;
+  readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
+}
+
+export interface Account {
+  readonly id: number;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly locked: { readonly reason: string; readonly at: number } | null;
+  readonly limits: AccountLimits;
+  readonly volumeUsed: number;
+  /** Emails counted in the running period, and when that period began; zero and null before the first. */
+  readonly rateUsed: number;
+  readonly rateWindowAt: number | null;
+}
+
+export interface ApiKey {
+  /** The public name of the key for commands: `key_` and the row's number. */
+  readonly id: number;
+  readonly accountId: number;
+  readonly name: string;
+  /** The first characters of the key, to recognise it by. */
+  readonly prefix: string;
+  /** SHA-256 of the key, hexadecimal. */
+  readonly hash: string;
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+  readonly revokedAt: number | null;
+  readonly lastUsedAt: number | null;
+}
+
+/** What the listener needs to know by heart; `revision` grows with every change. */
+export interface DirectoryChanges {
+  readonly revision: number;
+  readonly accounts: readonly Account[];
+  readonly keys: readonly ApiKey[];
+}
+
+/** The answer of a command that can miss or clash. */
+export type Changed<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'exists' };
+
+// ── Looking ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface MailFilter {
+  readonly accountId: number | null;
+  readonly state: State | null;
+  readonly to: string | null;
+  readonly since: number | null;
+  readonly limit: number;
+}
+
+export interface MailSummary {
+  readonly id: string;
+  readonly accountId: number;
+  readonly state: State;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+  readonly acceptedAt: number;
+}
+
+export interface MailDetails extends MailSummary {
+  readonly keyId: number;
+  /** When it is next tried (`queued`) or when its lease ends (`sending`). */
+  readonly dueAt: number | null;
+  readonly owner: string | null;
+  readonly attempts: number;
+  readonly endedAt: number | null;
+  /** Null once the body is erased. */
+  readonly message: string | null;
+  /** In order, `accepted` first. */
+  readonly events: readonly MailEvent[];
+}
+
+export interface QueueFigures {
+  readonly queued: number;
+  readonly sending: number;
+  readonly uncertain: number;
+  readonly oldestAcceptedAt: number | null;
+}
+
+/** Operator's doing on one mail request. `wrong-state` says which state forbade it. */
+export type OperatorAnswer =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'wrong-state'; readonly state: State };
+
+export interface Store {
+  accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
+  /** Leases up to `limit` due mail requests, fairly over accounts and lanes; those of locked accounts wait. */
+  claim(limit: number, lease: Lease, now: number): Promise<readonly LeasedMail[]>;
+  /** Policy `hold`: notes, synced, that these leases are about to hand over. Answers `lost` like `settle`. */
+  mark(
+    batch: readonly { readonly id: string; readonly owner: string; readonly attempts: number }[],
+  ): Promise<readonly SettleAnswer[]>;
+  settle(batch: readonly Settlement[]): Promise<readonly SettleAnswer[]>;
+  /**
+   * Takes back leases that ended without an answer: those whose time is over at `now`, or every one where
+   * `everyLease` says that no other node can hold any (the start of the embedded store). Marked ones become
+   * `uncertain` under `hold`, all others `queued`. Resolves to how many.
+   */
+  recover(options: {
+    readonly now: number;
+    readonly everyLease: boolean;
+    readonly onUncertain: 'resend' | 'hold';
+    readonly by: string;
+  }): Promise<number>;
+  /** Ends up to `limit` queued mail requests accepted at or before `acceptedBefore` as `expired`. */
+  expire(acceptedBefore: number, now: number, limit: number, by: string): Promise<readonly string[]>;
+  /** Erases up to `limit` bodies whose terminal state was reached at or before `endedBefore`, and idempotency keys older than `keysBefore`. */
+  erase(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
+  queueFigures(): Promise<QueueFigures>;
+  /** The greatest id stored, or null: new ids start after it. */
+  newestId(): Promise<string | null>;
+
+  /** Calls back at once with everything, and again within a second of any change, by whichever process. */
+  watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
+  createAccount(name: string, limits: AccountLimits, now: number): Promise<Changed<Account>>;
+  /** Members left undefined stay; `resetVolume` is implied by a new volume: the count starts again at zero. */
+  setAccount(name: string, limits: Partial<AccountLimits>, now: number): Promise<Changed<Account>>;
+  lockAccount(name: string, reason: string, now: number): Promise<Changed<Account>>;
+  unlockAccount(name: string, now: number): Promise<Changed<Account>>;
+  listAccounts(): Promise<readonly Account[]>;
+  createKey(
+    accountName: string,
+    key: { readonly name: string; readonly prefix: string; readonly hash: string; readonly expiresAt: number | null },
+    now: number,
+  ): Promise<Changed<ApiKey>>;
+  listKeys(accountName: string): Promise<Changed<readonly ApiKey[]>>;
+  revokeKey(id: number, now: number): Promise<Changed<ApiKey>>;
+  /** Makes a new key with the old one's name; the old one expires at `oldExpiresAt`. */
+  rotateKey(
+    id: number,
+    key: { readonly prefix: string; readonly hash: string },
+    oldExpiresAt: number,
+    now: number,
+  ): Promise<Changed<ApiKey>>;
+  /** Remembers when keys were last used. */
+  touchKeys(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
+
+  listMail(filter: MailFilter): Promise<readonly MailSummary[]>;
+  showMail(id: string): Promise<MailDetails | null>;
+  /** Makes a queued one due now; puts an uncertain one back into the queue. */
+  retryMail(id: string, now: number): Promise<OperatorAnswer>;
+  cancelMail(id: string, now: number): Promise<OperatorAnswer>;
+
+  /** Resolves when a write would work; rejects with the store's own reason. */
+  probe(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A fault of the store that a person can act on; the message is one clear line. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+}

@@ -1,0 +1,109 @@
+/**
+ * The test command: lint, types, house rules, then every Vitest test. It goes on after a failure, so that one run tells
+ * all, and ends with the line `N passed, N failed`. Exit code 1 where anything failed, or where nothing ran.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RULES, readSources } from './house/rules.ts';
+import { ROOT } from './house/source.ts';
+
+interface Tally {
+  passed: number;
+  failed: number;
+}
+
+interface VitestReport {
+  readonly success: boolean;
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly status: string;
+    readonly assertionResults: readonly { readonly status: string }[];
+  }[];
+}
+
+const MODULES = join(ROOT, 'node_modules');
+
+function record(tally: Tally, name: string, faults: readonly string[], reason: string | null): void {
+  if (faults.length === 0) {
+    tally.passed += 1;
+    console.log(`  ok    ${name}`);
+    return;
+  }
+  tally.failed += 1;
+  console.log(`  FAIL  ${name}`);
+  if (reason !== null) console.log(`        because ${reason}`);
+  for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
+}
+
+/** Runs a tool of this checkout with this Node; its output is the fault where it exits otherwise than with 0. */
+function runTool(script: string, args: readonly string[]): readonly string[] {
+  const run = spawnSync(process.execPath, [join(MODULES, script), ...args], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    maxBuffer: 1 << 26,
+  });
+  if (run.status === 0) return [];
+  return [`${run.stdout}${run.stderr}`.trim() || `${script} ended with ${run.status ?? run.signal}`];
+}
+
+function runVitest(tally: Tally, filters: readonly string[]): void {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
+  const outputFile = join(folder, 'vitest.json');
+  try {
+    const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${outputFile}`, ...filters];
+    const run = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
+      cwd: ROOT,
+      stdio: 'inherit',
+    });
+    const report = readReport(outputFile);
+    if (report === null) {
+      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal} and left no report`], null);
+      return;
+    }
+    tally.passed += report.numPassedTests;
+    // A test that was skipped kept no promise, and a file that could not be loaded holds tests that nobody counted.
+    const unloaded = report.testResults.filter(
+      (file) => file.status === 'failed' && !file.assertionResults.some((one) => one.status === 'failed'),
+    );
+    const failed = report.numFailedTests + report.numPendingTests + report.numTodoTests + unloaded.length;
+    tally.failed += failed;
+    if (report.numPassedTests === 0) record(tally, 'vitest', ['no test passed'], null);
+    else if (failed === 0 && run.status !== 0) {
+      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error escaped from a test');
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function readReport(path: string): VitestReport | null {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as VitestReport;
+  } catch {
+    return null;
+  }
+}
+
+const tally: Tally = { passed: 0, failed: 0 };
+console.log('lint and format');
+record(
+  tally,
+  'biome',
+  runTool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--max-diagnostics=50']),
+  null,
+);
+console.log('types');
+record(tally, 'tsc', runTool('typescript/bin/tsc', ['-p', '.']), null);
+console.log('house rules');
+const sources = readSources();
+for (const rule of RULES) record(tally, rule.name, rule.check(sources), rule.reason);
+console.log('tests');
+runVitest(tally, process.argv.slice(2));
+console.log(`\n${tally.passed} passed, ${tally.failed} failed`);
+process.exitCode = tally.failed > 0 || tally.passed === 0 ? 1 : 0;

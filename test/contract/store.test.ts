@@ -1,0 +1,433 @@
+/** What every store promises; the list of stores is at the end. */
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
+import type { AcceptAnswer, AccountLimits, DirectoryChanges, Lease, Store } from '../../src/store/store.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+
+const STORES: readonly { readonly name: string; readonly open: () => Promise<Store> }[] = [
+  {
+    name: 'sqlite',
+    open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
+  },
+];
+
+const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function storeWith(limits: Partial<AccountLimits> = {}): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', { ...NO_LIMITS, ...limits }, Date.now());
+    return store;
+  }
+
+  const kinds = (answers: readonly AcceptAnswer[]) =>
+    answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
+
+  test('an accepted mail request is found again with its four fields', async () => {
+    const store = await storeWith();
+    const mail = newMail({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
+    expect(await store.accept([mail])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
+    const shown = await store.showMail(mail.id);
+    expect(shown).toMatchObject({
+      id: mail.id,
+      state: 'queued',
+      to: mail.to,
+      from: mail.from,
+      subject: mail.subject,
+      message: mail.message,
+    });
+    expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
+  });
+
+  test('an unknown id shows nothing', async () => {
+    const store = await storeWith();
+    expect(await store.showMail(newMail().id)).toBeNull();
+  });
+
+  test('volume is exact within a batch and over batches under way together', async () => {
+    const store = await storeWith({ volume: 25 });
+    const batches = await Promise.all(
+      Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMail()))),
+    );
+    const all = kinds(batches.flat());
+    expect(all.filter((kind) => kind === 'accepted')).toHaveLength(25);
+    expect(all.filter((kind) => kind === 'volume-exhausted')).toHaveLength(25);
+    expect((await store.listAccounts())[0]?.volumeUsed).toBe(25);
+  });
+
+  test('an expired volume refuses with its own reason, and a new volume starts at zero', async () => {
+    const now = Date.now();
+    const store = await storeWith({ volume: 1, volumeExpiresAt: now + 1_000 });
+    expect(kinds(await store.accept([newMail({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
+    expect(kinds(await store.accept([newMail({ acceptedAt: now }), newMail({ acceptedAt: now })]))).toEqual([
+      'accepted',
+      'volume-exhausted',
+    ]);
+    await store.setAccount('default', { volume: 1, volumeExpiresAt: null }, now);
+    expect(kinds(await store.accept([newMail({ acceptedAt: now })]))).toEqual(['accepted']);
+  });
+
+  test('a rate limit lets exactly its number through in each period and says what is left', async () => {
+    const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
+    const at = Date.now();
+    const answers = await store.accept([
+      newMail({ acceptedAt: at }),
+      newMail({ acceptedAt: at + 300 }),
+      newMail({ acceptedAt: at + 999 }),
+    ]);
+    expect(kinds(answers)).toEqual(['accepted', 'accepted', 'rate-limit-exceeded']);
+    expect(
+      answers.map((answer) => ('limits' in answer ? [answer.limits.rate?.left, answer.limits.rate?.resetMs] : null)),
+    ).toEqual([
+      [1, 1_000],
+      [0, 700],
+      [0, 1],
+    ]);
+    expect(kinds(await store.accept([newMail({ acceptedAt: at + 1_000 })]))).toEqual(['accepted']);
+  });
+
+  test('a refused mail request leaves no row and costs no volume', async () => {
+    const store = await storeWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
+    const refused = newMail();
+    expect(kinds(await store.accept([newMail(), refused]))).toEqual(['accepted', 'rate-limit-exceeded']);
+    expect(await store.showMail(refused.id)).toBeNull();
+    expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
+  });
+
+  test('a locked account is refused in the accepting transaction itself', async () => {
+    const store = await storeWith();
+    await store.lockAccount('default', 'abuse', Date.now());
+    expect(kinds(await store.accept([newMail()]))).toEqual(['locked']);
+    await store.unlockAccount('default', Date.now());
+    expect(kinds(await store.accept([newMail()]))).toEqual(['accepted']);
+  });
+
+  test('the same idempotency key gives the first id, costs no volume, and clashes with another payload', async () => {
+    const store = await storeWith({ volume: 2 });
+    const idempotency = { key: 'order-1', fingerprint: 'aa' };
+    const first = newMail({ idempotency });
+    const answers = await store.accept([
+      first,
+      newMail({ idempotency }),
+      newMail({ idempotency: { key: 'order-1', fingerprint: 'bb' } }),
+    ]);
+    expect(answers.slice(1)).toEqual([{ kind: 'replayed', id: first.id }, { kind: 'idempotency-conflict' }]);
+    expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
+    expect(kinds(await store.accept([newMail()]))).toEqual(['accepted']);
+    expect(await store.accept([newMail({ idempotency })])).toEqual([{ kind: 'replayed', id: first.id }]);
+  });
+
+  test('an idempotency key is free again after 24 hours, and belongs to its account alone', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    const at = Date.now();
+    const idempotency = { key: 'k', fingerprint: 'aa' };
+    const later = newMail({ idempotency, acceptedAt: at + 24 * 3_600_000 });
+    const answers = await store.accept([
+      newMail({ idempotency, acceptedAt: at }),
+      newMail({ idempotency, acceptedAt: at, accountId: 2 }),
+      later,
+    ]);
+    expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
+  });
+
+  test('a hard bounce suppresses that recipient of that account alone, whatever the case of letters', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    const mail = newMail({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
+    await store.accept([mail]);
+    await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })]);
+    const answers = await store.accept([
+      newMail({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
+      newMail({ to: 'there@example.com' }),
+      newMail({ to: 'gone@example.com', accountId: 2 }),
+    ]);
+    expect(answers.map((answer) => (answer.kind === 'accepted' ? answer.state : answer.kind))).toEqual([
+      'suppressed',
+      'queued',
+      'queued',
+    ]);
+  });
+
+  test('mail queued before its recipient was suppressed is not leased but ends suppressed', async () => {
+    const store = await storeWith();
+    const [waiting, bouncing] = [newMail(), newMail({ lease: LEASE })];
+    await store.accept([waiting, bouncing]);
+    await store.settle([
+      settlementOf({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+    ]);
+    expect(await store.claim(10, LEASE, Date.now())).toEqual([]);
+    expect((await store.showMail(waiting.id))?.state).toBe('suppressed');
+  });
+
+  test('a lease is given once, with the attempt counted and everything needed to send', async () => {
+    const store = await storeWith();
+    const mail = newMail();
+    await store.accept([mail]);
+    const [first, second] = await Promise.all([
+      store.claim(5, LEASE, Date.now()),
+      store.claim(5, { ...LEASE, owner: 'node-b' }, Date.now()),
+    ]);
+    expect([...first, ...second]).toHaveLength(1);
+    expect(first[0] ?? second[0]).toMatchObject({
+      id: mail.id,
+      accountId: 1,
+      to: mail.to,
+      from: mail.from,
+      subject: mail.subject,
+      message: mail.message,
+      attempts: 1,
+    });
+  });
+
+  test('nothing is leased before it is due', async () => {
+    const store = await storeWith();
+    const mail = newMail({ lease: LEASE });
+    await store.accept([mail]);
+    const dueAt = Date.now() + 60_000;
+    await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
+    expect(await store.claim(5, LEASE, dueAt - 1)).toEqual([]);
+    expect((await store.claim(5, LEASE, dueAt)).map(({ attempts }) => attempts)).toEqual([2]);
+  });
+
+  test('accounts take turns, so a backlog of one does not starve another', async () => {
+    const store = await storeWith();
+    await store.createAccount('small', NO_LIMITS, Date.now());
+    await store.accept(Array.from({ length: 500 }, () => newMail()));
+    await store.accept([newMail({ accountId: 2 }), newMail({ accountId: 2 })]);
+    const claimed = await store.claim(20, LEASE, Date.now());
+    expect(claimed).toHaveLength(20);
+    expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
+  });
+
+  test('with more accounts than one claim serves, each is served in turn', async () => {
+    const store = await storeWith();
+    for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
+    await store.accept(Array.from({ length: 600 }, (_, n) => newMail({ accountId: (n % 150) + 1 })));
+    const served = new Set<number>();
+    for (let round = 0; round < 3; round += 1) {
+      for (const { accountId } of await store.claim(100, LEASE, Date.now())) served.add(accountId);
+    }
+    expect(served.size).toBe(150);
+  });
+
+  test('retries and first attempts share a claim, whichever has the backlog', async () => {
+    const store = await storeWith();
+    const retries = Array.from({ length: 100 }, () => newMail({ lease: LEASE }));
+    await store.accept(retries);
+    const deferral = { to: 'queued', dueAt: 1 } as const;
+    const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
+    await store.settle(
+      retries.map((mail) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
+    );
+    await store.accept([newMail(), newMail()]);
+    const claimed = await store.claim(10, LEASE, Date.now());
+    expect(claimed).toHaveLength(10);
+    expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
+  });
+
+  test('mail of a locked account waits, and goes on after unlock', async () => {
+    const store = await storeWith();
+    await store.accept([newMail()]);
+    await store.lockAccount('default', 'complaints', Date.now());
+    expect(await store.claim(5, LEASE, Date.now())).toEqual([]);
+    await store.unlockAccount('default', Date.now());
+    expect(await store.claim(5, LEASE, Date.now())).toHaveLength(1);
+  });
+
+  test('a settlement is fenced: another owner, another attempt or a second time is lost and changes nothing', async () => {
+    const store = await storeWith();
+    const mail = newMail({ lease: LEASE });
+    await store.accept([mail]);
+    const held = { ...mail, attempts: 1, lease: LEASE };
+    expect(await store.settle([settlementOf({ ...held, lease: { ...LEASE, owner: 'node-b' } })])).toEqual(['lost']);
+    expect(await store.settle([settlementOf({ ...held, attempts: 2 })])).toEqual(['lost']);
+    expect(await store.settle([settlementOf(held)])).toEqual(['settled']);
+    expect(await store.settle([settlementOf(held, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
+    const shown = await store.showMail(mail.id);
+    expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
+  });
+
+  test('the history keeps each attempt with its conversation', async () => {
+    const store = await storeWith();
+    const mail = newMail({ lease: LEASE });
+    await store.accept([mail]);
+    const settlement = settlementOf({ ...mail, attempts: 1, lease: LEASE });
+    await store.settle([settlement]);
+    expect((await store.showMail(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
+  });
+
+  test('a lease given back without an attempt does not count as one', async () => {
+    const store = await storeWith();
+    await store.accept([newMail()]);
+    const [mail] = await store.claim(1, LEASE, Date.now());
+    if (mail === undefined) throw new Error('nothing leased');
+    await store.settle([{ ...settlementOf(mail, { to: 'queued', dueAt: Date.now() }), uncount: true }]);
+    expect((await store.claim(1, LEASE, Date.now()))[0]?.attempts).toBe(1);
+  });
+
+  test('a lease that ran out is taken back, one still running is not', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    const [over, running] = [
+      newMail({ lease: { owner: 'dead', until: now - 1 } }),
+      newMail({ lease: { owner: 'alive', until: now + 60_000 } }),
+    ];
+    await store.accept([over, running]);
+    expect(await store.recover({ now, everyLease: false, onUncertain: 'resend', by: 'node-a' })).toBe(1);
+    expect([(await store.showMail(over.id))?.state, (await store.showMail(running.id))?.state]).toEqual([
+      'queued',
+      'sending',
+    ]);
+    expect((await store.showMail(over.id))?.events.at(-1)).toMatchObject({ verb: 'recovered', by: 'node-a' });
+  });
+
+  test('under hold, a marked lease becomes uncertain and an unmarked one is queued; under resend both are queued', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    const lease = { owner: 'dead', until: now };
+    const [marked, unmarked, third] = [newMail({ lease }), newMail({ lease }), newMail({ lease })];
+    await store.accept([marked, unmarked]);
+    expect(
+      await store.mark([
+        { id: marked.id, owner: 'dead', attempts: 1 },
+        { id: unmarked.id, owner: 'dead', attempts: 9 },
+      ]),
+    ).toEqual(['settled', 'lost']);
+    await store.recover({ now, everyLease: true, onUncertain: 'hold', by: 'node-a' });
+    expect([(await store.showMail(marked.id))?.state, (await store.showMail(unmarked.id))?.state]).toEqual([
+      'uncertain',
+      'queued',
+    ]);
+    await store.accept([third]);
+    await store.mark([{ id: third.id, owner: 'dead', attempts: 1 }]);
+    await store.recover({ now, everyLease: true, onUncertain: 'resend', by: 'node-a' });
+    expect((await store.showMail(third.id))?.state).toBe('queued');
+  });
+
+  test('expiry goes by time, also for mail whose next try is hours away', async () => {
+    const store = await storeWith();
+    const accepted = Date.now() - 100_000;
+    const [old, young] = [newMail({ acceptedAt: accepted, lease: LEASE }), newMail()];
+    await store.accept([old, young]);
+    await store.settle([
+      settlementOf({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
+    ]);
+    expect(await store.expire(accepted, Date.now(), 10, 'node-a')).toEqual([old.id]);
+    expect([(await store.showMail(old.id))?.state, (await store.showMail(young.id))?.state]).toEqual([
+      'expired',
+      'queued',
+    ]);
+  });
+
+  test('a body is erased after its terminal state and never before it', async () => {
+    const store = await storeWith();
+    const at = Date.now() - 10_000;
+    const [done, waiting] = [newMail({ acceptedAt: at, lease: LEASE }), newMail({ acceptedAt: at })];
+    await store.accept([done, waiting]);
+    const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, attempt: null };
+    await store.settle([settlementOf({ ...done, attempts: 1, lease: LEASE }, { event })]);
+    expect(await store.erase(at + 4_999, 0, 10)).toBe(0);
+    expect(await store.erase(at + 5_000, 0, 10)).toBe(1);
+    expect([(await store.showMail(done.id))?.message, (await store.showMail(waiting.id))?.message]).toEqual([
+      null,
+      waiting.message,
+    ]);
+  });
+
+  test('an operator cancels what is queued, retries what waits, and is told when it is too late', async () => {
+    const store = await storeWith();
+    const [queued, sending] = [newMail(), newMail({ lease: LEASE })];
+    await store.accept([queued, sending]);
+    expect(await store.retryMail(queued.id, Date.now())).toEqual({ kind: 'done' });
+    expect(await store.cancelMail(queued.id, Date.now())).toEqual({ kind: 'done' });
+    expect(await store.cancelMail(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
+    expect(await store.retryMail(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
+    expect(await store.cancelMail(newMail().id, Date.now())).toEqual({ kind: 'missing' });
+    expect(await store.claim(5, LEASE, Date.now())).toEqual([]);
+  });
+
+  test('the list filters by account, state, recipient and time, newest first', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    const at = Date.now();
+    const mails = [
+      newMail({ acceptedAt: at - 50 }),
+      newMail({ acceptedAt: at, to: 'Max@example.com', accountId: 2 }),
+      newMail({ acceptedAt: at + 50, lease: LEASE }),
+    ];
+    await store.accept(mails);
+    const all = { accountId: null, state: null, to: null, since: null, limit: 10 };
+    const found = async (filter: object) =>
+      (await store.listMail({ ...all, ...filter })).map(({ id }) => mails.findIndex((mail) => mail.id === id));
+    expect(await found({})).toEqual([2, 1, 0]);
+    expect(await found({ limit: 1 })).toEqual([2]);
+    expect(await found({ accountId: 2 })).toEqual([1]);
+    expect(await found({ state: 'sending' })).toEqual([2]);
+    expect(await found({ to: 'max@EXAMPLE.com' })).toEqual([1]);
+    expect(await found({ since: at })).toEqual([2, 1]);
+  });
+
+  test('queue figures count what is open and know the oldest', async () => {
+    const store = await storeWith();
+    const at = Date.now() - 5_000;
+    await store.accept([newMail({ acceptedAt: at }), newMail(), newMail({ lease: LEASE })]);
+    expect(await store.queueFigures()).toEqual({ queued: 2, sending: 1, uncertain: 0, oldestAcceptedAt: at });
+  });
+
+  test('keys are made, listed, rotated with grace and revoked', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    expect(await store.createKey('nobody', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
+      kind: 'missing',
+    });
+    const made = await store.createKey('default', { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null }, now);
+    if (made.kind !== 'done') throw new Error(made.kind);
+    const rotated = await store.rotateKey(made.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
+    if (rotated.kind !== 'done') throw new Error(rotated.kind);
+    expect(rotated.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
+    await store.revokeKey(rotated.value.id, now + 5);
+    await store.touchKeys([{ id: made.value.id, at: now + 7 }]);
+    const listed = await store.listKeys('default');
+    if (listed.kind !== 'done') throw new Error(listed.kind);
+    expect(listed.value.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([
+      [now + 1_000, null, now + 7],
+      [null, now + 5, null],
+    ]);
+    expect(await store.rotateKey(rotated.value.id, { prefix: 'p', hash: 'h3' }, now, now + 6)).toEqual({
+      kind: 'missing',
+    });
+  });
+
+  test('an account name is taken once', async () => {
+    const store = await storeWith();
+    expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
+  });
+
+  test('the directory tells everything at first and then each change', async () => {
+    const store = await storeWith({ volume: 3 });
+    const seen: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => seen.push(changes));
+    expect(seen[0]?.accounts.map(({ name, limits }) => [name, limits.volume])).toEqual([['default', 3]]);
+    await store.lockAccount('default', 'test', Date.now());
+    await expect.poll(() => seen.at(-1)?.accounts[0]?.locked?.reason).toBe('test');
+    expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
+  });
+
+  test('ids go on after the newest one stored', async () => {
+    const store = await storeWith();
+    expect(await store.newestId()).toBeNull();
+    const mails = [newMail(), newMail()];
+    await store.accept(mails);
+    expect(await store.newestId()).toBe(mails[1]?.id);
+  });
+
+  test('a closed store rejects instead of waiting', async () => {
+    const store = await open();
+    await store.close();
+    await expect(store.accept([newMail()])).rejects.toThrow('the store is closed');
+  });
+});

@@ -1,0 +1,132 @@
+/** One suite for every transport: what src/deliver/transport.ts promises. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { captureTransport } from '../../src/deliver/capture/transport.ts';
+import { simulatorTransport } from '../../src/deliver/simulator/transport.ts';
+import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { outgoing, smtpTo } from '../rig/smtp-message.ts';
+import { startSmtpServer } from '../rig/smtp-server.ts';
+
+interface Subject {
+  readonly transport: Transport;
+  /** Where messages go that cannot be taken: nowhere. */
+  readonly broken: Transport;
+  /** What arrived of this message, or null. */
+  arrived(message: OutgoingMessage): Promise<Buffer | null>;
+}
+
+async function smtp(): Promise<Subject> {
+  const server = await startSmtpServer();
+  onTestFinished(() => server.close());
+  const transport = smtpTo(server.port, { connections: 4 });
+  onTestFinished(() => transport.close(1_000));
+  return {
+    transport,
+    broken: smtpTo(1),
+    arrived: (message) => {
+      const taken = server.received.filter(({ data }) => data.equals(message.data));
+      return Promise.resolve(taken.length === 1 ? (taken[0]?.data ?? null) : null);
+    },
+  };
+}
+
+function capture(): Promise<Subject> {
+  const folder = temporaryFolder();
+  return Promise.resolve({
+    transport: captureTransport(folder, systemClock),
+    broken: captureTransport('/dev/null/nowhere', systemClock),
+    arrived: async (message) => {
+      const file = await readFile(join(folder, 'new', `${message.id}.eml`)).catch(() => null);
+      if (file === null) return null;
+      const { from, to } = message.envelope;
+      const header = `Return-Path: <${from}>\r\nDelivered-To: ${to}\r\n`;
+      expect(file.toString('utf8', 0, Buffer.byteLength(header))).toBe(header);
+      return file.subarray(Buffer.byteLength(header));
+    },
+  });
+}
+
+async function simulated(): Promise<Subject> {
+  const inner = await smtp();
+  return {
+    ...inner,
+    transport: simulatorTransport(inner.transport, systemClock),
+    broken: simulatorTransport(inner.broken, systemClock),
+  };
+}
+
+const BODY = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: dots\r\n\r\n.\r\n..\r\n.a\r\nend\r\n';
+
+describe.each([
+  ['smtp', smtp],
+  ['capture', capture],
+  ['simulator around smtp', simulated],
+] as const)('the transport %s', (_name, make) => {
+  test('delivers the exact bytes', async () => {
+    const { transport, arrived } = await make();
+    const message = outgoing(BODY);
+    const attempt = await transport.attempt(message, null);
+    expect(attempt.outcome.kind).toBe('delivered');
+    expect(attempt.conversation.length).toBeGreaterThan(0);
+    expect((await arrived(message))?.equals(message.data)).toBe(true);
+  });
+
+  test('delivers many at once, each of them once', async () => {
+    const { transport, arrived } = await make();
+    const messages = Array.from({ length: 30 }, (_, n) => outgoing(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
+    const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
+    expect(attempts.map(({ outcome }) => outcome.kind)).toEqual(messages.map(() => 'delivered'));
+    for (const message of messages) expect(await arrived(message)).not.toBeNull();
+  });
+
+  test('asks beforeHandover exactly once, before the message is complete', async () => {
+    const { transport, arrived } = await make();
+    const message = outgoing(BODY);
+    let asked = 0;
+    const attempt = await transport.attempt(message, async () => {
+      asked += 1;
+      expect(await arrived(message)).toBeNull();
+    });
+    expect(attempt.outcome.kind).toBe('delivered');
+    expect(asked).toBe(1);
+    expect(await arrived(message)).not.toBeNull();
+  });
+
+  test('completes nothing where beforeHandover rejects, and goes on with the next message', async () => {
+    const { transport, arrived } = await make();
+    const refused = outgoing(BODY);
+    const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
+    expect(attempt.outcome.reply.text).toContain('the lease was lost');
+    const next = outgoing('Subject: next\r\n\r\nnext\r\n');
+    expect((await transport.attempt(next, null)).outcome.kind).toBe('delivered');
+    expect(await arrived(refused)).toBeNull();
+    expect(await arrived(next)).not.toBeNull();
+  });
+
+  test('never rejects: what cannot be taken is deferred and blames the transport', async () => {
+    const { broken } = await make();
+    const attempt = await broken.attempt(outgoing(), null);
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect(attempt.remote).toBeNull();
+  });
+
+  test('never rejects: an envelope with a line break completes nothing', async () => {
+    const { transport, arrived } = await make();
+    for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
+      const message = outgoing('Subject: injected\r\n\r\n', envelope);
+      const attempt = await transport.attempt(message, null);
+      expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'unknown', scope: 'message' });
+      expect(await arrived(message)).toBeNull();
+    }
+  });
+
+  test('closes', async () => {
+    const { transport } = await make();
+    await transport.attempt(outgoing(), null);
+    await transport.close(5_000);
+  });
+});

@@ -1,0 +1,37 @@
+/** A disk that fills up: the limit on file size of the shell stands for it, since it needs no root. */
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../rig/folder.ts';
+import { askCommand, startProcess, submit } from '../rig/service.ts';
+
+/** Blocks of 512 bytes that each file may have: about 1.5 MB. Ignoring the signal makes writes fail as on a full disk. */
+const LIMIT = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
+
+test('a full disk gives 500s, loses nothing acknowledged before, and recovers when there is space', async () => {
+  const folder = temporaryFolder();
+  const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, LIMIT);
+  const key = full.key ?? '';
+  const acknowledged: string[] = [];
+  let refused = 0;
+  for (let round = 0; round < 400 && refused < 3; round += 1) {
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, () => submit(full.publicUrl, key, { message: 'x'.repeat(20_000) })),
+    );
+    for (const answer of answers) {
+      const body = (await answer.json()) as { result: { id: string } };
+      if (answer.status === 201) acknowledged.push(body.result.id);
+      else {
+        expect([answer.status, body]).toEqual([500, { result: 'error', message: 'Internal server error' }]);
+        refused += 1;
+      }
+    }
+  }
+  expect(refused).toBeGreaterThanOrEqual(3);
+  expect(acknowledged.length).toBeGreaterThan(10);
+  full.kill('SIGKILL');
+  await full.ended;
+  const roomy = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
+  expect((await submit(roomy.publicUrl, key)).status).toBe(201);
+  const stored = await askCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);
+  const ids = new Set(stored.map(({ id }) => id));
+  expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);
+});

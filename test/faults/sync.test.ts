@@ -1,0 +1,89 @@
+/** No 201 before the sync: a slow one makes the client wait, a failing one gives it a 500. */
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadSettings } from '../../src/config/load.ts';
+import { startService } from '../../src/main.ts';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { openSqliteStore } from '../../src/store/sqlite/store.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { submit } from '../rig/service.ts';
+
+async function serviceWithFate() {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const decide = (fate: 'well' | 'slow' | 'fail') => writeFileSync(`${path}-fate`, fate);
+  decide('well');
+  const settings = loadSettings(
+    {
+      POSTRIDER_DATABASE: `sqlite:${path}`,
+      POSTRIDER_LISTEN: '127.0.0.1:0',
+      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+      POSTRIDER_LOG: 'silent',
+    },
+    null,
+  );
+  const worker = new URL('../rig/held-commit-worker.ts', import.meta.url);
+  const service = await startService(settings, {
+    openStore: () => openSqliteStore({ path, exclusive: true, worker }),
+    drainMs: 500,
+  });
+  onTestFinished(async () => {
+    decide('well');
+    await service.stop();
+  });
+  const url = service.publicUrl ?? '';
+  return {
+    path,
+    decide,
+    url,
+    send: () => submit(url, service.firstKey ?? '', { to: 'success@simulator.postrider.test' }),
+  };
+}
+
+test('the embedded database is opened in WAL mode with full sync', () => {
+  const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
+  onTestFinished(() => database.close());
+  expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
+  expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
+});
+
+test('the client waits while the sync does, and the 201 comes after it', async () => {
+  const { path, decide, send } = await serviceWithFate();
+  expect((await send()).status).toBe(201);
+  decide('slow');
+  rmSync(`${path}-synced`, { force: true });
+  let answered = false;
+  const answer = send().then((response) => {
+    answered = true;
+    return { status: response.status, synced: existsSync(`${path}-synced`) };
+  });
+  // The commit is known to be held once another request waits behind it without an answer either.
+  const second = send();
+  await expect.poll(() => answered, { timeout: 300 }).toBe(false);
+  decide('well');
+  expect(await answer).toEqual({ status: 201, synced: true });
+  expect((await second).status).toBe(201);
+});
+
+test('a failing sync is a 500 and never a 201, and readiness tells it until commits work again', async () => {
+  const { decide, send, url } = await serviceWithFate();
+  decide('fail');
+  const response = await send();
+  expect(response.status).toBe(500);
+  expect(await response.json()).toEqual({ result: 'error', message: 'Internal server error' });
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+  const ready = await fetch(`${url}/readyz`);
+  expect([ready.status, await ready.json()]).toEqual([
+    503,
+    { result: 'error', message: expect.stringContaining('the store cannot commit') },
+  ]);
+  decide('well');
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(200);
+  expect((await send()).status).toBe(201);
+});
+
+test('readiness notices a store that cannot commit also when nobody sends', async () => {
+  const { decide, url } = await serviceWithFate();
+  decide('fail');
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(503);
+});

@@ -1,0 +1,200 @@
+/**
+ * The house rules that no linter has, each with its reason. A rule answers with one line for every breach; none means
+ * that it holds. test/all.ts runs them, and counts each as one test.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { importViolations, PURE_ROOMS, roomOf, unknownRooms } from './import-rule.ts';
+import { EXPOSED_ROOMS, LISTED } from './regex-list.ts';
+import { filesUnder, lineOf, ROOT, readSource, type SourceFile } from './source.ts';
+
+export interface Rule {
+  readonly name: string;
+  readonly reason: string;
+  check(sources: Sources): readonly string[];
+}
+
+export interface Sources {
+  /** src alone. */
+  readonly src: readonly SourceFile[];
+  /** src, test and bench. */
+  readonly all: readonly SourceFile[];
+}
+
+export function readSources(): Sources {
+  const src = filesUnder('src', '.ts').map(readSource);
+  const rest = [...filesUnder('test', '.ts'), ...filesUnder('bench', '.ts')].map(readSource);
+  return { src, all: [...src, ...rest] };
+}
+
+const MOST_LINES = 300;
+/** Files that are data, not program. */
+const DATA_FILES: readonly string[] = ['src/classify/rules.ts', 'src/classify/samples.ts'];
+const DRAWERS = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
+/** Entry files of threads: loading one outside its thread is not importing it. */
+const ENTRY_FILES = /(^|[-/])worker\.ts$/;
+
+/** `file:line: what` for every match in code, comments and strings aside. */
+function findInCode(files: readonly SourceFile[], pattern: RegExp, what: string): readonly string[] {
+  return files.flatMap((file) =>
+    [...file.code.matchAll(pattern)].map((match) => `${file.path}:${lineOf(file.code, match.index)}: ${what}`),
+  );
+}
+
+export const RULES: readonly Rule[] = [
+  {
+    name: 'a room imports only what it may',
+    reason: 'stages that know only types and pure rooms can be tested and replaced alone; docs/flow.md draws them',
+    check: ({ src }) => [...unknownRooms(src.map((file) => file.path)), ...src.flatMap(importViolations)],
+  },
+  {
+    name: 'pure rooms read no clock, chance, process or network',
+    reason: 'what they compute must be repeatable in a test of days in milliseconds',
+    check: ({ src }) => {
+      const pure = src.filter((file) => PURE_ROOMS.includes(roomOf(file.path)));
+      const effects =
+        /\b(Date\.now\s*\(|new Date\s*\(\s*\)|Math\.random|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|process\.|fetch\s*\(|console\.|crypto\.(getRandomValues|randomUUID))/g;
+      return findInCode(pure, effects, 'an effect in a pure room; have it handed in');
+    },
+  },
+  {
+    name: 'the clock is handed in',
+    reason: 'a schedule that reads the machine’s clock cannot be run by a test’s own',
+    check: ({ src }) => {
+      const stages = src.filter((file) =>
+        ['queue', 'http', 'operator', 'feedback', 'domains'].includes(roomOf(file.path)),
+      );
+      return findInCode(
+        stages,
+        /\b(Date\.now\s*\(|new Date\s*\(\s*\))/g,
+        'take the time from the clock that is handed in',
+      );
+    },
+  },
+  {
+    name: `a file of src has at most ${MOST_LINES} lines`,
+    reason: 'a file is one noun and fits in the head; data files are listed in test/house/rules.ts',
+    check: ({ src }) =>
+      src
+        .filter((file) => !DATA_FILES.includes(file.path) && file.text.split('\n').length - 1 > MOST_LINES)
+        .map((file) => `${file.path} has ${file.text.split('\n').length - 1} lines`),
+  },
+  {
+    name: 'a file of src opens by saying what it is for',
+    reason: 'a reader learns purpose, promises and failures before the first line of code',
+    check: ({ src }) =>
+      src.filter((file) => !/^(#!.*\n)?\/[/*]/.test(file.text)).map((file) => `${file.path} opens with no comment`),
+  },
+  {
+    name: 'no drawers',
+    reason: 'a name such as utils or helpers says nothing about what is inside, so everything lands there',
+    check: ({ all }) =>
+      all
+        .filter((file) =>
+          file.path.split('/').some((part) => DRAWERS.includes(part.replace(/\.ts$/, '').toLowerCase())),
+        )
+        .map((file) => `${file.path} is a drawer; name it for what is in it`),
+  },
+  {
+    name: 'no default exports',
+    reason: 'a thing has one name wherever it is read',
+    check: ({ all }) => findInCode(all, /\bexport\s+default\b|\bexport\s*\{[^}]*\bas default\b/g, 'export it by name'),
+  },
+  {
+    name: 'no any',
+    reason: 'it switches off the type checks for all that it touches; unknown keeps them',
+    check: ({ all }) =>
+      findInCode(
+        all,
+        /(:\s*|\bas\s+|<\s*|\|\s*)any\b(?!\s*[:(=])|\bany\s*(>|\[\])/g,
+        'any; use unknown and look before you trust',
+      ),
+  },
+  {
+    name: 'no check is switched off in a comment',
+    reason: 'a silenced check hides the next fault as well',
+    check: ({ all }) =>
+      all
+        .filter((file) => !file.path.startsWith('test/house/'))
+        .flatMap((file) =>
+          [...file.text.matchAll(/@ts-(ignore|nocheck|expect-error)|biome-ignore|eslint-disable|prettier-ignore/g)].map(
+            (match) => `${file.path}:${lineOf(file.text, match.index)}: ${match[0]}`,
+          ),
+        ),
+  },
+  {
+    name: 'no test is skipped or focused',
+    reason: 'a test that does not run keeps no promise',
+    check: ({ all }) =>
+      findInCode(
+        all.filter((file) => file.path.endsWith('.test.ts')),
+        /\b(it|test|describe)\s*\.\s*(skip|only|todo|skipIf|runIf|fails)\b/g,
+        'every test runs, always',
+      ),
+  },
+  {
+    name: 'only the command line writes to the console',
+    reason: 'a service logs verbs through its logger, where fields are allowed one by one and secrets are not',
+    check: ({ src }) =>
+      findInCode(
+        src.filter((file) => roomOf(file.path) !== 'cli'),
+        /\bconsole\.|\bprocess\.std(out|err)\b/g,
+        'hand in the logger',
+      ),
+  },
+  {
+    name: 'every regular expression that meets outside bytes is listed',
+    reason: 'one nested quantifier lets a stranger stop the service; test/house/regex-list.ts has the reasons',
+    check: ({ src }) => {
+      const exposed = src.filter((file) => EXPOSED_ROOMS.includes(roomOf(file.path)));
+      const found = exposed.flatMap((file) => file.regexes.map((found) => ({ file: file.path, ...found })));
+      const unlisted = found
+        .filter((one) => !LISTED.some((listed) => listed.file === one.file && listed.regex === one.regex))
+        .map((one) => `${one.file}:${one.line}: ${one.regex} is not listed`);
+      const stale = LISTED.filter(
+        (listed) => !found.some((one) => one.file === listed.file && one.regex === listed.regex),
+      );
+      const built = findInCode(
+        exposed,
+        /\bnew RegExp\b|(?<!\w)RegExp\s*\(/g,
+        'an expression built at run time cannot be read here',
+      );
+      return [
+        ...unlisted,
+        ...built,
+        ...stale.map((listed) => `${listed.file}: ${listed.regex} is listed and not there`),
+      ];
+    },
+  },
+  {
+    name: 'importing a file does nothing',
+    reason: 'what happens at import cannot be handed a clock, a store or a setting, nor be stopped',
+    check: ({ src }) => {
+      const files = src.map((file) => file.path).filter((path) => !ENTRY_FILES.test(path));
+      const script = `for (const file of ${JSON.stringify(files)}) await import('./' + file);
+        const kept = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
+        if (kept.length > 0) { process.stderr.write('left open: ' + kept.join(', ')); process.exitCode = 1; }`;
+      const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+        cwd: ROOT,
+        encoding: 'utf8',
+        timeout: 60_000,
+        env: { PATH: process.env.PATH ?? '', NODE_NO_WARNINGS: '1' },
+      });
+      const said = `${run.stdout}${run.stderr}`.trim();
+      return run.status === 0 && said === ''
+        ? []
+        : [`importing all of src: exit ${run.status}, ${said.slice(0, 2000)}`];
+    },
+  },
+  {
+    name: 'the lockfile names no registry',
+    reason: 'a clone installs from whichever registry its own npm is set to',
+    check: () =>
+      readFileSync(join(ROOT, 'package-lock.json'), 'utf8')
+        .split('\n')
+        .flatMap((line, index) =>
+          /"resolved":\s*"https?:/.test(line) ? [`package-lock.json:${index + 1}:${line.trim()}`] : [],
+        ),
+  },
+];

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { importViolations, unknownRooms } from './import-rule.ts';
+import { parseSource } from './source.ts';
+
+function imports(text: string) {
+  return parseSource('src/http/x.ts', text).imports.map(({ specifier, typeOnly, names }) => [
+    specifier,
+    typeOnly,
+    names.join(' '),
+  ]);
+}
+
+function breaches(path: string, text: string) {
+  return importViolations(parseSource(path, text));
+}
+
+describe('the scanner behind the house rules', () => {
+  it('finds imports of every form and knows which leave nothing at run time', () => {
+    const text = [
+      "import './bare.ts';",
+      "import type { A } from './a.ts';",
+      "import { type B, type C as D } from './b.ts';",
+      "import { type E, f as g } from './e.ts';",
+      "import h, * as i from './h.ts';",
+      "export { j } from './j.ts';",
+      "export type { K } from './k.ts';",
+      "export * from './l.ts';",
+      "const m = await import('./m.ts');",
+      'import {\n  n,\n  o,\n} from "./n.ts";',
+    ].join('\n');
+    expect(imports(text)).toEqual([
+      ['./bare.ts', false, ''],
+      ['./a.ts', true, 'A'],
+      ['./b.ts', true, 'B C'],
+      ['./e.ts', false, 'E f'],
+      ['./h.ts', false, 'default *'],
+      ['./j.ts', false, 'j'],
+      ['./k.ts', true, 'K'],
+      ['./l.ts', false, '*'],
+      ['./n.ts', false, 'n o'],
+      ['./m.ts', false, '*'],
+    ]);
+  });
+
+  it('is not deceived by comments, strings and templates', () => {
+    const text =
+      "// import './no.ts';\n/* import './no.ts'; */\nconst s = \"import './no.ts';\";\nconst t = `import './no.ts' ${`${s}`} any`;\nexport const from = 'x';";
+    expect(imports(text)).toEqual([]);
+    expect(parseSource('x.ts', text).code).not.toContain('any');
+  });
+
+  it('tells a regular expression from a division', () => {
+    const text =
+      'const a = b / c / d;\nconst r = /x[/]y/gu;\nif (/z/.test(q)) n = (1 + 2) / 3;\nreturn /w/;\nconst u = `${/v/.source}`;';
+    expect(parseSource('x.ts', text).regexes).toEqual([
+      { line: 2, regex: '/x[/]y/gu' },
+      { line: 3, regex: '/z/' },
+      { line: 4, regex: '/w/' },
+      { line: 5, regex: '/v/' },
+    ]);
+  });
+});
+
+describe('the import rule', () => {
+  it('a stage takes types from anywhere and values from itself and the pure rooms', () => {
+    expect(breaches('src/http/a.ts', "import type { Store } from '../store/store.ts';")).toEqual([]);
+    expect(
+      breaches('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../admit/address.ts';"),
+    ).toEqual([]);
+    expect(breaches('src/http/a.ts', "import { openStore } from '../store/open.ts';")).toHaveLength(1);
+    expect(breaches('src/http/a.ts', "const { openStore } = await import('../store/open.ts');")).toHaveLength(1);
+    expect(breaches('src/http/a.ts', "import type { X } from '../cli/main.ts';")).toHaveLength(1);
+    expect(breaches('src/queue/a.ts', "import { systemClock } from '../clock.ts';")).toHaveLength(1);
+  });
+
+  it('a pure room loads nothing with effects', () => {
+    expect(breaches('src/record/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
+    expect(breaches('src/record/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);
+    expect(breaches('src/record/a.ts', "import { readFileSync } from 'node:fs';")).toHaveLength(1);
+    expect(breaches('src/record/a.ts', "import { send } from '../deliver/transport.ts';")).toHaveLength(1);
+    expect(breaches('src/message/a.ts', "import nodemailer from 'nodemailer';")).toHaveLength(1);
+  });
+
+  it('what puts the rooms together may load them all', () => {
+    const text =
+      "import { a } from './http/a.ts';\nimport { b } from './store/b.ts';\nimport { systemClock } from './clock.ts';";
+    expect(breaches('src/main.ts', text)).toEqual([]);
+    expect(breaches('src/cli/serve.ts', "import { startService } from '../main.ts';")).toEqual([]);
+  });
+
+  it('SQLite is the store’s, and no room starts programs', () => {
+    expect(breaches('src/operator/a.ts', "import { DatabaseSync } from 'node:sqlite';")).toHaveLength(1);
+    expect(breaches('src/main.ts', "import { spawn } from 'node:child_process';")).toHaveLength(1);
+  });
+
+  it('a new room is a decision', () => {
+    expect(unknownRooms(['src/http/a.ts', 'src/clock.ts', 'src/gadgets/a.ts'])).toHaveLength(1);
+  });
+});

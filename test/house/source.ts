@@ -1,0 +1,203 @@
+/**
+ * Reads a TypeScript file the way a house rule needs it: which code remains when comments and strings are blanked,
+ * which regular expressions stand in it, and what it imports. A scanner, no parser; its own test holds the cases that
+ * matter. Lines keep their numbers.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface Import {
+  readonly line: number;
+  readonly specifier: string;
+  /** True where nothing of the import is left at run time. */
+  readonly typeOnly: boolean;
+  /** Names as exported by the other module; `default` or `*` included; empty for a bare import. */
+  readonly names: readonly string[];
+}
+
+export interface SourceFile {
+  /** From the root of the project, with `/`. */
+  readonly path: string;
+  readonly text: string;
+  /** The text with the insides of comments, strings and regular expressions replaced by spaces. */
+  readonly code: string;
+  readonly regexes: readonly { readonly line: number; readonly regex: string }[];
+  readonly imports: readonly Import[];
+}
+
+export const ROOT = join(import.meta.dirname, '..', '..');
+
+/** All files under a folder of the project whose name ends so; an absent folder has none. */
+export function filesUnder(folder: string, ending: string): readonly string[] {
+  try {
+    return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith(ending))
+      .map((entry) =>
+        join(entry.parentPath, entry.name)
+          .slice(ROOT.length + 1)
+          .replaceAll('\\', '/'),
+      )
+      .filter((path) => !path.includes('node_modules/'))
+      .sort();
+  } catch {
+    return [];
+  }
+}
+
+export function readSource(path: string): SourceFile {
+  return parseSource(path, readFileSync(join(ROOT, path), 'utf8'));
+}
+
+export function parseSource(path: string, text: string): SourceFile {
+  const { code, regexes } = blank(text);
+  return { path, text, code, regexes, imports: findImports(text, code) };
+}
+
+/** After one of these a slash begins a regular expression; after anything else it divides. */
+const BEFORE_REGEX = new Set('([{,;=:?&|!~^<>+-*%}'.split(''));
+const WORDS_BEFORE_REGEX = new Set([
+  'return',
+  'typeof',
+  'case',
+  'in',
+  'of',
+  'void',
+  'delete',
+  'throw',
+  'yield',
+  'await',
+]);
+
+function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
+  const out = text.split('');
+  const regexes: { line: number; regex: string }[] = [];
+  const wipe = (from: number, to: number): void => {
+    for (let index = from; index < to; index += 1) if (out[index] !== '\n') out[index] = ' ';
+  };
+  /** For each open template: how many braces are open inside its `${`. */
+  const templates: number[] = [];
+  let at = 0;
+  const skipTemplate = (from: number): number => {
+    let index = from;
+    while (index < text.length) {
+      if (text[index] === '\\') index += 2;
+      else if (text[index] === '`') {
+        wipe(from, index);
+        return index + 1;
+      } else if (text.startsWith('${', index)) {
+        wipe(from, index);
+        templates.push(0);
+        return index + 2;
+      } else index += 1;
+    }
+    return index;
+  };
+  while (at < text.length) {
+    const character = text[at] ?? '';
+    if (text.startsWith('//', at)) {
+      const end = endOr(text.indexOf('\n', at), text.length);
+      wipe(at, end);
+      at = end;
+    } else if (text.startsWith('/*', at)) {
+      const end = endOr(text.indexOf('*/', at + 2), text.length - 2) + 2;
+      wipe(at, end);
+      at = end;
+    } else if (character === "'" || character === '"') {
+      const end = closing(text, at + 1, character);
+      wipe(at + 1, end);
+      at = end + 1;
+    } else if (character === '`') at = skipTemplate(at + 1);
+    else if (character === '}' && templates.at(-1) === 0) {
+      templates.pop();
+      at = skipTemplate(at + 1);
+    } else if (character === '/' && regexMayBegin(out, at)) {
+      const end = regexEnd(text, at);
+      regexes.push({ line: lineOf(text, at), regex: text.slice(at, end) });
+      wipe(at + 1, end);
+      at = end;
+    } else {
+      const open = templates.length - 1;
+      if (character === '{' && open >= 0) templates[open] = (templates[open] ?? 0) + 1;
+      if (character === '}' && open >= 0) templates[open] = (templates[open] ?? 0) - 1;
+      at += 1;
+    }
+  }
+  return { code: out.join(''), regexes };
+}
+
+function endOr(index: number, otherwise: number): number {
+  return index === -1 ? otherwise : index;
+}
+
+function closing(text: string, from: number, quote: string): number {
+  let index = from;
+  while (index < text.length && text[index] !== quote && text[index] !== '\n') index += text[index] === '\\' ? 2 : 1;
+  return index;
+}
+
+function regexMayBegin(out: readonly string[], at: number): boolean {
+  let before = at - 1;
+  while (before >= 0 && /\s/.test(out[before] ?? '')) before -= 1;
+  if (before < 0 || BEFORE_REGEX.has(out[before] ?? '')) return true;
+  let start = before;
+  while (start >= 0 && /[A-Za-z0-9_$]/.test(out[start] ?? '')) start -= 1;
+  return WORDS_BEFORE_REGEX.has(out.slice(start + 1, before + 1).join(''));
+}
+
+/** Where a regular expression that begins at `at` ends, its flags included. */
+function regexEnd(text: string, at: number): number {
+  let index = at + 1;
+  let inClass = false;
+  while (index < text.length && text[index] !== '\n' && (inClass || text[index] !== '/')) {
+    if (text[index] === '[') inClass = true;
+    if (text[index] === ']') inClass = false;
+    index += text[index] === '\\' ? 2 : 1;
+  }
+  index += 1;
+  while (/[a-z]/.test(text[index] ?? '')) index += 1;
+  return index;
+}
+
+export function lineOf(text: string, at: number): number {
+  return text.slice(0, at).split('\n').length;
+}
+
+/** Statements are found in `code`; the specifier, blanked there, is read from `text` at the same place. */
+function findImports(text: string, code: string): readonly Import[] {
+  const imports: Import[] = [];
+  for (const match of code.matchAll(/(?<![\w$.])(import|export)\b([^'"`;()=]*?)(['"])( *)\3/g)) {
+    const clause = match[2] ?? '';
+    const isExport = match[1] === 'export';
+    if (isExport && !/\bfrom\s*$/.test(clause)) continue;
+    const start = match.index + match[0].length - (match[4] ?? '').length - 1;
+    const specifier = text.slice(start, start + (match[4] ?? '').length);
+    imports.push({ line: lineOf(text, match.index), specifier, ...readClause(clause) });
+  }
+  for (const match of code.matchAll(/(?<![\w$.])import\s*\(\s*(['"])( *)\1/g)) {
+    const start = match.index + match[0].length - (match[2] ?? '').length - 1;
+    const specifier = text.slice(start, start + (match[2] ?? '').length);
+    imports.push({ line: lineOf(text, match.index), specifier, typeOnly: false, names: ['*'] });
+  }
+  return imports;
+}
+
+function readClause(clause: string): { typeOnly: boolean; names: readonly string[] } {
+  const typeAll = /^\s*type\b(?!\s*(,|from))/.test(clause);
+  const body = clause.replace(/\bfrom\s*$/, '').replace(/^\s*type\b/, typeAll ? '' : 'type');
+  const braces = /\{([^}]*)\}/.exec(body)?.[1] ?? null;
+  const outside = body
+    .replace(/\{[^}]*\}/, '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  const inside = (braces ?? '')
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  const names = [
+    ...outside.map((part) => (part.startsWith('*') ? '*' : 'default')),
+    ...inside.map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0] ?? part),
+  ];
+  const everyType = outside.length === 0 && inside.length > 0 && inside.every((part) => /^type\s/.test(part));
+  return { typeOnly: typeAll || everyType, names };
+}

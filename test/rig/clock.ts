@@ -1,0 +1,59 @@
+/** A clock that a test moves: days of waiting pass in milliseconds. */
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Clock } from '../../src/clock.ts';
+
+export interface VirtualClock extends Clock {
+  /** Goes from timer to timer up to `ms` later, letting everything each one starts run to its end. */
+  advance(ms: number): Promise<void>;
+  /** Goes from timer to timer until `done`; throws when `withinMs` pass without it. */
+  until(done: () => boolean, withinMs: number): Promise<void>;
+}
+
+/** Turns of the event loop given to what a timer started; the store of these tests answers in microtasks. */
+const TURNS = 3;
+
+export function virtualClock(startAt: number): VirtualClock {
+  let now = startAt;
+  let timers: { readonly at: number; readonly run: () => void }[] = [];
+
+  const settle = async () => {
+    for (let n = 0; n < TURNS; n += 1) await turn();
+  };
+
+  async function step(limit: number): Promise<boolean> {
+    const next = timers.reduce<(typeof timers)[number] | null>(
+      (first, timer) => (first === null || timer.at < first.at ? timer : first),
+      null,
+    );
+    if (next === null || next.at > limit) return false;
+    timers = timers.filter((timer) => timer !== next);
+    now = Math.max(now, next.at);
+    next.run();
+    await settle();
+    return true;
+  }
+
+  return {
+    now: () => now,
+    after(delayMs, run) {
+      const timer = { at: now + delayMs, run };
+      timers.push(timer);
+      return () => {
+        timers = timers.filter((other) => other !== timer);
+      };
+    },
+    async advance(ms) {
+      const end = now + ms;
+      await settle();
+      while (await step(end));
+      now = end;
+    },
+    async until(done, withinMs) {
+      const end = now + withinMs;
+      await settle();
+      while (!done()) {
+        if (!(await step(end))) throw new Error(`not reached within ${withinMs} ms of the virtual clock`);
+      }
+    },
+  };
+}

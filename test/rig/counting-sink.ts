@@ -1,0 +1,76 @@
+/** A mail server that counts what it takes by the id in the Message-ID, with pipelining, in the test's own process. */
+import type { Socket } from 'node:net';
+import { createServer } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface CountingSink {
+  readonly port: number;
+  /** How often each mail request was taken. */
+  readonly taken: ReadonlyMap<string, number>;
+  /** Ids in the order they were taken first. */
+  readonly order: readonly string[];
+  /** Ends a silence begun with `answerContent: false`. */
+  answerFromNowOn(): void;
+}
+
+const REPLIES: Readonly<Record<string, string>> = {
+  EHLO: '250-sink\r\n250-PIPELINING\r\n250 SMTPUTF8\r\n',
+  DATA: '354 go\r\n',
+  QUIT: '221 bye\r\n',
+};
+
+/** Starts it; `answerContent: false` takes messages and leaves the final dot unanswered. */
+export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
+  const taken = new Map<string, number>();
+  const order: string[] = [];
+  const sockets = new Set<Socket>();
+  let answering = answerContent;
+
+  const take = (content: string) => {
+    const id = /^Message-ID: <([^@>]+)@/im.exec(content)?.[1] ?? 'no id';
+    if (!taken.has(id)) order.push(id);
+    taken.set(id, (taken.get(id) ?? 0) + 1);
+  };
+
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined);
+    let held = '';
+    let inContent = false;
+    socket.write('220 sink\r\n');
+    socket.on('data', (chunk) => {
+      held += chunk.toString('latin1');
+      for (;;) {
+        const end = held.indexOf(inContent ? '\r\n.\r\n' : '\r\n');
+        if (end < 0) return;
+        const part = held.slice(0, end);
+        held = held.slice(end + (inContent ? 5 : 2));
+        if (inContent) {
+          inContent = false;
+          take(part);
+          if (answering) socket.write('250 2.0.0 ok\r\n');
+          continue;
+        }
+        const verb = part.slice(0, 4).toUpperCase();
+        inContent = verb === 'DATA';
+        socket.write(REPLIES[verb] ?? '250 2.1.0 ok\r\n');
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  return {
+    port,
+    taken,
+    order,
+    answerFromNowOn: () => {
+      answering = true;
+    },
+  };
+}

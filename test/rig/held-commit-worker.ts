@@ -1,0 +1,26 @@
+/**
+ * A store thread whose COMMIT (the statement that syncs) does what a file says: `slow` waits until the file says
+ * something else, `fail` fails as SQLite does when the disk's sync fails. The file stands beside the database, named `*-fate`.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import type { ThreadData } from '../../src/store/sqlite/thread.ts';
+import { serveThread } from '../../src/store/sqlite/thread.ts';
+
+function openHeld(path: string): DatabaseSync {
+  const database = openDatabase(path);
+  const fate = () => readFileSync(`${path}-fate`, 'utf8');
+  const exec = database.exec.bind(database);
+  database.exec = (sql) => {
+    if (sql !== 'COMMIT') return exec(sql);
+    while (fate() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    if (fate() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
+    exec(sql);
+    writeFileSync(`${path}-synced`, String(Date.now()));
+  };
+  return database;
+}
+
+if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openHeld);

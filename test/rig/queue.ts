@@ -1,0 +1,90 @@
+/** A queue over a real embedded database in this thread, with a clock and a transport that the test holds. */
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Attempt } from '../../src/deliver/outcome.ts';
+import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
+import type { DispatcherParts, Gate } from '../../src/queue/dispatcher.ts';
+import { createDispatcher } from '../../src/queue/dispatcher.ts';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import type { Operations } from '../../src/store/sqlite/engine.ts';
+import { createEngine } from '../../src/store/sqlite/engine.ts';
+import { pack } from '../../src/store/sqlite/settle.ts';
+import type { LeasedMail } from '../../src/store/store.ts';
+import { StoreError } from '../../src/store/store.ts';
+import { virtualClock } from './clock.ts';
+import { temporaryFolder } from './folder.ts';
+import { attemptWith, NO_LIMITS } from './mail.ts';
+
+export const START = Date.UTC(2026, 0, 5);
+
+/** A gate that always admits. */
+export const OPEN_GATE: Gate = { admits: () => true, retryAt: () => null, note: () => undefined };
+
+export interface Attempted {
+  readonly id: string;
+  readonly at: number;
+}
+
+/** Runs a store call, with SQLite's errors turned into rejections as over the thread. */
+async function called<T>(run: () => T): Promise<T> {
+  return run();
+}
+
+/** Everything in one hand; `parts` replaces what a test is about, `respond` is the next hop. */
+export function queueRig(
+  given: {
+    parts?: Partial<DispatcherParts>;
+    respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
+    concurrency?: number;
+  } = {},
+) {
+  const clock = virtualClock(START);
+  const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
+  onTestFinished(() => database.close());
+  const store: Operations = createEngine(database).operations;
+  store.createAccount('default', NO_LIMITS, START);
+  const attempts: Attempted[] = [];
+  const failures: string[] = [];
+  const lost: string[] = [];
+  const transport: Transport = {
+    concurrency: given.concurrency ?? 4,
+    async attempt(message, mark) {
+      attempts.push({ id: message.id, at: clock.now() });
+      return given.respond === undefined ? attemptWith() : given.respond(message, mark);
+    },
+    close: async () => undefined,
+  };
+  const prepare = ({ id, from, to, message }: LeasedMail): OutgoingMessage => ({
+    id,
+    envelope: { from, to, smtputf8: false },
+    data: Buffer.from(message),
+  });
+  const dispatcher = createDispatcher({
+    node: 'node-a',
+    clock,
+    random: () => 0.5,
+    policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
+    transport,
+    gate: OPEN_GATE,
+    claim: (limit, lease, now) => called(() => store.claim(limit, lease, now)),
+    settle: (settlement) => called(() => store.settle(pack([settlement]))[0] ?? 'lost'),
+    mark: (lease) => called(() => store.mark([lease])[0] ?? 'lost'),
+    prepare,
+    following: () => [],
+    answeredHere: () => false,
+    heldBack: () => null,
+    observe: {
+      attempted: () => undefined,
+      expired: () => undefined,
+      lost: ({ id }) => lost.push(id),
+      failed: (what, error) => failures.push(`${what}: ${error instanceof Error ? error.message : String(error)}`),
+    },
+    ...given.parts,
+  });
+  onTestFinished(async () => {
+    const drained = dispatcher.drain(1);
+    await clock.advance(10);
+    await drained;
+  });
+  return { clock, store, dispatcher, attempts, failures, lost, storeError: new StoreError('the disk is full') };
+}

@@ -1,0 +1,141 @@
+/** The real service as a process of its own, started from the launcher, and requests to it. */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { onTestFinished } from 'vitest';
+
+const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
+
+export interface ServiceProcess {
+  readonly child: ChildProcess;
+  readonly publicUrl: string;
+  readonly operatorUrl: string;
+  /** The raw key of an empty store's first start, else null. */
+  readonly key: string | null;
+  readonly stderr: () => string;
+  /** Ends with the process; resolves to its exit code or signal. */
+  readonly ended: Promise<number | string>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Environment of a child: this process's, without settings of its own, with loopback ports chosen by the system. */
+export function environment(settings: Record<string, string>): Record<string, string | undefined> {
+  const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_')));
+  const listen = { POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0', POSTRIDER_LOG: 'error' };
+  return { ...own, NO_COLOR: '1', ...listen, ...settings };
+}
+
+/** Starts `serve` in `folder`; resolves when it listens and rejects with what it said where it does not. `wrap` puts a shell's prefix before it. */
+export async function startProcess(
+  folder: string,
+  settings: Record<string, string> = {},
+  wrap?: (command: string) => string,
+): Promise<ServiceProcess> {
+  const command = [process.execPath, LAUNCHER, 'serve', '--json'];
+  const [file, ...args] =
+    wrap === undefined ? command : ['/bin/sh', '-c', wrap(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
+  const child = spawn(file ?? '', args, { cwd: folder, env: environment(settings), stdio: ['ignore', 'pipe', 'pipe'] });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const ended = new Promise<number | string>((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
+  );
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const lines = createInterface(child.stdout);
+  const first = await Promise.race([
+    new Promise<string>((resolve) => lines.once('line', resolve)),
+    ended.then((code) => Promise.reject(new Error(`serve ended with ${code}: ${stderr}`))),
+  ]);
+  const { publicUrl, operatorUrl, key } = JSON.parse(first) as {
+    publicUrl: string;
+    operatorUrl: string;
+    key: string | null;
+  };
+  return { child, publicUrl, operatorUrl, key, stderr: () => stderr, ended, kill: (signal) => child.kill(signal) };
+}
+
+export interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs one command of the CLI in `folder`. */
+export async function runCommand(
+  folder: string,
+  args: readonly string[],
+  settings: Record<string, string> = {},
+): Promise<CommandResult> {
+  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+    cwd: folder,
+    env: environment(settings),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const code = await new Promise<number>((resolve) => child.once('close', (ended) => resolve(ended ?? -1)));
+  return { code, stdout, stderr };
+}
+
+/** Runs a command with `--json` and parses its answer; throws what it said where it fails. */
+export async function askCommand<T>(
+  folder: string,
+  args: readonly string[],
+  settings: Record<string, string> = {},
+): Promise<T> {
+  const { code, stdout, stderr } = await runCommand(folder, [...args, '--json'], settings);
+  if (code !== 0) throw new Error(`postrider ${args.join(' ')}: ${code} ${stderr}`);
+  return JSON.parse(stdout) as T;
+}
+
+export interface Submission {
+  readonly to?: string;
+  readonly from?: string;
+  readonly subject?: string;
+  readonly message?: string;
+}
+
+/** Submits one mail request. */
+export function submit(
+  baseUrl: string,
+  key: string,
+  mail: Submission = {},
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  const whole = {
+    to: 'rita@example.com',
+    from: 'shop@example.org',
+    subject: 'Your receipt',
+    message: 'Thank you.',
+    ...mail,
+  };
+  return fetch(`${baseUrl}/api/v1/send-mail`, {
+    method: 'POST',
+    headers: { Authorization: key, 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(whole),
+  });
+}
+
+/** Submits and gives the id of the 201; throws on any other answer. */
+export async function accepted(baseUrl: string, key: string, mail: Submission = {}): Promise<string> {
+  const response = await submit(baseUrl, key, mail);
+  const body = (await response.json()) as { result: { id: string } };
+  if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(body)}`);
+  return body.result.id;
+}
+
+/** Resident size of a process in bytes. */
+export function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
+}

@@ -1,0 +1,32 @@
+/** Certificates for SMTP peers, made once per process: nobody but a test trusts them. */
+import { generate } from 'selfsigned';
+
+export interface Certificate {
+  readonly key: string;
+  readonly cert: string;
+}
+
+const made = new Map<string, Promise<Certificate>>();
+
+/** A self-signed certificate for 127.0.0.1 and `localhost`, or for another `name` alone. */
+export function certificateFor(name = 'localhost'): Promise<Certificate> {
+  let certificate = made.get(name);
+  if (certificate === undefined) {
+    certificate = make(name);
+    made.set(name, certificate);
+  }
+  return certificate;
+}
+
+async function make(name: string): Promise<Certificate> {
+  const pems = await generate([{ name: 'commonName', value: name }], {
+    algorithm: 'sha256',
+    extensions: [
+      {
+        name: 'subjectAltName',
+        altNames: [{ type: 2, value: name }, ...(name === 'localhost' ? [{ type: 7 as const, ip: '127.0.0.1' }] : [])],
+      },
+    ],
+  });
+  return { key: pems.private, cert: pems.cert };
+}

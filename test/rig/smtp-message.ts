@@ -1,0 +1,40 @@
+/** Messages and settings for tests of transports. */
+import { systemClock } from '../../src/clock.ts';
+import type { SmtpSetting } from '../../src/deliver/smtp/connection.ts';
+import { type SmtpDeps, smtpTransport } from '../../src/deliver/smtp/transport.ts';
+import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
+
+let serial = 0;
+
+/** A message with an id of its own. */
+export function outgoing(
+  data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
+  envelope: Partial<OutgoingMessage['envelope']> = {},
+): OutgoingMessage {
+  serial += 1;
+  return {
+    id: `01890000-0000-7000-8000-${serial.toString(16).padStart(12, '0')}`,
+    envelope: { from: 'a@sender.example', to: 'b@b.example', smtputf8: false, ...envelope },
+    data: Buffer.from(data),
+  };
+}
+
+/** The setting of a plain relay on loopback. */
+export function smtpSetting(port: number, change: Partial<SmtpSetting> = {}): SmtpSetting {
+  return {
+    kind: 'smtp',
+    host: '127.0.0.1',
+    port,
+    tls: 'never',
+    auth: null,
+    connections: 2,
+    verifyCertificate: true,
+    name: 'client.example',
+    ...change,
+  };
+}
+
+/** An SMTP transport to loopback. */
+export function smtpTo(port: number, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpDeps> = {}): Transport {
+  return smtpTransport(smtpSetting(port, change), { clock: systemClock, ...deps });
+}

@@ -1,0 +1,461 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Attempt } from '../../../src/deliver/outcome.ts';
+import { openStore } from '../../../src/store/open.ts';
+
+const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
+const MAIL_ID = '01990000-0000-7000-8000-000000000001';
+const OTHER_ID = '01990000-0000-7001-8000-000000000002';
+
+interface Result {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** A clean environment: nothing of the machine's own POSTRIDER_ settings. */
+function environment(extra: Readonly<Record<string, string>>): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extra };
+}
+
+function run(folder: string, args: readonly string[], extra: Readonly<Record<string, string>> = {}): Promise<Result> {
+  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: environment(extra) });
+  let out = '';
+  let err = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  child.stdin.end();
+  const { promise, resolve, reject } = Promise.withResolvers<Result>();
+  child.on('error', reject).on('close', (code) => resolve({ code, out, err }));
+  return promise;
+}
+
+async function json(folder: string, args: readonly string[]): Promise<unknown> {
+  const { code, out, err } = await run(folder, [...args, '--json']);
+  expect({ code, err }).toEqual({ code: 0, err: '' });
+  return JSON.parse(out);
+}
+
+/** One line on standard error, the given exit code, nothing on standard output, no stack. */
+function expectFailure(result: Result, code: number, part: string): void {
+  expect(result.err).toContain(part);
+  expect(result.err).toMatch(/^postrider: [^\n]+\n$/);
+  expect(result.err).not.toContain('    at ');
+  expect({ code: result.code, out: result.out }).toEqual({ code, out: '' });
+}
+
+async function inFolder(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
+  try {
+    await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const ATTEMPT: Attempt = {
+  outcome: {
+    kind: 'bounced',
+    reason: 'recipient-unknown',
+    suppress: true,
+    reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' },
+  },
+  startedAt: 1_900_000_001_000,
+  tookMs: 12,
+  remote: 'relay.example:25',
+  conversation: ['C: RCPT TO:<bob@example.com>', 'S: 550 5.1.1 no such mailbox'],
+};
+
+/** An account with one bounced and one queued mail request, whose subject attacks the terminal. */
+async function fill(folder: string): Promise<void> {
+  const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
+  try {
+    const at = 1_900_000_000_000;
+    const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+    const account = await store.createAccount('acme', limits, at);
+    const key = await store.createKey(
+      'acme',
+      { name: 'k', prefix: 'pr_aaaaaaa', hash: '0'.repeat(64), expiresAt: null },
+      at,
+    );
+    if (account.kind !== 'done' || key.kind !== 'done') throw new Error('the store is not empty');
+    const mail = {
+      accountId: account.value.id,
+      keyId: key.value.id,
+      acceptedAt: at,
+      to: 'bob@example.com',
+      recipient: 'bob@example.com',
+      from: 'ann@example.org',
+      subject: 'Hi \u001b[31mred\u202e',
+      message: 'body',
+      idempotency: null,
+      suppressed: false,
+    };
+    const lease = { owner: 'node-1', until: at + 60_000 };
+    await store.accept([
+      { ...mail, id: MAIL_ID, lease },
+      { ...mail, id: OTHER_ID, acceptedAt: at + 1, to: 'eve@example.com', recipient: 'eve@example.com', lease: null },
+    ]);
+    const event = {
+      at: at + 1000,
+      verb: 'bounced',
+      by: 'node-1',
+      detail: '550 5.1.1 no such mailbox',
+      attempt: ATTEMPT,
+    };
+    const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
+    const answers = await store.settle([
+      { id: MAIL_ID, owner: 'node-1', attempts: 1, changes: [change], uncount: false },
+    ]);
+    expect(answers).toEqual(['settled']);
+  } finally {
+    await store.close();
+  }
+}
+
+describe('accounts and keys', () => {
+  it('an account is made, changed, locked and unlocked, and shows its limits', () =>
+    inFolder(async (folder) => {
+      const made = await run(folder, [
+        'account',
+        'create',
+        'acme',
+        '--volume',
+        '100',
+        '--rate',
+        '1000/1h',
+        '--throttle',
+        '50/s:200',
+      ]);
+      expect({ code: made.code, err: made.err }).toEqual({ code: 0, err: '' });
+      expect(made.out).not.toContain('\u001b');
+      expect(await json(folder, ['account', 'show', 'acme'])).toMatchObject({
+        name: 'acme',
+        state: 'active',
+        reason: null,
+        volume: 100,
+        volumeUsed: 0,
+        volumeLeft: 100,
+        volumeExpires: null,
+        rate: '1000/1h',
+        rateUsed: 0,
+        rateLeft: 1000,
+        throttle: '50/s:200',
+      });
+      const changed = [
+        'account',
+        'set',
+        'acme',
+        '--volume-expires',
+        '2030-12-31',
+        '--rate',
+        'none',
+        '--throttle',
+        '5/s',
+      ];
+      expect(await json(folder, changed)).toMatchObject({
+        volume: 100,
+        volumeExpires: '2030-12-31T00:00:00.000Z',
+        rate: null,
+        throttle: '5/s',
+      });
+      expect(await json(folder, ['account', 'set', 'acme', '--no-volume'])).toMatchObject({
+        volume: null,
+        volumeExpires: null,
+      });
+      expect(await json(folder, ['account', 'lock', 'acme', '--reason', 'unpaid'])).toMatchObject({
+        state: 'locked',
+        reason: 'unpaid',
+      });
+      expect(await json(folder, ['account', 'list'])).toMatchObject([{ name: 'acme', state: 'locked' }]);
+      expect(await json(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
+      expectFailure(await run(folder, ['account', 'create', 'acme']), 1, 'there is an account "acme" already');
+      expectFailure(
+        await run(folder, ['account', 'lock', 'nobody', '--reason', 'x']),
+        1,
+        'there is no account "nobody"',
+      );
+    }));
+
+  it('a key is shown once, listed by its prefix, rotated with a grace time and revoked', () =>
+    inFolder(async (folder) => {
+      await json(folder, ['account', 'create', 'acme']);
+      const made = await json(folder, ['key', 'create', 'acme', '--name', 'web', '--expires', '90d']);
+      expect(made).toEqual({
+        id: expect.stringMatching(/^key_\d+$/),
+        key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
+      });
+      const { id, key } = made as { id: string; key: string };
+      const listed = await run(folder, ['key', 'list', 'acme', '--json']);
+      expect(listed.out).not.toContain(key);
+      expect(JSON.parse(listed.out)).toMatchObject([
+        { id, account: 'acme', name: 'web', prefix: key.slice(0, 10), state: 'active' },
+      ]);
+      const rotated = await json(folder, ['key', 'rotate', id, '--grace', '1h']);
+      expect(rotated).toMatchObject({
+        id: expect.not.stringMatching(id),
+        key: expect.stringMatching(/^pr_/),
+        replaces: id,
+      });
+      expect(await json(folder, ['key', 'revoke', id.slice('key_'.length)])).toMatchObject({ id });
+      expect(await json(folder, ['key', 'list', 'acme'])).toMatchObject([
+        { id, state: 'revoked' },
+        { state: 'active', name: 'web' },
+      ]);
+      expectFailure(await run(folder, ['key', 'create', 'nobody']), 1, 'there is no account "nobody"');
+      expectFailure(await run(folder, ['key', 'revoke', 'key_999']), 1, 'there is no working key key_999');
+    }));
+});
+
+describe('mail requests', () => {
+  let folder = '';
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
+    await fill(folder);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it('a list can be narrowed by account, state, recipient and time', async () => {
+    const bounced = {
+      id: MAIL_ID,
+      state: 'bounced',
+      to: 'bob@example.com',
+      from: 'ann@example.org',
+      subject: 'Hi \u001b[31mred\u202e',
+      at: '2030-03-17T17:46:40.000Z',
+    };
+    expect(await json(folder, ['message', 'list', '--state', 'bounced'])).toEqual([bounced]);
+    expect(await json(folder, ['message', 'list', '--account', 'acme', '--to', 'eve@example.com'])).toMatchObject([
+      { id: OTHER_ID },
+    ]);
+    expect(await json(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
+    expect(await json(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
+    expectFailure(await run(folder, ['message', 'list', '--account', 'nobody']), 1, 'there is no account "nobody"');
+  });
+
+  it('what mail holds cannot drive the terminal', async () => {
+    for (const args of [
+      ['message', 'list'],
+      ['message', 'show', MAIL_ID],
+      ['message', 'explain', MAIL_ID],
+    ]) {
+      const { code, out } = await run(folder, args);
+      expect(code).toBe(0);
+      expect(out).not.toMatch(/[\u202e]|\p{Cc}(?<!\n)/u);
+    }
+  });
+
+  it('one is shown with its attempts, their conversation and its events', async () => {
+    expect(await json(folder, ['message', 'show', MAIL_ID])).toMatchObject({
+      id: MAIL_ID,
+      state: 'bounced',
+      account: 'acme',
+      message: 'body',
+      attempts: [
+        {
+          outcome: 'bounced',
+          reason: 'recipient-unknown',
+          code: 550,
+          enhanced: '5.1.1',
+          conversation: ATTEMPT.conversation,
+        },
+      ],
+      events: [{ verb: 'accepted' }, { verb: 'bounced', by: 'node-1' }],
+    });
+    const shown = await run(folder, ['message', 'show', MAIL_ID.toUpperCase()]);
+    expect(shown.out).toContain('C: RCPT TO:<bob@example.com>');
+  });
+
+  it('explain says what decided', async () => {
+    const { out } = await run(folder, ['message', 'explain', MAIL_ID]);
+    expect(out).toContain('is bounced: permanently refused');
+    expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
+  });
+
+  it('one that has ended can be neither retried nor cancelled; a queued one can be both', async () => {
+    expectFailure(
+      await run(folder, ['message', 'retry', MAIL_ID]),
+      1,
+      'is bounced; only a queued or uncertain one can be retried',
+    );
+    expectFailure(
+      await run(folder, ['message', 'cancel', MAIL_ID]),
+      1,
+      'is bounced; only a queued or uncertain one can be cancelled',
+    );
+    expect(await json(folder, ['message', 'retry', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'queued' });
+    expect(await json(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
+    expect(await json(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
+    const unknown = MAIL_ID.replace('0199', '0198');
+    expectFailure(await run(folder, ['message', 'show', unknown]), 1, `there is no mail request ${unknown}`);
+  });
+});
+
+describe('misuse', () => {
+  it.each([
+    [['acount'], "unknown command 'acount' (Did you mean account?)"],
+    [[], 'no command is given'],
+    [['key'], 'no command is given'],
+    [['account', 'create'], "missing required argument 'name'"],
+    [['account', 'create', 'a', 'b'], 'too many arguments'],
+    [['account', 'create', 'a', '--volum', '1'], "unknown option '--volum'"],
+    [['account', 'create', 'a', '--volume', 'ten'], '--volume: "ten" is not a whole number'],
+    [['account', 'create', 'a', '--rate', '5'], '--rate: "5" is not a rate such as 1000/1h'],
+    [['account', 'create', 'a', '--throttle', '5/m'], '--throttle: "5/m" is not a throttle such as 50/s'],
+    [['account', 'create', 'a', '--volume-expires', 'soon'], '--volume-expires: "soon" is not a date such as'],
+    [['account', 'create', 'a\u001b[31m'], 'NAME: "a\uFFFD[31m" is not 1 to 64 visible characters'],
+    [['account', 'set', 'a'], 'nothing to set'],
+    [['account', 'lock', 'a'], "required option '--reason <text>' not specified"],
+    [['key', 'revoke', 'pr_x'], '"pr_x" is not a key id such as key_12'],
+    [['message', 'list', '--state', 'quued'], '--state: "quued" is not one of'],
+    [['message', 'list', '--limit', '0'], '--limit: "0" is not a whole number from 1'],
+    [['message', 'show', '12'], '"12" is not the id of a mail request'],
+    [['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd'], '--key is missing'],
+    [
+      ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
+      '--url: "ftp://x" is not an address',
+    ],
+  ])('%j is one line and exit code 2', (args, part) =>
+    inFolder(async (folder) => expectFailure(await run(folder, args), 2, part)),
+  );
+});
+
+describe('settings', () => {
+  it('config prints them from .env and the environment, secrets masked', () =>
+    inFolder(async (folder) => {
+      writeFileSync(
+        join(folder, '.env'),
+        'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n',
+      );
+      const extra = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
+      const machine = await run(folder, ['config', '--json'], extra);
+      expect(machine.out).not.toContain('hunter2');
+      const settings: unknown = JSON.parse(machine.out);
+      expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
+      expect(settings).toContainEqual({
+        name: 'POSTRIDER_TRANSPORT',
+        value: 'smtp://u:********@relay.example',
+        source: '.env',
+      });
+      const person = await run(folder, ['config'], extra);
+      expect(person.out).not.toContain('hunter2');
+      expect(person.out).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
+    }));
+
+  it.each(['config', 'serve', 'account list'])('a bad setting stops `%s` with one line', (command) =>
+    inFolder(async (folder) => {
+      const args = command.split(' ');
+      expectFailure(await run(folder, args, { POSTRIDER_LISTN: 'x' }), 1, 'did you mean POSTRIDER_LISTEN?');
+      writeFileSync(join(folder, '.env'), 'A=1\nwhat is this\n');
+      expectFailure(await run(folder, args), 1, '.env line 2: it is not NAME=value');
+    }),
+  );
+
+  it('a damaged database stops a command with one line and stays as it is', () =>
+    inFolder(async (folder) => {
+      writeFileSync(join(folder, 'broken.db'), 'this is no database '.repeat(500));
+      const extra = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
+      expectFailure(await run(folder, ['account', 'list'], extra), 1, 'broken.db');
+    }));
+});
+
+describe('send', () => {
+  let server: Server;
+  let url = '';
+  let answer = { status: 201, headers: {} as Record<string, string>, body: '' };
+  let seen = { path: '', key: '', body: '' };
+  beforeAll(async () => {
+    server = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      seen = {
+        path: request.url ?? '',
+        key: request.headers.authorization ?? '',
+        body: Buffer.concat(chunks).toString(),
+      };
+      response.writeHead(answer.status, answer.headers).end(answer.body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+  const flags = [
+    'send',
+    '--to',
+    'bob@example.com',
+    '--from',
+    'ann@example.org',
+    '--subject',
+    'Grüße',
+    '--message',
+    'Hi',
+  ];
+
+  it('submits the four fields with the raw key and prints the id', () =>
+    inFolder(async (folder) => {
+      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
+      const sent = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
+      expect(sent).toEqual({ code: 0, out: `{"id":"${MAIL_ID}"}\n`, err: '' });
+      expect(seen).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
+      expect(JSON.parse(seen.body)).toEqual({
+        to: 'bob@example.com',
+        from: 'ann@example.org',
+        subject: 'Grüße',
+        message: 'Hi',
+      });
+    }));
+
+  it('a refusal is the server’s own message and reason, and exit code 1', () =>
+    inFolder(async (folder) => {
+      const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
+      answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
+      const refused = await run(folder, [...flags, '--key', 'pr_k', '--url', url]);
+      expectFailure(refused, 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
+      answer = { status: 200, headers: {}, body: '<html>some other server</html>' };
+      expectFailure(
+        await run(folder, [...flags, '--key', 'pr_k', '--url', url]),
+        1,
+        'the answer is not of this interface',
+      );
+    }));
+
+  it('no service there is one line with the remedy, and the address comes from POSTRIDER_LISTEN', () =>
+    inFolder(async (folder) => {
+      const extra = { POSTRIDER_LISTEN: '127.0.0.1:1' };
+      expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no answer from http://127.0.0.1:1');
+    }));
+});
+
+it('a reader that closes the pipe early gets no stack trace', () =>
+  inFolder(async (folder) => {
+    const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
+    const child = spawn('sh', ['-c', command], {
+      cwd: folder,
+      env: environment({}),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let err = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      err += text;
+    });
+    child.stdout.resume();
+    await new Promise((resolve) => child.on('close', resolve));
+    expect(err).toBe('');
+  }));
+
+it('openapi prints the document of the interface', () =>
+  inFolder(async (folder) => {
+    expect(await json(folder, ['openapi'])).toMatchObject({
+      openapi: expect.stringMatching(/^3\.1\./),
+      info: { version: '1.0.0' },
+    });
+  }));

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { explain } from '../../../src/cli/explain.ts';
+import type { Attempt, Outcome } from '../../../src/deliver/outcome.ts';
+import { STATE_MEANING, STATES } from '../../../src/record/states.ts';
+import type { Account, MailDetails, MailEvent } from '../../../src/store/store.ts';
+
+const T0 = Date.UTC(2030, 0, 1, 12);
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+
+const ACCOUNT: Account = {
+  id: 1,
+  name: 'acme',
+  createdAt: T0,
+  locked: null,
+  limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
+  volumeUsed: 0,
+  rateUsed: 0,
+  rateWindowAt: null,
+};
+
+const QUEUED: MailDetails = {
+  id: '01990000-0000-7000-8000-000000000001',
+  accountId: 1,
+  keyId: 1,
+  state: 'queued',
+  to: 'bob@example.com',
+  from: 'ann@example.org',
+  subject: 'Hi',
+  message: 'body',
+  acceptedAt: T0,
+  dueAt: T0,
+  owner: null,
+  attempts: 0,
+  endedAt: null,
+  events: [{ at: T0, verb: 'accepted', by: 'node-1', detail: null, attempt: null }],
+};
+
+function attempt(outcome: Outcome): Attempt {
+  return { outcome, startedAt: T0 + 1000, tookMs: 20, remote: 'relay.example:25', conversation: [] };
+}
+
+function event(verb: string, over: Partial<MailEvent> = {}): MailEvent {
+  return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...over };
+}
+
+function told(mail: Partial<MailDetails>, account: Account | null = ACCOUNT, now = T0 + MINUTE): string {
+  return explain({ mail: { ...QUEUED, ...mail }, account, now, maxAgeMs: 24 * HOUR, keepBodyMs: 48 * HOUR }).join('\n');
+}
+
+const DEFERRED = attempt({
+  kind: 'deferred',
+  reason: 'mailbox-full',
+  scope: 'message',
+  reply: { stage: 'rcpt', code: 452, enhanced: '4.2.2', text: 'mailbox full' },
+});
+
+describe('explain', () => {
+  it.each(STATES)('names the state %s and its one true sentence', (state) => {
+    expect(told({ state })).toContain(`is ${state}: ${STATE_MEANING[state]}.`);
+  });
+
+  it('a queued one tells when it is tried next, why not yet, and when it expires', () => {
+    const text = told({ dueAt: T0 + 6 * MINUTE, attempts: 1, events: [event('deferred', { attempt: DEFERRED })] });
+    expect(text).toContain('It has been tried once and is tried next at 2030-01-01 12:06:00Z, in 5 min.');
+    expect(text).toContain('(mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full');
+    expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
+  });
+
+  it('a queued one that is due says that a running service takes it', () => {
+    expect(told({ dueAt: T0 })).toContain('It has not been tried yet and is due since 2030-01-01 12:00:00Z');
+  });
+
+  it('a queued one of a locked account waits for the unlock, not for a time', () => {
+    const locked = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
+    const text = told({ dueAt: T0 + HOUR }, locked);
+    expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
+    expect(text).toContain('postrider account unlock acme');
+    expect(text).not.toContain('tried next');
+  });
+
+  it('one past its maximum age says that it is about to end', () => {
+    expect(told({}, ACCOUNT, T0 + 25 * HOUR)).toContain('Its maximum age was reached at 2030-01-02 12:00:00Z');
+  });
+
+  it('a failure of the connection is not told as a refusal of the message', () => {
+    const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
+    const down = attempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
+    expect(told({ attempts: 2, events: [event('deferred', { attempt: down })] })).toContain(
+      'failed for a reason that is not this message’s own (connection): relay.example:25, at connect, connection refused',
+    );
+  });
+
+  it('one being sent names the node and the end of its lease; a dead node’s is told as such', () => {
+    const sending = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
+    expect(told(sending)).toContain('Node node-7 is handing it over and holds it until 2030-01-01 12:02:00Z');
+    expect(told(sending, ACCOUNT, T0 + HOUR)).toContain('gave no answer; a running service takes it back');
+  });
+
+  it.each([
+    [true, 'was put on the account’s suppression list'],
+    [false, 'was not put on the suppression list'],
+  ])('a bounced one tells the refusal and whether the recipient is suppressed (%s)', (suppress, part) => {
+    const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
+    const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
+    const text = told({ state: 'bounced', endedAt: T0 + 2000, events: [event('bounced', { attempt: bounced })] });
+    expect(text).toContain('refused for good (recipient-unknown): relay.example:25 answered 550 5.1.1 no such mailbox');
+    expect(text).toContain(part);
+  });
+
+  it('an uncertain one gives both commands and what each risks', () => {
+    const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
+    const text = told({
+      state: 'uncertain',
+      events: [event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) })],
+    });
+    expect(text).toContain(`postrider message retry ${QUEUED.id}`);
+    expect(text).toContain(`postrider message cancel ${QUEUED.id}`);
+    expect(text).toContain('the connection ended before its answer');
+  });
+
+  it('a cancelled or complained one names who did it', () => {
+    expect(told({ state: 'cancelled', events: [event('cancelled', { by: 'operator' })] })).toContain(
+      'recorded as cancelled at 2030-01-01 12:00:02Z by operator',
+    );
+    const complained = {
+      state: 'complained',
+      events: [event('complained', { by: 'simulator', detail: 'spam' })],
+    } as const;
+    expect(told(complained)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
+  });
+
+  it('the body’s erasure is told, past and to come', () => {
+    expect(told({ state: 'delivered', endedAt: T0, message: null })).toContain('Its body has been erased.');
+    expect(told({ state: 'delivered', endedAt: T0 })).toContain('Its body is erased after 2030-01-03 12:00:00Z');
+    expect(told({})).not.toContain('body');
+  });
+});

@@ -1,0 +1,27 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { newApiKey } from '../../../src/admit/api-key.ts';
+
+const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
+
+it('a Node that is too old gets one line that names the version needed and the remedy', () => {
+  const older =
+    'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.11.1"}})';
+  const run = spawnSync(process.execPath, ['--import', older, LAUNCHER, 'config'], { encoding: 'utf8' });
+  expect(run.stderr).toMatch(/^postrider: needs Node 24 or later [^\n]*npm start[^\n]*npx postrider[^\n]*\n$/);
+  expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 1, stdout: '' });
+});
+
+it('the launcher uses no syntax that an old Node cannot parse', () => {
+  const code = readFileSync(LAUNCHER, 'utf8');
+  expect(code).not.toMatch(/\?\.|\?\?|^\s*await |^import /m);
+});
+
+it('an API key has 256 random bits, a prefix of its own and a SHA-256', () => {
+  const { key, prefix, hash } = newApiKey((bytes) => Buffer.alloc(bytes, 0xff));
+  expect(key).toBe(`pr_${'_'.repeat(42)}8`);
+  expect(prefix).toBe('pr________');
+  expect(hash).toMatch(/^[0-9a-f]{64}$/);
+});

@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { banner } from '../../../src/cli/serve.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+
+const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
+const STARTED = {
+  publicUrl: 'http://127.0.0.1:8080',
+  operatorUrl: 'http://127.0.0.1:8081',
+  firstKey: 'pr_first',
+  inboxPath: 'data/inbox',
+};
+
+describe('the banner', () => {
+  it('shows a first key once, with a command ready to paste', () => {
+    const text = banner(STARTED, loadSettings({}, null));
+    expect(text.split('pr_first')).toHaveLength(3);
+    expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
+    expect(text).toContain('http://127.0.0.1:8081/inbox');
+    expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain(
+      'npx postrider key create ACCOUNT',
+    );
+  });
+
+  it('warns where every request would be refused, and only there', () => {
+    const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
+    const warning = 'Every request will be refused with 403';
+    expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);
+    expect(banner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
+    expect(banner(STARTED, loadSettings({}, null))).not.toContain(warning);
+  });
+});
+
+describe('serve', () => {
+  let folder = '';
+  const children: ChildProcess[] = [];
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'postrider-serve-'));
+  });
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Starts a service and answers when its output holds `until`, or when it has ended. */
+  async function serve(args: readonly string[], until: RegExp, extra: Readonly<Record<string, string>> = {}) {
+    const ports = {
+      POSTRIDER_LISTEN: '127.0.0.1:0',
+      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+      POSTRIDER_LOG: 'silent',
+    };
+    const env = { PATH: process.env.PATH ?? '', HOME: folder, ...ports, ...extra };
+    const child = spawn(process.execPath, [LAUNCHER, 'serve', ...args], {
+      cwd: folder,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    children.push(child);
+    const said = { out: '', err: '' };
+    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    const shown = Promise.withResolvers<void>();
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      said.out += text;
+      if (until.test(said.out)) shown.resolve();
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      said.err += text;
+    });
+    await Promise.race([shown.promise, ended]);
+    return { child, said, ended };
+  }
+
+  function post(text: string, key: string): Promise<Response> {
+    const url = /http:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail/.exec(text)?.[0] ?? 'http://127.0.0.1:1';
+    const body = JSON.stringify({
+      to: 'ada@example.com',
+      from: 'hello@example.org',
+      subject: 'Hello',
+      message: 'It works.',
+    });
+    return fetch(url, { method: 'POST', headers: { authorization: key, 'content-type': 'application/json' }, body });
+  }
+
+  it('a new store prints a key that works; SIGTERM ends it with 0; the next start shows no key', async () => {
+    const first = await serve([], / -d '/);
+    const key = /pr_[A-Za-z0-9_-]{43}/.exec(first.said.out)?.[0] ?? '';
+    expect((await post(first.said.out, key)).status).toBe(201);
+    first.child.kill('SIGTERM');
+    expect(await first.ended).toBe(0);
+    const second = await serve([], /key create/);
+    expect(second.said.out).not.toContain('pr_');
+    expect((await post(second.said.out, key)).status).toBe(201);
+    second.child.kill('SIGINT');
+    expect(await second.ended).toBe(0);
+  });
+
+  it('Ctrl-C that arrives twice at once, as under npm, still stops in good order', async () => {
+    const { child, ended } = await serve([], / -d '/);
+    child.kill('SIGINT');
+    child.kill('SIGTERM');
+    child.kill('SIGINT');
+    expect(await ended).toBe(0);
+  });
+
+  it('a second serve on the same store ends with one line, and the first goes on', async () => {
+    const first = await serve(['--json'], /\n/);
+    const started = JSON.parse(first.said.out) as { publicUrl: string; key: string };
+    const second = await serve([], /curl/);
+    expect(await second.ended).toBe(1);
+    expect(second.said.err).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
+    expect((await post(`${started.publicUrl}/api/v1/send-mail`, started.key)).status).toBe(201);
+    first.child.kill('SIGTERM');
+    expect(await first.ended).toBe(0);
+  });
+
+  it('a port in use ends with one line that names it and the setting', async () => {
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+    const address = holder.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const run = await serve([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
+    expect(await run.ended).toBe(1);
+    expect(run.said.err).toMatch(/^postrider: [^\n]+\n$/);
+    expect(run.said.err).toContain(`127.0.0.1:${port}`);
+    expect(run.said.err).toContain('POSTRIDER_LISTEN');
+    await new Promise((resolve) => holder.close(resolve));
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { describeError } from '../../../src/cli/failure.ts';
+import { printable, shorten, span, table } from '../../../src/cli/text.ts';
+
+describe('output', () => {
+  it('columns are aligned and no line ends in spaces', () => {
+    expect(
+      table(
+        ['ID', 'STATE'],
+        [
+          ['1', { text: 'queued', style: 'waiting' }],
+          ['long-id', ''],
+        ],
+      ),
+    ).toBe('ID       STATE\n1        queued\nlong-id\n');
+  });
+
+  it('escapes, line breaks and bidi controls never reach a terminal', () => {
+    expect(printable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
+    expect(printable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
+    expect(table(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
+  });
+
+  it('a cut is shown and splits no character', () => {
+    expect(shorten('👍👍👍', 2)).toBe('👍…');
+    expect(shorten('abc', 3)).toBe('abc');
+  });
+
+  it.each([
+    [0, '0 s'],
+    [65_000, '1 min 5 s'],
+    [3_600_000, '1 h'],
+    [90_061_000, '1 d 1 h'],
+  ])('%d ms read as %s', (ms, text) => expect(span(ms)).toBe(text));
+
+  it('a port in use, a forbidden port and a foreign address each have their remedy', () => {
+    const fault = (code: string) => Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });
+    expect(describeError(fault('EADDRINUSE'))).toMatch(
+      /^127\.0\.0\.1:80 is in use by another program; .*POSTRIDER_LISTEN/,
+    );
+    expect(describeError(fault('EACCES'))).toContain('may not listen on 127.0.0.1:80');
+    expect(describeError(fault('EADDRNOTAVAIL'))).toContain('no address of this machine');
+  });
+});

@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
+import { SettingsError } from '../../../src/config/settings.ts';
+import { NOT_YET, TABLE } from '../../../src/config/table.ts';
+
+let folder = '';
+let pem = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'postrider-settings-'));
+  pem = join(folder, 'cert.pem');
+  writeFileSync(pem, 'x');
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function faultOf(environment: Environment, dotEnv: string | null = null): string {
+  try {
+    loadSettings(environment, dotEnv);
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    return error.message;
+  }
+  throw new Error('taken');
+}
+
+describe('settings', () => {
+  it('an empty environment gives the defaults of product.md', () => {
+    expect(loadSettings({}, null)).toEqual({
+      database: { kind: 'sqlite', path: './data/postrider.db' },
+      transport: { kind: 'capture' },
+      listen: { host: '127.0.0.1', port: 8080 },
+      operatorListen: { host: '127.0.0.1', port: 8081 },
+      operatorPassword: null,
+      tls: null,
+      senders: 'authenticated',
+      maxAgeMs: 86_400_000,
+      maxRequestBytes: 1_048_576,
+      keepBodyMs: 7 * 86_400_000,
+      onUncertain: 'resend',
+      roles: new Set(['api', 'deliver', 'feedback', 'operator']),
+      logLevel: 'info',
+    });
+  });
+
+  it('every setting is obeyed when given', () => {
+    const given = {
+      POSTRIDER_DATABASE: 'sqlite:/var/lib/postrider/p.db',
+      POSTRIDER_TRANSPORT: 'smtps://u:p@relay.example?name=out.example.com',
+      POSTRIDER_LISTEN: ':9090',
+      POSTRIDER_OPERATOR_LISTEN: '[::]:0',
+      POSTRIDER_OPERATOR_PASSWORD: 'a long password',
+      POSTRIDER_TLS_CERT: pem,
+      POSTRIDER_TLS_KEY: pem,
+      POSTRIDER_SENDERS: 'any',
+      POSTRIDER_MAX_AGE: '90s',
+      POSTRIDER_MAX_REQUEST: '64KiB',
+      POSTRIDER_KEEP_BODY: '0s',
+      POSTRIDER_ON_UNCERTAIN: 'hold',
+      POSTRIDER_ROLES: 'api, operator',
+      POSTRIDER_LOG: 'silent',
+    };
+    expect(Object.keys(given).sort()).toEqual(
+      Object.values(TABLE)
+        .map((spec) => spec.name)
+        .sort(),
+    );
+    expect(loadSettings(given, null)).toMatchObject({
+      database: { kind: 'sqlite', path: '/var/lib/postrider/p.db' },
+      transport: { kind: 'smtp', host: 'relay.example', auth: { user: 'u', pass: 'p' }, name: 'out.example.com' },
+      listen: { host: '0.0.0.0', port: 9090 },
+      operatorListen: { host: '::', port: 0 },
+      operatorPassword: 'a long password',
+      tls: { certPath: pem, keyPath: pem },
+      senders: 'any',
+      maxAgeMs: 90_000,
+      maxRequestBytes: 65_536,
+      keepBodyMs: 0,
+      onUncertain: 'hold',
+      roles: new Set(['api', 'operator']),
+      logLevel: 'silent',
+    });
+  });
+
+  it.each([
+    ['POSTRIDER_DATABASE', 'postgres://localhost/postrider', 'PostgreSQL is not supported by this version'],
+    ['POSTRIDER_DATABASE', './data/postrider.db', 'sqlite:./data/postrider.db'],
+    ['POSTRIDER_DATABASE', 'sqlite:', 'names no file'],
+    ['POSTRIDER_DATABASE', 'sqlite:./data/', 'names no file'],
+    ['POSTRIDER_DATABASE', 'sqlite::memory:', 'would lose accepted mail'],
+    ['POSTRIDER_DATABASE', 'sqlite://host/file.db', 'names a host'],
+    ['POSTRIDER_DATABASE', 'sqlite:./p.db?mode=ro', 'takes no parameters'],
+    ['POSTRIDER_TRANSPORT', 'smpt://relay.example', 'did you mean smtp?'],
+    ['POSTRIDER_LISTEN', '8080', '127.0.0.1:8080'],
+    ['POSTRIDER_LISTEN', '127.0.0.1:', 'no port from 0 to 65535'],
+    ['POSTRIDER_LISTEN', '127.0.0.1:65536', 'no port from 0 to 65535'],
+    ['POSTRIDER_LISTEN', '127.0.0.300:80', 'is not a listener'],
+    ['POSTRIDER_LISTEN', '::1:8080', 'needs brackets'],
+    ['POSTRIDER_LISTEN', '[127.0.0.1]:8080', 'is not a listener'],
+    ['POSTRIDER_LISTEN', 'http://127.0.0.1:8080', 'is not a listener'],
+    ['POSTRIDER_OPERATOR_LISTEN', 'off', 'is not a listener'],
+    ['POSTRIDER_OPERATOR_LISTEN', '0.0.0.0:8081', 'set POSTRIDER_OPERATOR_PASSWORD'],
+    ['POSTRIDER_OPERATOR_LISTEN', '127.0.0.1:8080', 'give one of them another port'],
+    ['POSTRIDER_OPERATOR_PASSWORD', 'short', '8 to 200 characters'],
+    ['POSTRIDER_TLS_CERT', '/no/such/file.pem', 'there is no file'],
+    ['POSTRIDER_TLS_CERT', '/', 'is not a file'],
+    ['POSTRIDER_SENDERS', 'anyone', 'did you mean any?'],
+    ['POSTRIDER_MAX_AGE', '0s', 'not between 1s and 30d'],
+    ['POSTRIDER_MAX_AGE', '0', 'is not a duration such as'],
+    ['POSTRIDER_MAX_AGE', '31d', 'not between 1s and 30d'],
+    ['POSTRIDER_MAX_AGE', '24', 'is not a duration such as'],
+    ['POSTRIDER_MAX_REQUEST', '1', 'not between 1KiB and 64MiB'],
+    ['POSTRIDER_MAX_REQUEST', '1GiB', 'not between 1KiB and 64MiB'],
+    ['POSTRIDER_MAX_REQUEST', '1MiBs', 'is not a size such as'],
+    ['POSTRIDER_KEEP_BODY', '3651d', 'not between 0s and 3650d'],
+    ['POSTRIDER_KEEP_BODY', 'forever', 'is not a duration such as'],
+    ['POSTRIDER_ON_UNCERTAIN', 'drop', 'is not one of resend, hold'],
+    ['POSTRIDER_ROLES', 'api,delivery', '"delivery" is not a role'],
+    ['POSTRIDER_ROLES', 'api,', '"" is not a role'],
+    ['POSTRIDER_ROLES', 'all,api', '"all" is not a role'],
+    ['POSTRIDER_LOG', 'warning', 'did you mean warn?'],
+  ])('%s=%s stops the start with one line that names it', (name, value, part) => {
+    const fault = faultOf({ [name]: value });
+    expect(fault).toContain(name);
+    expect(fault).toContain(part);
+    expect(fault).not.toMatch(/[\r\n]/);
+  });
+
+  it.each(Object.values(TABLE).map((spec) => spec.name))(
+    '%s is refused when empty, in the environment and in .env',
+    (name) => {
+      expect(faultOf({ [name]: '' })).toBe(`${name} is empty in the environment; give it a value, or remove it`);
+      expect(faultOf({}, `${name}=\n`)).toBe(`${name} is empty in .env; give it a value, or remove it`);
+    },
+  );
+
+  it.each(NOT_YET)('%s is refused, for this version would not obey it', (name) => {
+    expect(faultOf({ [name]: 'x' })).toBe(`${name} is not supported by this version; remove it from the environment`);
+  });
+
+  it('an unknown setting stops the start, says where it stands and what was meant', () => {
+    expect(faultOf({ POSTRIDER_LISTN: 'x' })).toBe(
+      'POSTRIDER_LISTN in the environment is not a setting (did you mean POSTRIDER_LISTEN?)',
+    );
+    expect(faultOf({}, 'POSTRIDER_TRANSPRT=x')).toContain(
+      'POSTRIDER_TRANSPRT in .env is not a setting (did you mean POSTRIDER_TRANSPORT?)',
+    );
+    expect(faultOf({ POSTRIDER_ZZZZZZZZZZZZZZ: 'x' })).toContain('`postrider config` lists them');
+  });
+
+  it('names of other programs are left alone', () => {
+    expect(() => loadSettings({ PATH: '/bin', POSTRIDERX: '1' }, 'DATABASE_URL=x\n')).not.toThrow();
+  });
+
+  it('a certificate without its key is refused, and the other way round', () => {
+    expect(faultOf({ POSTRIDER_TLS_CERT: pem })).toBe(
+      'POSTRIDER_TLS_CERT is set and POSTRIDER_TLS_KEY is not; HTTPS needs both',
+    );
+    expect(faultOf({ POSTRIDER_TLS_KEY: pem })).toBe(
+      'POSTRIDER_TLS_KEY is set and POSTRIDER_TLS_CERT is not; HTTPS needs both',
+    );
+  });
+
+  it('the environment wins over .env, and .env over the default', () => {
+    const dotEnv = 'POSTRIDER_LISTEN=127.0.0.1:1\nPOSTRIDER_MAX_AGE=1h\n';
+    const environment = { POSTRIDER_LISTEN: '127.0.0.1:2' };
+    expect(loadSettings(environment, dotEnv)).toMatchObject({
+      listen: { port: 2 },
+      maxAgeMs: 3_600_000,
+      keepBodyMs: 604_800_000,
+    });
+    const sources = describeSettings(environment, dotEnv).map(({ name, source }) => [name, source]);
+    expect(sources).toContainEqual(['POSTRIDER_LISTEN', 'environment']);
+    expect(sources).toContainEqual(['POSTRIDER_MAX_AGE', '.env']);
+    expect(sources).toContainEqual(['POSTRIDER_KEEP_BODY', 'default']);
+  });
+
+  it('what is printed holds no secret', () => {
+    const environment = {
+      POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2',
+      POSTRIDER_TRANSPORT: 'smtp://user:hunter2hunter2@relay.example:587?tls=required',
+    };
+    const described = describeSettings(environment, null);
+    expect(JSON.stringify(described)).not.toContain('hunter2');
+    expect(described.find(({ name }) => name === 'POSTRIDER_TRANSPORT')?.value).toBe(
+      'smtp://user:********@relay.example:587?tls=required',
+    );
+    expect(described.find(({ name }) => name === 'POSTRIDER_OPERATOR_PASSWORD')?.value).toBe('********');
+  });
+
+  it('a refused password is not shown in the refusal', () => {
+    expect(faultOf({ POSTRIDER_OPERATOR_PASSWORD: 'hunter2' })).not.toContain('hunter2');
+  });
+
+  it('nothing of the settings can be changed later', () => {
+    const settings = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://u:p@relay.example' }, null);
+    expect(Object.isFrozen(settings)).toBe(true);
+    expect(Object.isFrozen(settings.listen)).toBe(true);
+    expect(Object.isFrozen(settings.transport)).toBe(true);
+  });
+
+  it('every default is read by its own parser', () => {
+    for (const spec of Object.values(TABLE)) if (spec.default !== null) expect(spec.parse(spec.default).ok).toBe(true);
+  });
+});

@@ -1,0 +1,136 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { defaultEhloName, maskTransport, parseTransport } from '../../../src/config/transport-url.ts';
+
+const BASE = {
+  kind: 'smtp',
+  auth: null,
+  connections: 20,
+  verifyCertificate: true,
+  name: defaultEhloName(),
+} as const;
+
+describe('POSTRIDER_TRANSPORT', () => {
+  it.each([
+    ['capture:', { kind: 'capture' }],
+    ['smtp://relay.example', { ...BASE, host: 'relay.example', port: 25, tls: 'offered' }],
+    ['SMTP://relay.example/', { ...BASE, host: 'relay.example', port: 25, tls: 'offered' }],
+    ['smtps://relay.example', { ...BASE, host: 'relay.example', port: 465, tls: 'implicit' }],
+    ['smtp://127.0.0.1:2525?tls=never', { ...BASE, host: '127.0.0.1', port: 2525, tls: 'never' }],
+    ['smtp://[::1]:2525?tls=required', { ...BASE, host: '::1', port: 2525, tls: 'required' }],
+    ['smtp://[::1]', { ...BASE, host: '::1', port: 25, tls: 'offered' }],
+    [
+      'smtp://me%40example.com:p%3A%2F%40ss@relay.example:587?tls=required&verify=no&connections=7&name=out.example.com',
+      {
+        kind: 'smtp',
+        host: 'relay.example',
+        port: 587,
+        tls: 'required',
+        auth: { user: 'me@example.com', pass: 'p:/@ss' },
+        connections: 7,
+        verifyCertificate: false,
+        name: 'out.example.com',
+      },
+    ],
+    [
+      'smtps://u:a?b/c#d@relay.example?verify=no',
+      {
+        ...BASE,
+        host: 'relay.example',
+        port: 465,
+        tls: 'implicit',
+        verifyCertificate: false,
+        auth: { user: 'u', pass: 'a?b/c#d' },
+      },
+    ],
+  ])('%s is understood', (text, setting) => expect(parseTransport(text)).toEqual({ ok: true, value: setting }));
+
+  it.each([
+    ['captur:', 'did you mean capture?'],
+    ['smpt://relay.example', 'did you mean smtp?'],
+    ['smtp:/relay.example', 'needs // after the scheme'],
+    ['http://relay.example', 'is unknown'],
+    ['relay.example:25', 'is unknown'],
+    ['', 'is unknown'],
+    ['capture', 'needs its colon'],
+    ['capture:./inbox', 'takes nothing after the colon'],
+    ['ses://eu-west-1', 'not supported by this version'],
+    ['mx:', 'not supported by this version'],
+    ['smtp://', 'has no host'],
+    ['smtp://:25', 'has no host'],
+    ['smtp://u:p@', 'has no host'],
+    ['smtp://?tls=required', 'has no host'],
+    ['smtp://re lay.example', 'space or control character'],
+    ['smtp://relay.example\r\nRCPT TO', 'space or control character'],
+    ['smtp://-relay.example', 'no valid host'],
+    ['smtp://300.1.1.1', 'no valid host'],
+    ['smtp://[::1', 'no valid host'],
+    ['smtp://relay.example:0', 'no port from 1 to 65535'],
+    ['smtp://relay.example:65536', 'no port from 1 to 65535'],
+    ['smtp://relay.example:25x', 'no port from 1 to 65535'],
+    ['smtp://relay.example:', 'no port from 1 to 65535'],
+    ['smtp://relay.example/path', 'has a path'],
+    ['smtp://relay.example#x', 'has a #'],
+    ['smtp://user@relay.example', 'no password'],
+    ['smtp://:p@relay.example', 'empty user name or password'],
+    ['smtp://u:@relay.example', 'empty user name or password'],
+    ['smtp://u:50%@relay.example', 'not percent-encoded'],
+    ['smtp://u:p%0d%0aQUIT@relay.example', 'NUL or line break'],
+    ['smtp://relay.example?tsl=required', 'did you mean tls?'],
+    ['smtp://relay.example?tls=requird', 'tls is required or never'],
+    ['smtps://relay.example?tls=required', 'TLS from the first byte'],
+    ['smtp://relay.example?connections=0', 'from 1 to 1000'],
+    ['smtp://relay.example?connections=1001', 'from 1 to 1000'],
+    ['smtp://relay.example?tls=required&verify=off', 'verify is yes or no'],
+    ['smtp://relay.example?verify=no', 'only with ?tls=required or smtps://'],
+    ['smtp://relay.example?name=a%0D%0AMAIL', 'name is a host name'],
+    ['smtp://relay.example?name=', 'name is a host name'],
+    ['smtp://relay.example?tls=never&tls=required', 'twice'],
+  ])('%j is refused in one line: %s', (text, part) => {
+    const parsed = parseTransport(text);
+    if (parsed.ok) throw new Error('taken');
+    expect(parsed.fault).toContain(part);
+    expect(parsed.fault).not.toMatch(/[\r\n]/);
+  });
+
+  it('no fault and no masked URL shows the password, however mistyped the rest is', () => {
+    const secret = 'hunter2hunter2';
+    const broken = fc.constantFrom(
+      `smtp://user:${secret}@relay.example:99999`,
+      `smpt://user:${secret}@relay.example`,
+      `smtp:user:${secret}@relay.example`,
+      `smtp:/user:${secret}@relay.example`,
+      `smtp://user:${secret}`,
+      `smtp://user:${secret}@`,
+      `smtp://user:${secret}%@relay.example`,
+      `smtp://${secret}@relay.example`,
+      `smtp://user:${secret}@relay.example?tls=maybe`,
+      `smtp://user:${secret}@relay.example/x`,
+      `user:${secret}@relay.example`,
+      `smtps://user:a@${secret}@relay.example`,
+    );
+    fc.assert(
+      fc.property(broken, (text) => {
+        const parsed = parseTransport(text);
+        if (!parsed.ok) expect(parsed.fault).not.toContain(secret);
+        expect(maskTransport(text)).not.toContain(secret);
+      }),
+    );
+  });
+
+  it('a user name and password of any characters survive their percent-encoding', () => {
+    const text = fc
+      .string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
+      .filter((value) => !/[\0\r\n]/.test(value));
+    fc.assert(
+      fc.property(text, text, (user, pass) => {
+        const encoded = [user, pass].map(encodeURIComponent).join(':');
+        const parsed = parseTransport(`smtp://${encoded}@relay.example:587`);
+        expect(parsed).toEqual({
+          ok: true,
+          value: { ...BASE, host: 'relay.example', port: 587, tls: 'offered', auth: { user, pass } },
+        });
+      }),
+    );
+  });
+});

@@ -1,0 +1,165 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  formatDuration,
+  formatRate,
+  formatSize,
+  formatThrottle,
+  isoTime,
+  type Parsed,
+  parseCount,
+  parseDuration,
+  parseMoment,
+  parseRate,
+  parseSize,
+  parseThrottle,
+} from '../../../src/config/units.ts';
+
+const NOW = Date.UTC(2030, 0, 31, 12);
+const DAY = 86_400_000;
+
+function unwrap<T>(parsed: Parsed<T>): T {
+  if (!parsed.ok) throw new Error(parsed.fault);
+  return parsed.value;
+}
+
+function faultOf(parsed: Parsed<unknown>): string {
+  if (parsed.ok) throw new Error(`taken: ${JSON.stringify(parsed.value)}`);
+  return parsed.fault;
+}
+
+describe('durations, sizes, rates and throttles', () => {
+  it.each([
+    ['30d', 30 * DAY],
+    ['24h', DAY],
+    ['15m', 900_000],
+    ['10s', 10_000],
+    ['500ms', 500],
+    ['0s', 0],
+  ])('the duration %s is %d ms', (text, ms) => expect(unwrap(parseDuration(text))).toBe(ms));
+
+  it.each([
+    ['1048576', 1_048_576],
+    ['1MiB', 1_048_576],
+    ['512KiB', 524_288],
+    ['1MB', 1_000_000],
+    ['2kB', 2000],
+  ])('the size %s is %d bytes', (text, bytes) => expect(unwrap(parseSize(text))).toBe(bytes));
+
+  it('a rate has a number and a period, the one before the unit may be left out', () => {
+    expect(unwrap(parseRate('1000/1h'))).toEqual({ limit: 1000, periodMs: 3_600_000 });
+    expect(unwrap(parseRate('50/10s'))).toEqual({ limit: 50, periodMs: 10_000 });
+    expect(unwrap(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY });
+  });
+
+  it('a throttle has a burst of its own number unless given', () => {
+    expect(unwrap(parseThrottle('50/s'))).toEqual({ perSecond: 50, burst: 50 });
+    expect(unwrap(parseThrottle('50/s:200'))).toEqual({ perSecond: 50, burst: 200 });
+  });
+
+  it.each(['', '10', '10x', '1.5h', '-1h', ' 1h', '1h ', '1h30m', 'h', '99999999999999999d', '１h', 'constructor'])(
+    'the duration %j is refused with an example',
+    (text) => expect(faultOf(parseDuration(text))).toContain('30d, 24h, 15m, 10s or 500ms'),
+  );
+
+  it.each(['', '1XB', '-1', '1.5MiB', 'MiB', '9007199254740993', '1 MiB'])(
+    'the size %j is refused with an example',
+    (text) => expect(faultOf(parseSize(text))).toContain('1MiB, 512KiB, 1MB or 1048576'),
+  );
+
+  it.each(['', '1000', '0/1h', '1000/', '1000/0s', '1000/500ms', '/1h', '1000/1h/1h', 'x/1h'])(
+    'the rate %j is refused with an example',
+    (text) => expect(faultOf(parseRate(text))).toContain('1000/1h'),
+  );
+
+  it.each(['', '50', '0/s', '50/m', '50/s:', '50/s:0', '50/s:x', '50/s:1:2', '/s'])(
+    'the throttle %j is refused with an example',
+    (text) => expect(faultOf(parseThrottle(text))).toContain('50/s:200'),
+  );
+
+  it('a count outside its range is refused with the range', () => {
+    expect(faultOf(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
+    expect(faultOf(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
+    expect(unwrap(parseCount('9', 1, 9))).toBe(9);
+  });
+
+  it('what is printed reads back as the same value', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 3650 * DAY }), (ms) => {
+        expect(unwrap(parseDuration(formatDuration(ms)))).toBe(ms);
+      }),
+    );
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 50 }), (bytes) => {
+        expect(unwrap(parseSize(formatSize(bytes)))).toBe(bytes);
+      }),
+    );
+    const number = fc.integer({ min: 1, max: 1_000_000 });
+    fc.assert(
+      fc.property(number, number, (limit, seconds) => {
+        const rate = { limit, periodMs: seconds * 1000 };
+        expect(unwrap(parseRate(formatRate(rate)))).toEqual(rate);
+        const throttle = { perSecond: limit, burst: seconds };
+        expect(unwrap(parseThrottle(formatThrottle(throttle)))).toEqual(throttle);
+      }),
+    );
+  });
+
+  it('any text at all gets a value or one line that quotes it, never an exception', () => {
+    const parsers = [
+      parseDuration,
+      parseSize,
+      parseRate,
+      parseThrottle,
+      (text: string) => parseMoment(text, NOW, 'ahead'),
+    ];
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 300 }), fc.constantFrom(...parsers), (text, parse) => {
+        const parsed = parse(text);
+        if (parsed.ok) return;
+        expect(parsed.fault).not.toMatch(/\p{Cc}/u);
+        expect(parsed.fault.length).toBeLessThan(220);
+      }),
+    );
+  });
+});
+
+describe('moments', () => {
+  it.each([
+    ['2030-12-31', '2030-12-31T00:00:00.000Z'],
+    ['2030-12-31T18:00Z', '2030-12-31T18:00:00.000Z'],
+    ['2030-12-31T18:00:05.25Z', '2030-12-31T18:00:05.250Z'],
+    ['2030-12-31T18:00:00+02:00', '2030-12-31T16:00:00.000Z'],
+    ['2030-12-31T18:00:00-05:30', '2030-12-31T23:30:00.000Z'],
+    ['2028-02-29', '2028-02-29T00:00:00.000Z'],
+  ])('%s is %s', (text, iso) => expect(isoTime(unwrap(parseMoment(text, NOW, 'ahead')))).toBe(iso));
+
+  it('a duration counts from now, ahead or back', () => {
+    expect(unwrap(parseMoment('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY);
+    expect(unwrap(parseMoment('24h', NOW, 'back'))).toBe(NOW - DAY);
+  });
+
+  it.each([
+    '2030-02-30',
+    '2029-02-29',
+    '2030-13-01',
+    '2030-00-10',
+    '2030-12-31T24:00:00Z',
+    '2030-12-31T18:60:00Z',
+    '2030-12-31T18:00:00',
+    '31.12.2030',
+    '1969-12-31',
+    'tomorrow',
+    '',
+  ])('%j is refused with an example', (text) =>
+    expect(faultOf(parseMoment(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
+  );
+
+  it('every moment printed in ISO 8601 reads back as itself', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) }), (ms) => {
+        expect(unwrap(parseMoment(isoTime(ms), NOW, 'ahead'))).toBe(ms);
+      }),
+    );
+  });
+});

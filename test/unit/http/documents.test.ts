@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { ERROR_CODES, ERRORS, errorBody, errorEntry, errorMessage } from '../../../src/http/errors.ts';
+import { openApiDocument } from '../../../src/http/openapi.ts';
+
+const root = new URL('../../../', import.meta.url);
+const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
+
+test('docs/errors.md and the registry say the same, both ways', () => {
+  const rows = read('docs/errors.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| code '))
+    .map((line) => line.slice(2, -2).split(' | '));
+  const documented = Object.fromEntries(
+    rows.map(([code = '', status, message, headers = '', when]) => [
+      code,
+      {
+        status: Number(status),
+        message,
+        headers: headers === '–' ? [] : headers.replaceAll('`', '').split(', '),
+        when,
+      },
+    ]),
+  );
+  const registered = Object.fromEntries(
+    ERROR_CODES.map((code) => {
+      const { status, message, headers, when } = errorEntry(code);
+      return [code, { status, message, headers: [...headers], when }];
+    }),
+  );
+  expect(documented).toEqual(registered);
+  expect(rows.map(([code]) => code)).toEqual([...ERROR_CODES]);
+});
+
+test('openapi.json is what the schemas and the registry make', () => {
+  expect(JSON.parse(read('openapi.json'))).toEqual(openApiDocument());
+});
+
+test('the document has title, version, operation, key and every status of the operation with an example', () => {
+  const document = JSON.parse(JSON.stringify(openApiDocument()));
+  expect(document.openapi).toBe('3.1.0');
+  expect(document.info).toMatchObject({ title: 'Transactional Email Sending Service', version: '1.0.0' });
+  const operation = document.paths['/api/v1/send-mail'].post;
+  expect(operation.operationId).toBe('sendMail');
+  expect(document.components.securitySchemes.apiKey).toMatchObject({
+    type: 'apiKey',
+    in: 'header',
+    name: 'Authorization',
+  });
+  const statuses = new Set(
+    ERROR_CODES.filter((c) => !['not-found', 'method-not-allowed', 'not-ready'].includes(c)).map(
+      (c) => ERRORS[c].status,
+    ),
+  );
+  expect(Object.keys(operation.responses).map(Number)).toEqual([201, ...[...statuses].sort()]);
+  for (const response of Object.values<{ content: Record<string, object> }>(operation.responses)) {
+    const content = response.content['application/json'] ?? {};
+    expect('example' in content || 'examples' in content).toBe(true);
+  }
+});
+
+test('every reference of the document leads somewhere', () => {
+  const document: unknown = JSON.parse(JSON.stringify(openApiDocument()));
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map((match) => match[1] ?? '');
+  expect(references.length).toBeGreaterThan(10);
+  for (const reference of references) {
+    let at: unknown = document;
+    for (const step of reference.split('/'))
+      at = typeof at === 'object' && at !== null ? Reflect.get(at, step) : undefined;
+    expect(at, reference).toBeDefined();
+  }
+});
+
+test('a detail takes the place of the dots, whatever it holds', () => {
+  expect(errorMessage('missing-fields', "$& $' to")).toBe("Missing required fields: $& $' to");
+  expect(JSON.parse(errorBody('invalid-field', 'a"b\n').toString())).toEqual({
+    result: 'error',
+    message: 'Invalid a"b\n',
+  });
+});

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs';
+import { Ajv } from 'ajv';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { admit } from '../../../src/admit/admit.ts';
+import { parseJson } from '../../../src/http/body.ts';
+import { ErrorAnswer, MailCreated, MailRequest } from '../../../src/http/schema.ts';
+import { MAIL, post, type Rig, startRig } from './rig.ts';
+
+interface Repeat {
+  readonly before: string;
+  readonly part: string;
+  readonly times: number;
+  readonly middle?: string;
+  readonly close?: string;
+  readonly after: string;
+}
+interface Case {
+  readonly name: string;
+  readonly text?: string;
+  readonly hex?: string;
+  readonly repeat?: Repeat;
+  readonly expect: string | null;
+}
+
+const CASES: readonly Case[] = JSON.parse(
+  readFileSync(new URL('../../corpus/json/bodies.json', import.meta.url), 'utf8'),
+);
+
+function bytesOf({ text, hex, repeat }: Case): Buffer {
+  if (hex !== undefined) return Buffer.from(hex, 'hex');
+  if (text !== undefined) return Buffer.from(text);
+  if (repeat === undefined) throw new Error('a case needs text, hex or repeat');
+  const { before, part, times, middle = '', close = '', after } = repeat;
+  return Buffer.from(before + part.repeat(times) + middle + close.repeat(times) + after);
+}
+
+// Formats and lengths are admit's alone: JSON Schema counts characters, and its formats are other than ours.
+const STRUCTURE: unknown = JSON.parse(
+  JSON.stringify(MailRequest, (name, value: unknown) =>
+    name === 'format' || name === 'maxLength' ? undefined : value,
+  ),
+);
+const ajv = new Ajv();
+const isError = ajv.compile(JSON.parse(JSON.stringify(ErrorAnswer)));
+const isCreated = new Ajv({ formats: { uuid: true } }).compile(JSON.parse(JSON.stringify(MailCreated)));
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await startRig({
+    settings: {
+      listen: { host: '127.0.0.1', port: 0 },
+      tls: null,
+      senders: 'any',
+      transport: { kind: 'capture' },
+      maxRequestBytes: 1 << 20,
+    },
+  });
+});
+afterAll(() => rig.listener.close());
+
+describe('ambiguous JSON', () => {
+  test.each(CASES.map((each): [string, Case] => [each.name, each]))('%s', async (_name, each) => {
+    const answer = await post(rig, bytesOf(each));
+    if (each.expect === null) expect(answer.status).toBe(201);
+    else expect([answer.status, answer.body]).toEqual([400, { result: 'error', message: each.expect }]);
+  });
+
+  test('nothing of it reaches Object.prototype', () => {
+    expect(Reflect.ownKeys(Object.prototype)).not.toContain('to');
+    expect('to' in {}).toBe(false);
+  });
+});
+
+describe('any body', () => {
+  const field = fc.oneof(
+    { weight: 3, arbitrary: fc.string({ unit: 'binary' }) },
+    { weight: 1, arbitrary: fc.jsonValue() },
+    { weight: 2, arbitrary: fc.emailAddress() },
+  );
+  const bodies = fc.oneof(
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
+    fc.json().map((text) => Buffer.from(text)),
+    fc
+      .record({ to: field, from: field, subject: field, message: field, extra: fc.jsonValue() }, { requiredKeys: [] })
+      .map((value) => Buffer.from(JSON.stringify(value))),
+    // A valid body with a few bytes changed.
+    fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }).map((changes) => {
+      const bytes = Buffer.from(JSON.stringify(MAIL));
+      for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
+      return bytes;
+    }),
+  );
+
+  test('is answered by 201 or 400, in exactly the promised shape, never by 500', async () => {
+    await fc.assert(
+      fc.asyncProperty(bodies, async (bytes) => {
+        const answer = await post(rig, bytes);
+        expect([201, 400]).toContain(answer.status);
+        expect((answer.status === 201 ? isCreated : isError)(answer.body)).toBe(true);
+        expect(answer.headers.get('content-type')).toBe('application/json');
+      }),
+      { numRuns: 600 },
+    );
+    expect(rig.seen.faults).toEqual([]);
+  });
+
+  test('is structurally valid by the schema exactly where admit finds nothing missing and no wrong type', () => {
+    const isStructured = ajv.compile(STRUCTURE as object);
+    fc.assert(
+      fc.property(bodies, (bytes) => {
+        const value = parseJson(bytes);
+        if (value === undefined) return;
+        const admission = admit(value);
+        const structural =
+          admission.kind === 'refused' &&
+          ['invalid-json', 'missing-fields', 'not-strings'].includes(admission.refusal.code);
+        expect(isStructured(value)).toBe(!structural);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

@@ -1,0 +1,173 @@
+/** A running listener for tests, its parts within reach, and ways to talk to it over real sockets. */
+import { hash } from 'node:crypto';
+import { connect } from 'node:net';
+import { mailIds } from '../../../src/admit/mail-id.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { KeyDirectory } from '../../../src/http/directory.ts';
+import { createListener } from '../../../src/http/listener.ts';
+import type { BoundAt, HttpObserver, Listener, ListenerOptions } from '../../../src/http/ports.ts';
+import { Throttle } from '../../../src/http/throttle.ts';
+import type { AcceptAnswer, Account, AccountLimits, ApiKey, NewMail } from '../../../src/store/store.ts';
+
+export const KEY = `pr_${'k'.repeat(43)}`;
+export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+export const MAIL = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
+
+export function account(changes: Partial<Account> = {}): Account {
+  return {
+    id: 1,
+    name: 'default',
+    createdAt: 0,
+    locked: null,
+    limits: NO_LIMITS,
+    volumeUsed: 0,
+    rateUsed: 0,
+    rateWindowAt: null,
+    ...changes,
+  };
+}
+
+export function apiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey {
+  return {
+    id: 1,
+    accountId: 1,
+    name: 'test',
+    prefix: raw.slice(0, 8),
+    hash: hash('sha256', raw),
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+    ...changes,
+  };
+}
+
+export const ACCEPTED: AcceptAnswer = { kind: 'accepted', state: 'queued', limits: { rate: null } };
+
+export interface Seen {
+  readonly submitted: NewMail[];
+  readonly refused: string[];
+  readonly faults: unknown[];
+  readonly certificates: (string | null)[];
+  accepted: number;
+  replayed: number;
+}
+
+export interface Rig {
+  readonly at: BoundAt;
+  readonly listener: Listener;
+  readonly directory: KeyDirectory;
+  readonly seen: Seen;
+}
+
+/** Starts a listener on a free port; `submit` accepts everything unless given. */
+export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
+  const seen: Seen = { submitted: [], refused: [], faults: [], certificates: [], accepted: 0, replayed: 0 };
+  const directory = new KeyDirectory();
+  directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
+  const observe: HttpObserver = {
+    accepted: () => {
+      seen.accepted += 1;
+    },
+    replayed: () => {
+      seen.replayed += 1;
+    },
+    refused: (code) => seen.refused.push(code),
+    failed: (error) => seen.faults.push(error),
+    certificate: (fault) => seen.certificates.push(fault),
+  };
+  const submit = changes.submit ?? (() => Promise.resolve(ACCEPTED));
+  const options: ListenerOptions = {
+    settings: {
+      listen: { host: '127.0.0.1', port: 0 },
+      tls: null,
+      senders: 'any',
+      transport: { kind: 'capture' },
+      maxRequestBytes: 65_536,
+    },
+    directory,
+    throttle: new Throttle(),
+    ids: mailIds(null, () => '00000000-0000-4000-8000-000000000000'),
+    clock: systemClock,
+    load: () => ({ shed: false }),
+    ready: () => null,
+    domains: { authenticated: () => false },
+    observe,
+    ...changes,
+    submit: (mail) => {
+      seen.submitted.push(mail);
+      return submit(mail);
+    },
+  };
+  const listener = createListener(options);
+  return { at: await listener.start(), listener, directory: options.directory, seen };
+}
+
+export interface Got {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: unknown;
+}
+
+/** Posts a body to the operation, JSON where it is an object. */
+export async function post(
+  rig: Rig,
+  body: string | Buffer | object,
+  headers: Record<string, string> = {},
+  path = '/api/v1/send-mail',
+): Promise<Got> {
+  const payload = typeof body === 'string' ? body : Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body);
+  const response = await fetch(rig.at.url + path, {
+    method: 'POST',
+    headers: { Authorization: KEY, 'Content-Type': 'application/json', ...headers },
+    body: payload,
+  });
+  return got(response);
+}
+
+export async function got(response: Response): Promise<Got> {
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, body: text === '' ? null : JSON.parse(text) };
+}
+
+/** Sends raw bytes and resolves with all that came back when the server closes the connection. */
+export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    const socket = connect(rig.at.port, '127.0.0.1', () => socket.write(bytes));
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString('utf8')));
+    socket.on('error', reject);
+  });
+}
+
+/** A raw request for the operation, `Connection: close` included. */
+export function request(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
+  const all = [
+    `POST ${target} HTTP/1.1`,
+    'Host: localhost',
+    `Authorization: ${KEY}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+    ...headers,
+  ];
+  return `${all.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** Status and body of a raw answer. */
+export function parsed(answer: string): { readonly status: number; readonly head: string; readonly body: unknown } {
+  const end = answer.indexOf('\r\n\r\n');
+  const head = answer.slice(0, end);
+  return { status: Number(head.slice(9, 12)), head, body: JSON.parse(answer.slice(end + 4)) };
+}
+
+/** Waits until `condition` holds. */
+export async function until(condition: () => boolean): Promise<void> {
+  const giveUpAt = Date.now() + 10_000;
+  while (!condition()) {
+    if (Date.now() > giveUpAt) throw new Error('the condition never held');
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,233 @@
+/** Composition: what another parser, and a strict one, read is what was submitted; the bytes are fit for any relay. */
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import PostalMime from 'postal-mime';
+import { describe, expect, it } from 'vitest';
+import { admit } from '../../../src/admit/admit.ts';
+import { compose } from '../../../src/message/compose.ts';
+import type { Mail } from '../../../src/message/mail.ts';
+import { addressText } from '../admit/address-texts.ts';
+import { decodeEncodedWords, decodeParts, splitPart } from './part-decoder.ts';
+
+const mail: Mail = {
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  to: 'ann@example.com',
+  from: 'shop@example.org',
+  subject: 'Your order',
+  message: 'Thank you.',
+  acceptedAt: Date.UTC(2025, 6, 8, 18, 40, 5),
+};
+
+/** Text as clients send it and as they do not: any character but NUL, long runs, white space and breaks anywhere. */
+const piece = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 20 }),
+  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.string({ maxLength: 100 }),
+  fc.constantFrom(
+    '\r',
+    '\n',
+    '\r\n',
+    ' ',
+    '\t',
+    ' \n',
+    '\t\r\n',
+    '=',
+    '.',
+    '..\n',
+    'From ',
+    '=?',
+    '?=',
+    '--',
+    '=\r\n',
+    '=3D',
+  ),
+  fc
+    .tuple(fc.constantFrom('a', ' ', '=', 'é', '用', '😀', '\t', 'ab '), fc.integer({ min: 60, max: 160 }))
+    .map(([c, n]) => c.repeat(n)),
+);
+const text = fc
+  .array(piece, { minLength: 1, maxLength: 12 })
+  .map((pieces) => pieces.join('').replaceAll('\0', '').toWellFormed())
+  .filter((joined) => joined !== '');
+const subject = text
+  .map((joined) => joined.replace(/[\r\n]/g, ''))
+  .filter((joined) => joined !== '' && Buffer.byteLength(joined) <= 998);
+const html = fc
+  .tuple(fc.constantFrom('<html>', '\n <!DOCTYPE html>\n', '<HTML lang="de">'), text)
+  .map((parts) => parts.join(''));
+const message = fc.oneof(text, html);
+
+function withCrlf(submitted: string): string {
+  return submitted.replace(/\r\n|\r|\n/g, '\r\n');
+}
+
+describe('a composed message', () => {
+  it.each(readdirSync(new URL('../../corpus/messages/composed/', import.meta.url)))(
+    'is the one on file: %s',
+    (name) => {
+      const file = new URL(`../../corpus/messages/composed/${name}`, import.meta.url);
+      const kept = JSON.parse(readFileSync(file, 'utf8')) as {
+        mail: Mail;
+        smtputf8: boolean;
+        lines: readonly string[];
+      };
+      const composed = compose(kept.mail);
+      expect(composed.data.toString('utf8').split('\r\n')).toEqual(kept.lines);
+      expect(composed.smtputf8).toBe(kept.smtputf8);
+    },
+  );
+
+  it('gives back subject and message to a strict decoder, line ends as CRLF', () => {
+    fc.assert(
+      fc.property(subject, message, (subject, message) => {
+        const { data } = compose({ ...mail, subject, message });
+        const { headers } = splitPart(data.toString('latin1'));
+        expect(decodeEncodedWords(headers.get('subject') ?? '')).toBe(subject);
+        const { plain, html } = decodeParts(data);
+        expect(html ?? plain).toBe(withCrlf(message));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('gives back subject, message, addresses and date to another parser', async () => {
+    await fc.assert(
+      fc.asyncProperty(subject, message, async (subject, message) => {
+        const { data } = compose({ ...mail, subject, message });
+        const parsed = await PostalMime.parse(data);
+        expect(parsed.subject).toBe(subject);
+        const isHtml = parsed.headers.some((header) => header.value.startsWith('multipart/'));
+        // postal-mime writes line ends as LF, and ends some parts with one that the message does not have.
+        const read = ((isHtml ? parsed.html : parsed.text) ?? '').replaceAll('\r\n', '\n');
+        const sent = withCrlf(message).replaceAll('\r\n', '\n');
+        expect([sent, `${sent}\n`]).toContain(read);
+        expect(parsed.from).toEqual({ name: '', address: mail.from });
+        expect(parsed.to).toEqual([{ name: '', address: mail.to }]);
+        expect(parsed.date).toBe('2025-07-08T18:40:05.000Z');
+        expect(parsed.messageId).toBe(`<${mail.id}@example.org>`);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('has CRLF line ends alone, no line over 998 octets, no NUL, and 7 bits unless SMTPUTF8 is needed', () => {
+    fc.assert(
+      fc.property(addressText, addressText, subject, message, (from, to, subject, message) => {
+        const { data, smtputf8 } = compose({ ...mail, from, to, subject, message });
+        const bytes = data.toString('latin1');
+        expect(bytes.endsWith('\r\n')).toBe(true);
+        expect(bytes.replaceAll('\r\n', '')).not.toMatch(/[\r\n\0]/);
+        const lines = bytes.split('\r\n');
+        for (const line of lines) expect(line.length).toBeLessThanOrEqual(998);
+        const bodyAt = lines.indexOf('');
+        for (const [index, line] of lines.entries()) {
+          const addressed = /^(From|To|Message-ID):/.test(line) && index < bodyAt;
+          if (!addressed) expect(line.length).toBeLessThanOrEqual(78);
+          if (!(addressed && smtputf8)) expect(line).toMatch(/^[\t\x20-\x7e]*$/);
+          if (index < bodyAt) expect(line.trim()).not.toBe('');
+        }
+        const ascii = (address: string) => /^[\x20-\x7e]*$/.test(address.slice(0, address.lastIndexOf('@')));
+        expect(smtputf8).toBe(!(ascii(from) && ascii(to)));
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('is the same, byte for byte, on every attempt', () => {
+    fc.assert(
+      fc.property(subject, message, (subject, message) => {
+        const first = compose({ ...mail, subject, message });
+        const other = compose({ ...mail, subject: `${message.length}`, message: `${message}\n用` });
+        expect(other.data.equals(first.data)).toBe(false);
+        expect(compose({ ...mail, subject, message })).toEqual(first);
+      }),
+    );
+  });
+
+  it('says where its body begins', () => {
+    for (const from of ['shop@example.org', 'ünal@example.org']) {
+      const { data, bodyAt } = compose({ ...mail, from, subject: '用户' });
+      expect(data.subarray(bodyAt).toString()).toBe('Thank you.=\r\n');
+      expect(data.subarray(bodyAt - 4, bodyAt).toString()).toBe('\r\n\r\n');
+    }
+  });
+
+  it('takes further header fields, and no others inside them', () => {
+    const { headers } = splitPart(
+      compose(mail, [
+        { name: 'Feedback-ID', value: 'a:b:c' },
+        { name: 'X-Long', value: ['one', 'two'] },
+      ]).data.toString('latin1'),
+    );
+    expect(headers.get('feedback-id')).toBe('a:b:c');
+    expect(headers.get('x-long')).toBe('one two');
+    const plain = compose(mail).data.toString();
+    for (const c of ['\r', '\n', '\0', '\r\n', '\r\n ', '\x0b', 'é', '\u2028']) {
+      for (const at of [0, 3, 6]) {
+        const value = `${'abcdef'.slice(0, at)}${c}${'abcdef'.slice(at)}`;
+        expect(() => compose(mail, [{ name: 'X-A', value }])).toThrow(TypeError);
+        expect(() => compose(mail, [{ name: 'X-A', value: ['x', value] }])).toThrow(TypeError);
+        expect(() => compose(mail, [{ name: `X${value}`, value: 'x' }])).toThrow(TypeError);
+      }
+      // Never past admission; here they are stopped, or harmless inside an encoded word or an encoded body.
+      for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
+        const attack = `${mail[field]}${c}Bcc: mallory@example.net`;
+        const attacked = { ...mail, [field]: attack };
+        if (field === 'to' || field === 'from') {
+          expect(admit({ ...mail, [field]: attack }).kind).toBe('refused');
+          expect(() => compose(attacked)).toThrow(TypeError);
+        } else if (field === 'id') {
+          expect(() => compose(attacked)).toThrow(TypeError);
+        } else {
+          const names = [...splitPart(compose(attacked).data.toString('latin1')).headers.keys()];
+          expect(names).toEqual([...splitPart(plain).headers.keys()]);
+        }
+      }
+    }
+  });
+
+  it('of a mebibyte of anything keeps its promises', () => {
+    for (const unit of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
+      for (const start of ['', '<html>']) {
+        const long = start + unit.repeat((1024 * 1024) / unit.length);
+        const { plain, html } = decodeParts(compose({ ...mail, message: long }).data);
+        expect((html ?? plain) === withCrlf(long)).toBe(true);
+      }
+    }
+  });
+});
+
+describe('the kind of a message', () => {
+  const typeOf = (message: string) => {
+    const type = splitPart(compose({ ...mail, message }).data.toString('latin1')).headers.get('content-type');
+    return type?.split(';')[0];
+  };
+
+  it.each([
+    '<!doctype html>',
+    '<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01//EN">',
+    '<html>',
+    '<HTML lang="en">',
+    ' \r\n\t<html\n>',
+    '\ufeff<!DocType Html><p>x',
+    '<html/>',
+    '<html',
+  ])('is HTML: %j', (message) => {
+    expect(typeOf(message)).toBe('multipart/alternative');
+  });
+
+  it.each([
+    'hello',
+    '<p>hi</p>',
+    '<htmlfoo>',
+    '<html-x>',
+    '<!doctype htmlx>',
+    '<!doctype svg>',
+    'see <html>',
+    '< html>',
+    '<',
+    ' ',
+  ])('is plain text: %j', (message) => {
+    expect(typeOf(message)).toBe('text/plain');
+  });
+});

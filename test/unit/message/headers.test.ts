@@ -1,0 +1,92 @@
+/** The writer of header fields: what it writes parses back, and nothing can be smuggled through it. */
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { HeaderWriter } from '../../../src/message/headers.ts';
+import { subjectLines } from '../../../src/message/subject.ts';
+import { decodeEncodedWords } from './part-decoder.ts';
+
+function written(name: string, value: string | readonly string[], utf8 = false): string {
+  const headers = new HeaderWriter(utf8);
+  headers.add(name, value);
+  return headers.text;
+}
+
+describe('the header writer', () => {
+  it('writes one field to a line, and folds where it is told to', () => {
+    const headers = new HeaderWriter(false);
+    headers.add('From', 'a@b.co');
+    headers.add('Content-Type', ['text/plain;', 'charset=utf-8']);
+    expect(headers.text).toBe('From: a@b.co\r\nContent-Type: text/plain;\r\n charset=utf-8\r\n');
+  });
+
+  it.each(['', 'a b', 'a:', 'a\r\nb', 'a\n', 'ä', '\0', ' a'])('throws for the name %j', (name) => {
+    expect(() => written(name, 'x')).toThrow(TypeError);
+  });
+
+  it('throws for every control character but the tab, at every position', () => {
+    for (let c = 0; c <= 0x7f; c++) {
+      if (c > 0x1f && c < 0x7f) continue;
+      const character = String.fromCharCode(c);
+      for (const value of [`${character}ab`, `a${character}b`, `ab${character}`]) {
+        if (c === 0x09) expect(written('X', value)).toBe(`X: ${value}\r\n`);
+        else {
+          expect(() => written('X', value)).toThrow(TypeError);
+          expect(() => written('X', ['a', value], true)).toThrow(TypeError);
+        }
+      }
+    }
+  });
+
+  it('throws for blank lines, for none, and for lines over 998 octets', () => {
+    for (const value of ['', ' ', '\t ', [], ['a', ''], ['a', ' ']])
+      expect(() => written('X', value)).toThrow(TypeError);
+    expect(written('X', 'a'.repeat(995))).toHaveLength(1000);
+    expect(() => written('X', 'a'.repeat(996))).toThrow(TypeError);
+    expect(() => written('X', ['a', 'é'.repeat(499)], true)).toThrow(TypeError);
+  });
+
+  it('takes other than ASCII characters only where SMTPUTF8 is in use', () => {
+    expect(() => written('X', 'é')).toThrow(TypeError);
+    expect(written('X', 'é', true)).toBe('X: é\r\n');
+  });
+});
+
+describe('the subject', () => {
+  const lines = (subject: string) => {
+    const value = subjectLines(subject, 'Subject: '.length);
+    return typeof value === 'string' ? [value] : value;
+  };
+
+  it('stays plain where it can be, folded at lone spaces', () => {
+    expect(lines('Your order #1: 20% off!')).toEqual(['Your order #1: 20% off!']);
+    expect(lines(`${'word '.repeat(20)}end`)).toHaveLength(2);
+    expect(lines(`${'a'.repeat(69)} b`)).toEqual(['a'.repeat(69), 'b']);
+    expect(lines('a'.repeat(69))).toEqual(['a'.repeat(69)]);
+  });
+
+  it.each(['a'.repeat(70), ` a`, 'a ', 'a\tb', ' ', '=?x', 'é', `${'a  '.repeat(40)}b`])(
+    'is encoded where plain text is not safe: %j',
+    (subject) => {
+      for (const line of lines(subject)) expect(line).toMatch(/^=\?UTF-8\?[BQ]\?[!-~]+\?=$/);
+      expect(decodeEncodedWords(lines(subject).join(' '))).toBe(subject);
+    },
+  );
+
+  it('comes back exactly, in lines of at most 78 columns, or 76 with an encoded word', () => {
+    const ascii = fc.string({ unit: fc.constantFrom(...'ab =?_ '), minLength: 1, maxLength: 300 });
+    const any = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
+    fc.assert(
+      fc.property(fc.oneof(ascii, any), (subject) => {
+        const value = lines(subject);
+        // Encoded words that would tear a character apart do not decode.
+        expect(decodeEncodedWords(value.join(' '))).toBe(subject);
+        for (const [index, line] of value.entries()) {
+          const columns = line.length + (index === 0 ? 'Subject: '.length : 1);
+          expect(columns).toBeLessThanOrEqual(line.startsWith('=?') ? 76 : 78);
+          expect(line.trim()).toBe(line);
+        }
+      }),
+      { numRuns: 3000 },
+    );
+  });
+});

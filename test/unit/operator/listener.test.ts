@@ -1,0 +1,194 @@
+import { request } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { bind } from '../../../src/http/bind.ts';
+import { AccessControl, isLoopbackHost } from '../../../src/operator/access.ts';
+import { createOperatorListener } from '../../../src/operator/listener.ts';
+import type { InboxEntry, OperatorListener, OperatorOptions } from '../../../src/operator/ports.ts';
+
+const running: OperatorListener[] = [];
+afterEach(async () => {
+  for (const listener of running.splice(0)) await listener.close();
+});
+
+const HOSTILE = '<script>alert(1)</script>"\'&';
+const ENTRIES: readonly InboxEntry[] = [
+  { id: 'm-1', at: 0, to: 'ada@example.com', from: 'shop@example.org', subject: HOSTILE },
+];
+
+function optionsOf(
+  changes: Partial<OperatorOptions> & { password?: string | null; host?: string } = {},
+): OperatorOptions {
+  return {
+    settings: {
+      operatorListen: { host: changes.host ?? '127.0.0.1', port: 0 },
+      operatorPassword: changes.password ?? null,
+    },
+    clock: { now: () => Date.now(), after: () => () => {} },
+    bind,
+    metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
+    openApi: '{"openapi":"3.1.0"}',
+    inbox: {
+      list: () => Promise.resolve(ENTRIES),
+      source: (id) => Promise.resolve(id === 'm-1' ? Buffer.from('Subject: <b>x</b>\r\n\r\n<script>1</script>') : null),
+    },
+    failed: () => {},
+    ...changes,
+  };
+}
+
+async function started(changes: Parameters<typeof optionsOf>[0] = {}): Promise<number> {
+  const listener = createOperatorListener(optionsOf(changes));
+  running.push(listener);
+  return (await listener.start()).port;
+}
+
+interface Got {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+function ask(port: number, path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Got> {
+  return new Promise((resolve, reject) => {
+    const req = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (res) => {
+      let text = '';
+      res.on('data', (chunk) => {
+        text += chunk;
+      });
+      res.on('end', () => resolve({ status: res.statusCode ?? 0, headers: res.headers, text }));
+    });
+    req.on('error', reject);
+    req.end();
+  });
+}
+
+const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });
+
+describe('pages', () => {
+  test('metrics, the OpenAPI document, health and an index are served', async () => {
+    const port = await started();
+    expect(await ask(port, '/metrics')).toMatchObject({ status: 200, text: 'postrider_up 1\n' });
+    expect(await ask(port, '/openapi.json')).toMatchObject({ status: 200, text: '{"openapi":"3.1.0"}' });
+    expect(await ask(port, '/healthz')).toMatchObject({ status: 200, text: '{"result":"ok","message":"alive"}' });
+    expect((await ask(port, '/')).text).toContain('href="/inbox"');
+    expect(await ask(port, '/nothing')).toMatchObject({
+      status: 404,
+      text: '{"result":"error","message":"Not found"}',
+    });
+  });
+
+  test('the inbox escapes everything, runs no script and shows a source as text', async () => {
+    const port = await started();
+    const list = await ask(port, '/inbox');
+    expect(list.text).not.toContain('<script');
+    expect(list.text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;');
+    expect(list.headers['content-security-policy']).toContain("default-src 'none'; style-src 'unsafe-inline'");
+    const source = await ask(port, '/inbox/m-1');
+    expect(source.headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(source.headers['x-content-type-options']).toBe('nosniff');
+    expect(source.headers['content-security-policy']).toContain("default-src 'none'; sandbox");
+    expect(source.text).toContain('<script>1</script>');
+    expect((await ask(port, '/inbox/other')).status).toBe(404);
+    expect((await ask(port, '/inbox/..%2f..%2fetc%2fpasswd')).status).toBe(404);
+  });
+
+  test('without a capturing transport there is no inbox', async () => {
+    const port = await started({ inbox: null });
+    expect((await ask(port, '/inbox')).status).toBe(404);
+    expect((await ask(port, '/')).text).not.toContain('/inbox');
+  });
+
+  test('nothing changes by any method', async () => {
+    const port = await started();
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const answer = await ask(port, '/inbox', {}, method);
+      expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD']);
+    }
+  });
+
+  test('a fault is a 500 that tells nothing, and is reported', async () => {
+    const faults: unknown[] = [];
+    const port = await started({
+      metrics: () => Promise.reject(new Error('inside')),
+      failed: (error) => faults.push(error),
+    });
+    expect(await ask(port, '/metrics')).toMatchObject({
+      status: 500,
+      text: '{"result":"error","message":"Internal server error"}',
+    });
+    expect(faults).toHaveLength(1);
+  });
+});
+
+describe('access', () => {
+  test('without a password only loopback is bound', async () => {
+    for (const host of ['0.0.0.0', '::', '10.0.0.1', 'example.com']) {
+      await expect(createOperatorListener(optionsOf({ host })).start()).rejects.toThrow(
+        /^POSTRIDER_OPERATOR_LISTEN .*: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127\.0\.0\.1:0$/,
+      );
+    }
+  });
+
+  test('without a password only loopback names are answered, so that DNS rebinding finds nothing', async () => {
+    const port = await started();
+    for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'LOCALHOST']) {
+      expect((await ask(port, '/inbox', { Host: host })).status).toBe(200);
+    }
+    for (const host of [
+      'evil.example',
+      '127.0.0.1.evil.example',
+      'localhost.evil.example:80',
+      '127.1',
+      '2130706433',
+      '[::ffff:10.0.0.1]',
+    ]) {
+      expect((await ask(port, '/inbox', { Host: host })).status).toBe(403);
+    }
+  });
+
+  test('with a password everything but /healthz needs it', async () => {
+    const port = await started({ password: 'corréct horse', host: '0.0.0.0' });
+    for (const path of [
+      '/',
+      '/metrics',
+      '/openapi.json',
+      '/inbox',
+      '/inbox/m-1',
+      '/nothing',
+      '//healthz',
+      '/healthz/',
+    ]) {
+      const answer = await ask(port, path);
+      expect([path, answer.status]).toEqual([path, 401]);
+      expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
+      expect(answer.text).not.toContain('ada@example.com');
+    }
+    expect((await ask(port, '/healthz')).status).toBe(200);
+    expect((await ask(port, '/inbox', basic('corréct horse'))).status).toBe(200);
+    expect((await ask(port, '/inbox', basic('wrong'))).status).toBe(401);
+    expect((await ask(port, '/inbox', { Authorization: 'Basic %%%' })).status).toBe(401);
+    expect((await ask(port, '/inbox', { Authorization: 'Bearer corréct' })).status).toBe(401);
+  });
+
+  test('ten wrong passwords within a minute make an address wait, the right password too; others go on', () => {
+    const access = new AccessControl('right');
+    const judge = (address: string, password: string, now: number) =>
+      access.judge(address, 'a', basic(password).Authorization, now).kind;
+    for (let i = 0; i < 10; i += 1) expect(judge('a', 'wrong', 1000 + i)).toBe('challenge');
+    expect(access.judge('a', 'h', basic('right').Authorization, 2000)).toEqual({
+      kind: 'limited',
+      retryAfterMs: 59_000,
+    });
+    expect(judge('b', 'right', 2000)).toBe('granted');
+    expect(judge('a', 'right', 61_000)).toBe('granted');
+    expect(access.judge('c', 'h', undefined, 0).kind).toBe('challenge');
+  });
+
+  test('loopback is recognised by plain names and addresses alone', () => {
+    for (const host of ['localhost', '127.0.0.1', '127.255.1.2', '::1', '[::1]'])
+      expect(isLoopbackHost(host)).toBe(true);
+    for (const host of ['', '127.0.0', '127.0.0.256', '0.0.0.0', '127.0.0.1.', '127.0.0.0x1', '::ffff:127.0.0.1']) {
+      expect(isLoopbackHost(host)).toBe(false);
+    }
+  });
+});

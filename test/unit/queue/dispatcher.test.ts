@@ -1,0 +1,313 @@
+import { expect, test } from 'vitest';
+import type { Attempt } from '../../../src/deliver/outcome.ts';
+import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
+import { simulatedComplaint } from '../../../src/record/record.ts';
+import { pack } from '../../../src/store/sqlite/settle.ts';
+import { attemptWith, newMail, settlementOf } from '../../rig/mail.ts';
+import { queueRig, START } from '../../rig/queue.ts';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+const deferral = (scope: 'message' | 'transport' = 'message'): Attempt['outcome'] => ({
+  kind: 'deferred',
+  reply: { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'try again later' },
+  reason: 'greylisted',
+  scope,
+});
+const unanswered: Attempt['outcome'] = {
+  kind: 'unanswered',
+  reply: { stage: 'content', code: null, enhanced: null, text: 'connection lost' },
+};
+
+test('queued mail is delivered once, in one attempt', async () => {
+  const { clock, store, dispatcher, attempts } = queueRig();
+  const mail = newMail({ acceptedAt: START });
+  store.accept([mail]);
+  dispatcher.start();
+  await clock.advance(10 * MINUTE);
+  expect(attempts.map(({ id }) => id)).toEqual([mail.id]);
+  expect(store.showMail(mail.id)?.state).toBe('delivered');
+});
+
+test('a temporarily refused message is tried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
+  const { clock, store, dispatcher, attempts } = queueRig({ respond: () => attemptWith(deferral()) });
+  const mail = newMail({ acceptedAt: START });
+  store.accept([mail]);
+  dispatcher.start();
+  await clock.until(() => store.showMail(mail.id)?.state === 'expired', 25 * HOUR);
+  const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE));
+  expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
+  expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR);
+  expect(clock.now() - START).toBeLessThan(24 * HOUR + 10_000);
+  expect(store.showMail(mail.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
+});
+
+test('mail found past its maximum age is ended without an attempt', async () => {
+  const { clock, store, dispatcher, attempts } = queueRig();
+  const mail = newMail({ acceptedAt: START - 24 * HOUR });
+  store.accept([mail]);
+  dispatcher.start();
+  await clock.advance(MINUTE);
+  expect([attempts.length, store.showMail(mail.id)?.state]).toEqual([0, 'expired']);
+});
+
+test('newly accepted mail goes straight from memory under its lease', async () => {
+  const { clock, store, dispatcher, attempts } = queueRig();
+  dispatcher.start();
+  await clock.advance(1);
+  const lease = dispatcher.leaseForNew(clock.now());
+  if (lease === null) throw new Error('no lease');
+  const mail = newMail({ acceptedAt: clock.now(), lease });
+  store.accept([mail]);
+  dispatcher.offer({ ...mail, attempts: 1, lease });
+  await clock.advance(1);
+  expect([attempts.length, store.showMail(mail.id)?.state]).toEqual([1, 'delivered']);
+});
+
+test('no more leases are held than the bound, and those returned are free again', async () => {
+  const { clock, dispatcher } = queueRig();
+  dispatcher.start();
+  await clock.advance(1);
+  let given = 0;
+  while (dispatcher.leaseForNew(clock.now()) !== null) given += 1;
+  expect(given).toBeGreaterThan(100);
+  dispatcher.returnLease();
+  expect(dispatcher.leaseForNew(clock.now())).not.toBeNull();
+  expect(dispatcher.leaseForNew(clock.now())).toBeNull();
+});
+
+test('an outcome that cannot be recorded is kept and recorded later, and the message is not sent again', async () => {
+  let broken = true;
+  const rig = queueRig({
+    parts: {
+      settle: async (settlement) => {
+        if (broken) throw rig.storeError;
+        return rig.store.settle(pack([settlement]))[0] ?? 'lost';
+      },
+    },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(LEASE_MS / 2);
+  expect([rig.store.showMail(mail.id)?.state, rig.dispatcher.active]).toEqual(['sending', 1]);
+  broken = false;
+  await rig.clock.advance(10_000);
+  expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.dispatcher.active]).toEqual(['delivered', 1, 0]);
+});
+
+test('a failing claim is reported and tried again', async () => {
+  let broken = true;
+  const rig = queueRig({
+    parts: {
+      claim: async (limit, lease, now) => {
+        if (broken) throw rig.storeError;
+        return rig.store.claim(limit, lease, now);
+      },
+    },
+  });
+  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(3_000);
+  expect(rig.failures).toContain('claim: the disk is full');
+  broken = false;
+  await rig.clock.advance(3_000);
+  expect(rig.attempts).toHaveLength(1);
+});
+
+test('a message lost after handing over is sent again under resend and waits for the operator under hold', async () => {
+  for (const [onUncertain, state, tries] of [
+    ['resend', 'delivered', 2],
+    ['hold', 'uncertain', 1],
+  ] as const) {
+    let answers = 0;
+    const rig = queueRig({
+      parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
+      respond: () => attemptWith(answers++ === 0 ? unanswered : undefined),
+    });
+    const mail = newMail({ acceptedAt: START });
+    rig.store.accept([mail]);
+    rig.dispatcher.start();
+    await rig.clock.advance(HOUR);
+    expect([rig.store.showMail(mail.id)?.state, rig.attempts.length]).toEqual([state, tries]);
+  }
+});
+
+test('under hold the mark is in the store before the message is completed, and a lost lease completes nothing', async () => {
+  const marks: string[] = [];
+  const rig = queueRig({
+    parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' } },
+    respond: async ({ id }, mark) => {
+      if (marks.length === 1)
+        rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'hold', by: 'thief' });
+      try {
+        await mark?.();
+        marks.push('marked');
+      } catch {
+        marks.push('refused');
+        return attemptWith(deferral());
+      }
+      rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'hold', by: 'thief' });
+      marks.push(rig.store.showMail(id)?.state ?? 'none');
+      return attemptWith();
+    },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(1_000);
+  expect(marks).toEqual(['marked', 'uncertain']);
+  expect(rig.lost).toEqual([mail.id]);
+});
+
+test('a transport that throws, or a message that cannot be made, defers and drops nothing', async () => {
+  const rig = queueRig({
+    respond: () => {
+      throw new Error('bug');
+    },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  expect(rig.store.showMail(mail.id)).toMatchObject({ state: 'queued', attempts: 1 });
+  expect(rig.failures).toEqual(['attempt: bug']);
+});
+
+test('while the gate refuses nothing begins, and then exactly one attempt probes', async () => {
+  let retryAt: number | null = START + 30_000;
+  const rig = queueRig({
+    parts: {
+      gate: {
+        admits: () => true,
+        retryAt: () => retryAt,
+        note: () => {
+          if (retryAt !== null) retryAt = START + 90_000;
+        },
+      },
+    },
+  });
+  rig.store.accept(Array.from({ length: 10 }, () => newMail({ acceptedAt: START })));
+  rig.dispatcher.start();
+  expect(rig.dispatcher.leaseForNew(START)).toBeNull();
+  await rig.clock.advance(29_000);
+  expect(rig.attempts).toHaveLength(0);
+  await rig.clock.advance(31_000);
+  expect(rig.attempts).toHaveLength(1);
+  retryAt = null;
+  await rig.clock.advance(2_000);
+  expect(rig.attempts).toHaveLength(10);
+});
+
+test('a probe that the gate refuses after all waits for the next one', async () => {
+  let admitted = false;
+  const rig = queueRig({
+    parts: {
+      gate: { admits: () => admitted, retryAt: () => (admitted ? null : START + 60_000), note: () => undefined },
+    },
+  });
+  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(30_000);
+  expect(rig.attempts).toHaveLength(0);
+  admitted = true;
+  await rig.clock.advance(2_000);
+  expect(rig.attempts).toHaveLength(1);
+});
+
+test('draining waits for attempts under way and gives the other leases back uncounted', async () => {
+  const answers: ((attempt: Attempt) => void)[] = [];
+  const rig = queueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
+  const mails = [newMail({ acceptedAt: START }), newMail({ acceptedAt: START }), newMail({ acceptedAt: START })];
+  rig.store.accept(mails);
+  rig.dispatcher.start();
+  await rig.clock.advance(1_500);
+  const drained = rig.dispatcher.drain(60_000);
+  await rig.clock.advance(1_000);
+  answers[0]?.(attemptWith());
+  await rig.clock.advance(1_000);
+  await drained;
+  const shown = mails.map(({ id }) => rig.store.showMail(id));
+  expect(shown.map((mail) => mail?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
+  expect(shown.filter((mail) => mail?.state === 'queued').map((mail) => mail?.attempts)).toEqual([0, 0]);
+});
+
+test('draining ends within its bound when an attempt never does', async () => {
+  const rig = queueRig({ respond: () => new Promise(() => undefined) });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(1_500);
+  let ended = false;
+  void rig.dispatcher.drain(5_000).then(() => {
+    ended = true;
+  });
+  await rig.clock.advance(5_001);
+  expect([ended, rig.store.showMail(mail.id)?.state]).toEqual([true, 'sending']);
+});
+
+test('a simulated complaint follows its delivery in the same transaction', async () => {
+  const rig = queueRig({ parts: { following: (_mail, _attempt, now) => [simulatedComplaint(now)] } });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  const shown = rig.store.showMail(mail.id);
+  expect([shown?.state, shown?.events.map(({ verb }) => verb)]).toEqual([
+    'complained',
+    ['accepted', 'delivered', 'complained'],
+  ]);
+});
+
+test('mail of an account held back is given back uncounted', async () => {
+  const rig = queueRig({ parts: { heldBack: () => 'the account is locked' } });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(100);
+  const shown = rig.store.showMail(mail.id);
+  expect([shown?.attempts, rig.attempts.length, shown?.events.at(-1)?.detail]).toEqual([0, 0, 'the account is locked']);
+});
+
+test('accounts take turns in memory too', async () => {
+  const order: number[] = [];
+  const rig = queueRig({
+    concurrency: 1,
+    parts: {
+      heldBack: ({ accountId }) => {
+        order.push(accountId);
+        return null;
+      },
+    },
+  });
+  rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
+  rig.store.accept(Array.from({ length: 20 }, () => newMail({ acceptedAt: START })));
+  rig.store.accept([newMail({ acceptedAt: START, accountId: 2 })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(1_500);
+  expect(order).toHaveLength(21);
+  expect(order.indexOf(2)).toBeLessThan(3);
+});
+
+test('a settlement that comes after its lease was taken over changes nothing and is told', async () => {
+  const rig = queueRig({
+    respond: ({ id }) => {
+      rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'resend', by: 'node-b' });
+      const [taken] = rig.store.claim(1, { owner: 'node-b', until: rig.clock.now() + LEASE_MS }, rig.clock.now());
+      if (taken !== undefined) rig.store.settle(pack([settlementOf(taken)]));
+      expect(taken?.id).toBe(id);
+      return attemptWith({
+        kind: 'bounced',
+        reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
+        reason: 'recipient-unknown',
+        suppress: true,
+      });
+    },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  expect([rig.store.showMail(mail.id)?.state, rig.lost]).toEqual(['delivered', [mail.id]]);
+});
