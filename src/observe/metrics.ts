@@ -22,6 +22,8 @@ export interface Metrics {
   entered(state: State): void;
   /** Mail requests put back to be tried later. */
   deferred(): void;
+  /** A refusal that is about this service itself and wants an operator, by its reason. */
+  alarmed(reason: string): void;
   /** One commit of the store: how many it held, how long it took. */
   committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
   breaker(state: BreakerState): void;
@@ -87,6 +89,12 @@ export function createMetrics({ clock, queueFigures, reasons }: MetricsOptions):
   const deferred = new Counter({
     name: 'postrider_deferred_total',
     help: 'Mail requests put back for a later try',
+    registers,
+  });
+  const alarms = new Counter({
+    name: 'postrider_alarms_total',
+    help: 'Refusals that are about this service itself and want an operator, by reason',
+    labelNames: ['reason'],
     registers,
   });
   const requestSeconds = new Histogram({
@@ -180,6 +188,7 @@ export function createMetrics({ clock, queueFigures, reasons }: MetricsOptions):
     },
     entered: (state) => mailBy.get(state)?.inc(),
     deferred: () => deferred.inc(),
+    alarmed: (reason) => alarms.inc({ reason }),
     committed(kind, size, tookMs) {
       commits[kind].size.observe(size);
       commits[kind].seconds.observe(tookMs / 1000);

@@ -1,4 +1,5 @@
 /** What happens in the rooms, told to the log and the metrics: one place that decides who hears what. */
+import { isAlarming } from '../classify/classify.ts';
 import type { Attempt } from '../deliver/outcome.ts';
 import type { HttpObserver } from '../http/ports.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
@@ -41,6 +42,14 @@ export function createReporter({
     const { code, enhanced, text } = outcome.reply;
     const fields = { id, accountId, to, attempts, remote, code, enhanced, text, tookMs };
     const reason = 'reason' in outcome ? outcome.reason : outcome.kind;
+    if (isAlarming(outcome)) {
+      metrics.alarmed(reason);
+      log.warned({
+        ...fields,
+        reason,
+        detail: 'the next hop refuses this service itself, not this message: an operator has to look',
+      });
+    }
     if (change.to === 'queued') {
       metrics.deferred();
       log.deferred({ ...fields, reason, dueAt: change.dueAt });

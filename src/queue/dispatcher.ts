@@ -2,8 +2,9 @@
  * The queue of one node: leases due mail requests, runs attempts, settles them. Knows no SMTP and no SQL.
  *
  * Promises: an attempt is made only under a lease that outlasts it; what came of it is recorded before it is
- * forgotten, and while it cannot be recorded its place stays taken, so sending stops instead of running ahead of the
- * record. A fault anywhere leaves the mail request to its lease's end; nothing here drops one.
+ * forgotten. A bounded number of outcomes may be on their way into the store while further attempts run; as soon as one
+ * of them cannot be recorded nothing more is begun, so sending never runs far ahead of the record. A fault anywhere
+ * leaves the mail request to its lease's end; nothing here drops one.
  */
 import type { Clock } from '../clock.ts';
 import type { Attempt } from '../deliver/outcome.ts';
@@ -19,6 +20,8 @@ export const LEASE_MS = 20 * 60_000;
 const ATTEMPT_MS = 10 * 60_000;
 /** Leased mail requests held at once, under way included. Small: memory stays flat and a dead node's share is soon redone. */
 const HELD = 1_024;
+/** Outcomes on their way into the store at most: bounds what a crash makes arrive twice. */
+const UNRECORDED = 256;
 /** The poll behind every hint. */
 const POLL_MS = 1_000;
 /** Pauses between tries to record an outcome while the store fails. */
@@ -31,6 +34,8 @@ export interface Gate {
   /** When it will admit the next probe, or null while everything is admitted. */
   retryAt(now: number): number | null;
   note(outcome: Attempt['outcome'], now: number): void;
+  /** The attempt admitted came to no outcome. */
+  giveBack(now: number): void;
 }
 
 export interface QueueObserver {
@@ -74,6 +79,7 @@ export interface Dispatcher {
   wake(): void;
   /** Begins nothing more, waits up to `timeoutMs` for attempts under way, gives the other leases back. */
   drain(timeoutMs: number): Promise<void>;
+  /** Attempts under way and outcomes not recorded yet. */
   readonly active: number;
 }
 
@@ -82,7 +88,11 @@ type End = Pick<Settlement, 'changes' | 'uncount'>;
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, policy, transport, gate, observe } = parts;
   const ready = createReady();
-  let active = 0;
+  /** Attempts with the transport, and outcomes on their way into the store. */
+  let attempting = 0;
+  let recording = 0;
+  /** Outcomes that the store has refused to record so far; they are tried again. */
+  let unrecordable = 0;
   let promised = 0;
   let claiming = false;
   let lookAgain = false;
@@ -92,22 +102,24 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   let cancelPoll: () => void = () => undefined;
   let idle: (() => void) | null = null;
 
-  const held = () => active + promised + ready.size;
+  const active = () => attempting + recording;
+  const held = () => active() + promised + ready.size;
 
   function pump(): void {
-    while (running && active < transport.concurrency && ready.size > 0 && mayBegin()) {
+    while (running && attempting < transport.concurrency && ready.size > 0 && mayBegin()) {
       const mail = ready.take();
       if (mail !== undefined) void deliver(mail);
     }
     if (running && backlog && ready.size <= HELD / 4) void claim();
-    if (active === 0) idle?.();
+    if (active() === 0) idle?.();
   }
 
   /** While the gate refuses, one at a time goes on, to be the probe once its time has come. */
   function mayBegin(): boolean {
+    if (unrecordable > 0 || recording >= UNRECORDED) return false;
     const now = clock.now();
     const retryAt = gate.retryAt(now);
-    return retryAt === null || (retryAt <= now && active === 0);
+    return retryAt === null || (retryAt <= now && attempting === 0);
   }
 
   async function claim(): Promise<void> {
@@ -138,15 +150,19 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   async function deliver(mail: LeasedMail): Promise<void> {
-    active += 1;
-    try {
-      const end = await attemptOnce(mail);
-      if (end === null) ready.add(mail);
-      else await settle(mail, end);
-    } finally {
-      active -= 1;
+    attempting += 1;
+    const end = await attemptOnce(mail);
+    attempting -= 1;
+    if (end === null) {
+      ready.add(mail);
+    } else {
+      recording += 1;
+      // The next attempt need not wait for this one's commit.
       pump();
+      await settle(mail, end);
+      recording -= 1;
     }
+    pump();
   }
 
   /** Makes the attempt, or finds that it must not be made; what to record either way, or null where the gate refuses. */
@@ -167,16 +183,20 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   async function tryTransport(mail: LeasedMail, began: number): Promise<Attempt | null> {
+    let admitted = false;
     try {
       const message = await parts.prepare(mail);
-      const gated = !parts.answeredHere(mail);
-      if (gated && !gate.admits(clock.now())) return null;
+      if (!parts.answeredHere(mail)) {
+        admitted = gate.admits(clock.now());
+        if (!admitted) return null;
+      }
       const mark = policy.onUncertain === 'hold' ? () => markHandover(mail) : null;
       const attempt = await transport.attempt(message, mark);
-      if (gated) gate.note(attempt.outcome, clock.now());
+      if (admitted) gate.note(attempt.outcome, clock.now());
       return attempt;
     } catch (error) {
       // The message could not be made, or the transport has a bug: unknown failure is temporary.
+      if (admitted) gate.giveBack(clock.now());
       observe.failed('attempt', error);
       const text = error instanceof Error ? error.message : String(error);
       const reply = { stage: 'connect', code: null, enhanced: null, text } as const;
@@ -189,13 +209,17 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     if ((await parts.mark({ id, owner: node, attempts })) === 'lost') throw new Error('the lease was lost');
   }
 
+  /** Records the end of a lease, again and again until it is recorded. Never rejects. */
   async function settle(mail: LeasedMail, end: End): Promise<void> {
     const settlement: Settlement = { id: mail.id, owner: node, attempts: mail.attempts, ...end };
     for (let round = 0; ; round += 1) {
       try {
-        if ((await parts.settle(settlement)) === 'lost') observe.lost(mail);
+        const answer = await parts.settle(settlement);
+        if (round > 0) unrecordable -= 1;
+        if (answer === 'lost') observe.lost(mail);
         return;
       } catch (error) {
+        if (round === 0) unrecordable += 1;
         observe.failed('settle', error);
         const pause = SETTLE_AGAIN_MS[Math.min(round, SETTLE_AGAIN_MS.length - 1)] ?? 5_000;
         await new Promise<void>((resolve) => clock.after(pause, resolve));
@@ -234,7 +258,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     async drain(timeoutMs) {
       running = false;
       cancelPoll();
-      if (active > 0) {
+      if (active() > 0) {
         await new Promise<void>((resolve) => {
           idle = resolve;
           clock.after(timeoutMs, resolve);
@@ -251,7 +275,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       }
     },
     get active() {
-      return active;
+      return active();
     },
   };
 }

@@ -18,7 +18,12 @@ import { attemptWith, NO_LIMITS } from './mail.ts';
 export const START = Date.UTC(2026, 0, 5);
 
 /** A gate that always admits. */
-export const OPEN_GATE: Gate = { admits: () => true, retryAt: () => null, note: () => undefined };
+export const OPEN_GATE: Gate = {
+  admits: () => true,
+  retryAt: () => null,
+  note: () => undefined,
+  giveBack: () => undefined,
+};
 
 export interface Attempted {
   readonly id: string;

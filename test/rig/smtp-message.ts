@@ -1,6 +1,6 @@
 /** Messages and settings for tests of transports. */
 import { systemClock } from '../../src/clock.ts';
-import type { SmtpSetting } from '../../src/deliver/smtp/connection.ts';
+import type { SmtpSetting } from '../../src/deliver/smtp/authentication.ts';
 import { type SmtpDeps, smtpTransport } from '../../src/deliver/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
 

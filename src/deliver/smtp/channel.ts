@@ -8,17 +8,9 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
+import { type Answer, connectFault, type Lost } from './loss.ts';
 import { ReplyParser, type ServerReply } from './reply-parser.ts';
 import type { Transcript } from './transcript.ts';
-
-/** How a connection ended, in words for the operator. */
-export interface Lost {
-  readonly kind: 'lost';
-  readonly cause: 'connect' | 'closed' | 'timeout' | 'tls' | 'certificate' | 'protocol';
-  readonly text: string;
-}
-
-export type Answer = ServerReply | Lost;
 
 /** Replies that nobody asked for and that may wait to be read; a server that sends more is confused or hostile. */
 const MAX_WAITING = 16;
@@ -307,16 +299,3 @@ export class Channel {
 }
 
 function ignored(): void {}
-
-function connectFault(peer: string, error: NodeJS.ErrnoException): string {
-  switch (error.code) {
-    case 'ECONNREFUSED':
-      return `${peer} refused the connection (ECONNREFUSED); is the mail server running there?`;
-    case 'ENOTFOUND':
-      return `the host name of ${peer} is not known (ENOTFOUND)`;
-    case 'EAI_AGAIN':
-      return `the name service did not answer for ${peer} (EAI_AGAIN)`;
-    default:
-      return `no connection to ${peer}: ${error.code ?? error.message}`;
-  }
-}

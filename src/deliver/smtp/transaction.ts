@@ -8,11 +8,11 @@
 import { classify } from '../../classify/classify.ts';
 import type { Outcome, Stage } from '../outcome.ts';
 import type { OutgoingMessage } from '../transport.ts';
-import type { Answer, Lost } from './channel.ts';
 import { type EnvelopeLines, mailCommand } from './command.ts';
-import { type Connection, lostOutcome } from './connection.ts';
 import { FINAL_DOT, stuffed } from './content.ts';
 import type { SmtpLimits } from './limits.ts';
+import type { Answer, Lost } from './loss.ts';
+import { type Connection, lostOutcome } from './opened.ts';
 import { type ServerReply, toReply } from './reply-parser.ts';
 import type { Transcript } from './transcript.ts';
 
@@ -152,8 +152,10 @@ function positive(reply: ServerReply): boolean {
   return reply.code >= 200 && reply.code < 260;
 }
 
+/** A kept connection that breaks, or never says another word (half open), was dead; nothing of the message was taken. */
 function lostBefore(stage: Stage, lost: Lost, reused: boolean): Outcome | 'stale' {
-  return reused && lost.cause === 'closed' ? 'stale' : lostOutcome(stage, lost);
+  const dead = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
+  return reused && dead ? 'stale' : lostOutcome(stage, lost);
 }
 
 function outcomeOf(refusal: Refusal): Outcome {

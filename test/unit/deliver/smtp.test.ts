@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { SmtpSetting } from '../../../src/deliver/smtp/connection.ts';
+import type { SmtpSetting } from '../../../src/deliver/smtp/authentication.ts';
 import type { SmtpDeps } from '../../../src/deliver/smtp/transport.ts';
 import type { Transport } from '../../../src/deliver/transport.ts';
 import { virtualClock } from '../../rig/clock.ts';
@@ -425,6 +425,47 @@ describe('connections', () => {
     expect(peer.messages.filter((data) => data.equals(message.data))).toHaveLength(1);
   });
 
+  test('a kept one that says nothing more (half open) costs no attempt', async () => {
+    const clock = virtualClock(0);
+    const { peer, transport } = await pair(
+      async (wire, connection) => {
+        await wire.open();
+        await wire.take();
+        if (connection > 1) return wire.takeAll();
+        for (;;) await wire.hear();
+      },
+      { connections: 1 },
+      { clock },
+    );
+    await transport.attempt(outgoing(), null);
+    const running = transport.attempt(outgoing('second\r\n'), null);
+    await expect.poll(() => peer.heard.filter((line) => line === 'DATA').length).toBe(2);
+    await clock.advance(61_000);
+    expect((await running).outcome.kind).toBe('delivered');
+    expect(peer.connections).toBe(2);
+    expect(peer.messages).toHaveLength(2);
+  });
+
+  test('listeners do not grow with the messages', async () => {
+    const sockets: Socket[] = [];
+    const connect = (host: string, port: number): Socket => {
+      const socket = connectTcp({ host, port });
+      sockets.push(socket);
+      return socket;
+    };
+    const script: Script = async (wire) => {
+      await wire.open();
+      await wire.takeAll();
+    };
+    const { transport } = await pair(script, { connections: 1 }, { connect });
+    const count = () => sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
+    await transport.attempt(outgoing(), null);
+    const before = count();
+    for (let n = 0; n < 30; n += 1) await transport.attempt(outgoing(), () => Promise.resolve());
+    expect(sockets).toHaveLength(1);
+    expect(count()).toEqual(before);
+  });
+
   test('one closed by the server while idle is not used again', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.open();
@@ -664,6 +705,26 @@ describe('AUTH', () => {
       scope: 'transport',
       reply: { stage: 'auth', code: 535 },
     });
+  });
+
+  test.each([
+    ['offered', false],
+    ['never', true],
+  ] as const)('in clear text over a network, with tls=%s: credentials sent, %j', async (tls, sent) => {
+    const connect = (host: string, port: number): Socket =>
+      Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open(['peer.example', 'AUTH PLAIN LOGIN']);
+        await wire.answer('AUTH', '235 welcome');
+        await wire.takeAll();
+      },
+      { auth, tls },
+      { connect },
+    );
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(peer.heard.some((line) => line.startsWith('AUTH'))).toBe(sent);
+    if (!sent) expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
   });
 
   test('not offered: deferred, with the remedy', async () => {

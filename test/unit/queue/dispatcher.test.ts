@@ -77,7 +77,7 @@ test('no more leases are held than the bound, and those returned are free again'
   expect(dispatcher.leaseForNew(clock.now())).toBeNull();
 });
 
-test('an outcome that cannot be recorded is kept and recorded later, and the message is not sent again', async () => {
+test('an outcome that cannot be recorded is kept and recorded later; meanwhile nothing more is begun, and nothing is sent again', async () => {
   let broken = true;
   const rig = queueRig({
     parts: {
@@ -92,9 +92,17 @@ test('an outcome that cannot be recorded is kept and recorded later, and the mes
   rig.dispatcher.start();
   await rig.clock.advance(LEASE_MS / 2);
   expect([rig.store.showMail(mail.id)?.state, rig.dispatcher.active]).toEqual(['sending', 1]);
+  const behind = newMail({ acceptedAt: rig.clock.now() });
+  rig.store.accept([behind]);
+  await rig.clock.advance(10_000);
+  expect(rig.attempts.map(({ id }) => id)).toEqual([mail.id]);
   broken = false;
   await rig.clock.advance(10_000);
-  expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.dispatcher.active]).toEqual(['delivered', 1, 0]);
+  expect([rig.store.showMail(mail.id)?.state, rig.store.showMail(behind.id)?.state]).toEqual([
+    'delivered',
+    'delivered',
+  ]);
+  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.active]).toEqual([[mail.id, behind.id], 0]);
 });
 
 test('a failing claim is reported and tried again', async () => {
@@ -185,6 +193,7 @@ test('while the gate refuses nothing begins, and then exactly one attempt probes
         note: () => {
           if (retryAt !== null) retryAt = START + 90_000;
         },
+        giveBack: () => undefined,
       },
     },
   });
@@ -204,7 +213,12 @@ test('a probe that the gate refuses after all waits for the next one', async () 
   let admitted = false;
   const rig = queueRig({
     parts: {
-      gate: { admits: () => admitted, retryAt: () => (admitted ? null : START + 60_000), note: () => undefined },
+      gate: {
+        admits: () => admitted,
+        retryAt: () => (admitted ? null : START + 60_000),
+        note: () => undefined,
+        giveBack: () => undefined,
+      },
     },
   });
   rig.store.accept([newMail({ acceptedAt: START })]);

@@ -1,0 +1,92 @@
+/**
+ * Postfix as the yardstick, where it is installed and this is root: an instance of its own in a temporary folder, on
+ * loopback, relaying to the sink, loaded by its own smtp-source. Its logging and its syncs are as Debian ships them.
+ */
+import { spawnSync } from 'node:child_process';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const POSTFIX = '/usr/sbin/postfix';
+const SOURCE = '/usr/sbin/smtp-source';
+const SERVICES = `
+pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+tlsmgr unix - - n 1000? 1 tlsmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+verify unix - - n - 1 verify
+flush unix n - n 1000? 0 flush
+proxymap unix - - n - - proxymap
+smtp unix - - n - - smtp
+relay unix - - n - - smtp
+error unix - - n - - error
+retry unix - - n - - error
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+postlog unix-dgram n - n - 1 postlogd
+`;
+
+export interface Postfix {
+  /** Messages a second that Postfix acknowledges from smtp-source over `sessions` connections. */
+  acknowledged(messages: number, sessions: number, bytes: number): number;
+  stop(): void;
+}
+
+/** True where the yardstick can be run here. */
+export function postfixIsHere(): boolean {
+  return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SOURCE);
+}
+
+/** Starts an instance relaying to the sink. */
+export function startPostfix(sinkPort: number, port: number): Postfix {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'));
+  chmodSync(folder, 0o755);
+  for (const name of ['queue', 'data', 'etc']) mkdirSync(join(folder, name));
+  const { uid } = statSync('/var/lib/postfix');
+  chownSync(join(folder, 'data'), uid, 0);
+  const settings = {
+    compatibility_level: '3.6',
+    queue_directory: join(folder, 'queue'),
+    data_directory: join(folder, 'data'),
+    daemon_directory: '/usr/lib/postfix/sbin',
+    command_directory: '/usr/sbin',
+    mail_owner: 'postfix',
+    setgid_group: 'postdrop',
+    maillog_file: join(folder, 'log'),
+    maillog_file_prefixes: folder,
+    myhostname: 'postfix.bench.test',
+    mydestination: '',
+    inet_interfaces: '127.0.0.1',
+    inet_protocols: 'ipv4',
+    mynetworks: '127.0.0.0/8',
+    relayhost: `[127.0.0.1]:${sinkPort}`,
+    smtpd_relay_restrictions: 'permit_mynetworks, reject',
+    smtpd_client_connection_count_limit: '0',
+    default_process_limit: '200',
+    disable_dns_lookups: 'yes',
+    alias_maps: '',
+  };
+  writeFileSync(join(folder, 'etc/main.cf'), Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`).join(''));
+  writeFileSync(join(folder, 'etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd\n${SERVICES.trimStart()}`);
+  const run = (command: string) => spawnSync(POSTFIX, ['-c', join(folder, 'etc'), command], { encoding: 'utf8' });
+  const started = run('start');
+  if (started.status !== 0) throw new Error(`postfix did not start: ${started.stderr}`);
+  return {
+    acknowledged(messages, sessions, bytes) {
+      const began = performance.now();
+      // -d keeps each session's connection for its messages.
+      const args = ['-d', '-s', String(sessions), '-m', String(messages), '-l', String(bytes), '-f', 'shop@example.org', '-t', 'rita@example.com', `127.0.0.1:${port}`];
+      const { status, stderr } = spawnSync(SOURCE, args, { encoding: 'utf8' });
+      if (status !== 0) throw new Error(`smtp-source: ${stderr}`);
+      return messages / ((performance.now() - began) / 1000);
+    },
+    stop() {
+      run('stop');
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

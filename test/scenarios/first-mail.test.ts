@@ -1,0 +1,88 @@
+/** What a newcomer does: starts it, pastes the command it prints, sees the mail. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import PostalMime from 'postal-mime';
+import { expect, test } from 'vitest';
+import { askCommand, runCommand, submit } from '../rig/service.ts';
+import { ask, idOf, scenario } from './standing.ts';
+
+const rig = scenario();
+
+/** The parts of the printed command, as the shell would hand them to curl. */
+function curlParts(banner: string): readonly string[] {
+  const from = banner.indexOf('curl -i');
+  const command = banner.slice(from).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
+  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((part) => part[1] ?? part[2] ?? '');
+}
+
+/** Does what curl does with those parts; every option must be one that this knows. */
+function runCurl(parts: readonly string[]) {
+  const [program, ...rest] = parts;
+  expect(program).toBe('curl');
+  const headers = new Headers();
+  let [url, body] = ['', ''];
+  for (let at = 0; at < rest.length; at += 1) {
+    const part = rest[at] ?? '';
+    const next = rest[at + 1] ?? '';
+    if (part === '-i') continue;
+    else if (part === '-H') headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
+    else if (part === '-d') body = next;
+    else {
+      expect(part).toMatch(/^http:\/\//);
+      url = part;
+      continue;
+    }
+    at += 1;
+  }
+  return ask(url, { method: 'POST', headers, body });
+}
+
+test('a newcomer starts it, pastes the printed command, and finds the mail everywhere it is said to be', async () => {
+  const folder = rig.folder();
+  const first = await rig.serveForPeople(folder);
+  expect(first.banner).toContain(first.publicUrl);
+  expect(first.banner).toContain(`${first.operatorUrl}/inbox`);
+  expect(first.banner).toContain('data/inbox');
+  expect(first.banner).not.toContain('\u001b');
+
+  const answer = await runCurl(curlParts(first.banner));
+  expect(answer.status).toBe(201);
+  const id = idOf(answer.text);
+
+  const file = join(folder, 'data/inbox/new', `${id}.eml`);
+  await expect.poll(() => readdirSync(join(folder, 'data')).includes('inbox'), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => readdirSync(join(folder, 'data/inbox/new')).length, { timeout: 10_000 }).toBe(1);
+  const [name] = readdirSync(join(folder, 'data/inbox/new'));
+  const source = readFileSync(join(folder, 'data/inbox/new', name ?? file));
+  const mail = await PostalMime.parse(source);
+  expect([mail.subject, mail.text?.trim(), mail.to?.[0]?.address, mail.from?.address]).toEqual([
+    'Hello',
+    'It works.',
+    'ada@example.com',
+    'hello@example.org',
+  ]);
+  expect(mail.messageId).toBe(`<${id}@example.org>`);
+
+  const inbox = await ask(`${first.operatorUrl}/inbox`);
+  expect([inbox.status, inbox.text.includes('ada@example.com'), inbox.text.includes(id)]).toEqual([200, true, true]);
+  expect((await ask(`${first.operatorUrl}/inbox/${id}`)).text).toBe(source.toString());
+
+  await expect
+    .poll(async () => (await askCommand<{ state: string }>(folder, ['message', 'show', id])).state, { timeout: 10_000 })
+    .toBe('delivered');
+  const shown = await askCommand<{ attempts: { outcome: string }[]; events: { verb: string }[] }>(folder, [
+    'message',
+    'show',
+    id,
+  ]);
+  expect(shown.attempts.map(({ outcome }) => outcome)).toEqual(['delivered']);
+  expect(shown.events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered']);
+  const people = await runCommand(folder, ['message', 'show', id]);
+  expect([people.code, people.stderr, people.stdout.includes('delivered')]).toEqual([0, '', true]);
+  expect(await first.stop()).toBe(0);
+
+  const second = await rig.serveForPeople(folder);
+  expect(second.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
+  expect((await submit(second.publicUrl, first.key)).status).toBe(201);
+  expect((await askCommand<unknown[]>(folder, ['key', 'list', 'default'])).length).toBe(1);
+});

@@ -1,0 +1,319 @@
+/** Every row of the interface and every point of what the product settled about it, against the real process. */
+import PostalMime from 'postal-mime';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { accepted, askCommand, submit } from '../rig/service.ts';
+import { type Answer, ask, idOf, type StandingService, scenario, tally } from './standing.ts';
+
+const rig = scenario();
+const MAIL = { to: 'rita@example.com', from: 'shop@example.org', subject: 'Your receipt', message: 'Thank you.' };
+const MIB = 1_048_576;
+
+let folder = '';
+let service: StandingService;
+/** A service with a relay and the default sender policy. */
+let relay: StandingService;
+
+beforeAll(async () => {
+  folder = rig.folder();
+  [service, relay] = await Promise.all([
+    rig.serve(folder),
+    rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
+  ]);
+});
+
+interface Request {
+  readonly method?: string;
+  readonly path?: string;
+  readonly key?: string | null;
+  readonly type?: string | null;
+  readonly headers?: Record<string, string>;
+  /** Text as it is, bytes as they are, anything else as JSON. */
+  readonly body?: unknown;
+}
+
+function send(at: StandingService, request: Request): Promise<Answer> {
+  const { method = 'POST', path = '/api/v1/send-mail', key = at.key, type = 'application/json', body = MAIL } = request;
+  const headers = new Headers(request.headers);
+  if (key !== null) headers.set('Authorization', key);
+  if (type !== null) headers.set('Content-Type', type);
+  const bytes = body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  return ask(at.publicUrl + path, {
+    method,
+    headers,
+    ...(method === 'GET' || method === 'HEAD' ? {} : { body: new Uint8Array(bytes) }),
+  });
+}
+
+type Row = readonly [what: string, request: Request, status: number, message: string];
+const INVALID_KEY = 'Invalid API key';
+const INVALID_JSON = 'Invalid JSON payload';
+const TYPE = 'Content-Type must be application/json';
+const ALL_MISSING = 'Missing required fields: to, from, subject, message';
+const LONG_LOCAL = `${'l'.repeat(65)}@example.com`;
+const LONG_ADDRESS = `${'l'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}example.com`;
+
+const ROWS: readonly Row[] = [
+  ['an unknown path', { path: '/nowhere' }, 404, 'Not found'],
+  ['an unknown path without a key', { path: '/api/v1/send-mail/x', key: null }, 404, 'Not found'],
+  ['an unknown version', { path: '/api/v2/send-mail' }, 404, 'Not found'],
+  ['another method', { method: 'PUT' }, 405, 'Method not allowed'],
+  ['GET', { method: 'GET', key: null, type: null }, 405, 'Method not allowed'],
+  ['no key', { key: null }, 401, INVALID_KEY],
+  ['an empty key', { key: '' }, 401, INVALID_KEY],
+  ['an unknown key', { key: `pr_${'A'.repeat(43)}` }, 401, INVALID_KEY],
+  ['a very long key', { key: 'k'.repeat(8_000) }, 401, INVALID_KEY],
+  ['no key before anything else is wrong', { key: null, type: 'text/plain', body: 'x' }, 401, INVALID_KEY],
+  ['no content type', { type: null }, 400, TYPE],
+  ['another content type', { type: 'text/plain' }, 400, TYPE],
+  ['a content type that only begins so', { type: 'application/json-patch+json' }, 400, TYPE],
+  ['the content type before the body', { type: 'text/plain', body: '{' }, 400, TYPE],
+  ['a body over the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
+  ['an empty body', { body: '' }, 400, INVALID_JSON],
+  ['no JSON', { body: '{"to":' }, 400, INVALID_JSON],
+  ['JSON and something after it', { body: `${JSON.stringify(MAIL)}x` }, 400, INVALID_JSON],
+  ['a list', { body: [] }, 400, INVALID_JSON],
+  ['a string', { body: '"to"' }, 400, INVALID_JSON],
+  ['null', { body: 'null' }, 400, INVALID_JSON],
+  ['bytes that are not UTF-8', { body: Buffer.from('7b22746f223a22ff227d', 'hex') }, 400, INVALID_JSON],
+  ['no fields', { body: {} }, 400, ALL_MISSING],
+  [
+    'null and empty fields',
+    { body: { to: null, from: '', subject: 'x' } },
+    400,
+    'Missing required fields: to, from, message',
+  ],
+  [
+    'a missing field before a wrong type',
+    { body: { ...MAIL, to: 5, subject: '' } },
+    400,
+    'Missing required fields: subject',
+  ],
+  ['fields of a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_MISSING],
+  [
+    'no strings',
+    { body: { ...MAIL, to: ['rita@example.com'], subject: 5 } },
+    400,
+    'Fields must be strings: to, subject',
+  ],
+  ['false', { body: { ...MAIL, message: false } }, 400, 'Fields must be strings: message'],
+  ['no address', { body: { ...MAIL, to: 'rita' } }, 400, 'Invalid email address: to'],
+  ['two that are none', { body: { ...MAIL, to: 'rita', from: '@' } }, 400, 'Invalid email address: to, from'],
+  ['a display name', { body: { ...MAIL, from: 'Shop <shop@example.org>' } }, 400, 'Invalid email address: from'],
+  ['two recipients', { body: { ...MAIL, to: 'a@example.com,b@example.com' } }, 400, 'Invalid email address: to'],
+  ['an address literal', { body: { ...MAIL, to: 'a@[127.0.0.1]' } }, 400, 'Invalid email address: to'],
+  ['a single label', { body: { ...MAIL, to: 'root@localhost' } }, 400, 'Invalid email address: to'],
+  [
+    'a line break in an address',
+    { body: { ...MAIL, to: 'a@example.com\r\nBcc: b@example.com' } },
+    400,
+    'Invalid email address: to',
+  ],
+  ['65 octets before the @', { body: { ...MAIL, to: LONG_LOCAL } }, 400, 'Invalid email address: to'],
+  ['255 octets and more', { body: { ...MAIL, to: LONG_ADDRESS } }, 400, 'Invalid email address: to'],
+  [
+    'a line break in the subject',
+    { body: { ...MAIL, subject: 'a\r\nBcc: b@example.com' } },
+    400,
+    'Invalid subject: line breaks are not allowed',
+  ],
+  [
+    '999 bytes of subject',
+    { body: { ...MAIL, subject: 's'.repeat(999) } },
+    400,
+    'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
+  ],
+  ['a NUL', { body: { ...MAIL, message: 'a\0b' } }, 400, 'Invalid message: NUL characters are not allowed'],
+  [
+    'half a character',
+    { body: { ...MAIL, subject: 'a\ud800' } },
+    400,
+    'Invalid subject: unpaired surrogates are not allowed',
+  ],
+  [
+    'an empty Idempotency-Key',
+    { headers: { 'Idempotency-Key': '' } },
+    400,
+    'Invalid Idempotency-Key: 1 to 255 visible ASCII characters, given once',
+  ],
+  [
+    'a long Idempotency-Key',
+    { headers: { 'Idempotency-Key': 'k'.repeat(256) } },
+    400,
+    'Invalid Idempotency-Key: 1 to 255 visible ASCII characters, given once',
+  ],
+];
+
+describe('refusals', () => {
+  test.each(ROWS)('%s', async (_what, request, status, message) => {
+    const answer = await send(service, request);
+    expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null]);
+    expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null);
+  });
+
+  test.each(['Bearer', 'bearer', 'Basic', 'ApiKey'])('a key after the scheme word %s is refused', async (scheme) => {
+    const answer = await send(service, { key: `${scheme} ${service.key}` });
+    expect([answer.status, answer.text]).toEqual([401, `{"result":"error","message":"${INVALID_KEY}"}`]);
+  });
+
+  test('a sender whose domain is not authenticated is forbidden, with the reason in a header', async () => {
+    const answer = await send(relay, {});
+    expect([answer.status, answer.text, answer.headers.get('postrider-reason')]).toEqual([
+      403,
+      '{"result":"error","message":"Invalid tokens or rate limit exceeded"}',
+      'sender-not-authenticated',
+    ]);
+  });
+
+  test('no refused request has left a mail request behind', async () => {
+    const before = await askCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
+    await Promise.all(ROWS.map(([, request]) => send(service, request)));
+    expect(await askCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(before);
+  });
+});
+
+const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
+  ['the four fields', {}],
+  ['members nobody knows', { body: { ...MAIL, cc: 'x', result: 1 } }],
+  ['a content type with a parameter', { type: 'Application/JSON; charset=UTF-8' }],
+  ['a query', { path: '/api/v1/send-mail?x=1' }],
+  ['998 bytes of subject', { body: { ...MAIL, subject: 'é'.repeat(499) } }],
+  ['64 octets before the @', { body: { ...MAIL, to: `${'l'.repeat(64)}@example.com` } }],
+  ['a quoted local part', { body: { ...MAIL, to: '"rita rose"@example.com' } }],
+  ['an international address', { body: { ...MAIL, to: 'rité@bücher.example' } }],
+  ['a body of exactly the limit', { body: JSON.stringify(MAIL).padEnd(MIB, ' ') }],
+  ['an Idempotency-Key of 255 characters', { headers: { 'Idempotency-Key': '~'.repeat(255) } }],
+];
+
+test.each(ACCEPTED)('accepted: %s', async (_what, request) => {
+  const answer = await send(service, request);
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
+  idOf(answer.text);
+  expect([answer.headers.get('server'), answer.headers.get('ratelimit')]).toEqual([null, null]);
+});
+
+test('health needs no key and tells the truth', async () => {
+  for (const path of ['/healthz', '/readyz']) {
+    const answer = await ask(service.publicUrl + path);
+    expect([answer.status, JSON.parse(answer.text)]).toMatchObject([200, { result: 'ok' }]);
+  }
+});
+
+describe('the message', () => {
+  const parsed = async (mail: Partial<typeof MAIL>) => {
+    const id = await accepted(service.publicUrl, service.key, mail);
+    const path = `${service.operatorUrl}/inbox/${id}`;
+    await expect.poll(async () => (await ask(path)).status, { timeout: 10_000 }).toBe(200);
+    const source = Buffer.from(await (await fetch(path)).arrayBuffer());
+    return { source, mail: await PostalMime.parse(source) };
+  };
+
+  test('arrives decoded as it was sent, whatever Unicode it holds', async () => {
+    const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
+    const message = `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`;
+    const { source, mail } = await parsed({ subject, message });
+    expect(mail.text?.replaceAll('\r\n', '\n').trimEnd()).toBe(message.replaceAll('\r\n', '\n').trimEnd());
+    expect(mail.subject?.trim()).toBe(subject.trim());
+    expect(mail.html).toBeUndefined();
+    const lines = source.toString('latin1').split('\r\n');
+    expect(lines.filter((line) => line.length > 998 || /[\r\n]/.test(line))).toEqual([]);
+  });
+
+  test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
+    'that begins as HTML goes out as HTML with a text part: %j',
+    async (message) => {
+      const { mail } = await parsed({ message });
+      expect(mail.html?.trim()).toBe(message.trim());
+      expect(mail.text?.trim()).toBe('Hé');
+    },
+  );
+
+  test('that merely mentions HTML is text', async () => {
+    const { mail } = await parsed({ message: 'see <html>' });
+    expect([mail.text?.trim(), mail.html]).toEqual(['see <html>', undefined]);
+  });
+});
+
+describe('idempotency', () => {
+  test('fifty at once with one key and payload are one mail request, also after a restart', async () => {
+    const headers = { 'Idempotency-Key': 'order-17' };
+    const own = rig.folder();
+    const first = await rig.serve(own);
+    const again = (at: StandingService) =>
+      ask(`${at.publicUrl}/api/v1/send-mail`, {
+        method: 'POST',
+        headers: { Authorization: first.key, 'Content-Type': 'application/json', ...headers },
+        body: JSON.stringify(MAIL),
+      });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => again(first)));
+    expect(tally(answers.map(({ status }) => status))).toEqual({ 201: 50 });
+    expect(new Set(answers.map(({ text }) => idOf(text))).size).toBe(1);
+    expect(tally(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
+      null: 1,
+      true: 49,
+    });
+    const other = await submit(first.publicUrl, first.key, { subject: 'Another' }, headers);
+    expect([other.status, await other.text()]).toEqual([
+      400,
+      '{"result":"error","message":"Idempotency-Key was already used with another payload"}',
+    ]);
+    expect(await first.stop()).toBe(0);
+    const second = await rig.serve(own);
+    const late = await again(second);
+    expect([late.status, late.text, late.headers.get('idempotency-replayed')]).toEqual([201, answers[0]?.text, 'true']);
+    expect((await submit(second.publicUrl, first.key, { message: 'Other' }, headers)).status).toBe(400);
+    const account = await askCommand<{ volumeUsed: number }>(own, ['account', 'show', 'default']);
+    expect(account.volumeUsed).toBe(1);
+    expect((await askCommand<unknown[]>(own, ['message', 'list'])).length).toBe(1);
+  });
+});
+
+describe('simulator addresses', () => {
+  const ENDS = {
+    success: ['delivered', ['accepted', 'delivered']],
+    bounce: ['bounced', ['accepted', 'bounced']],
+    defer: ['queued', ['accepted', 'deferred']],
+    complaint: ['complained', ['accepted', 'delivered', 'complained']],
+    suppressed: ['suppressed', ['accepted', 'suppressed']],
+  } as const;
+
+  test('reach their states in any spelling, with any label, and nothing leaves the service', async () => {
+    const spellings = (kind: string) => [
+      `${kind}@simulator.postrider.test`,
+      `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
+    ];
+    const sent = await Promise.all(
+      Object.entries(ENDS).flatMap(([kind, [state]]) =>
+        spellings(kind).map(async (to) => ({ to, state, id: await accepted(service.publicUrl, service.key, { to }) })),
+      ),
+    );
+    const listed = async () => {
+      const all = await askCommand<{ id: string; to: string; state: string }[]>(folder, [
+        'message',
+        'list',
+        '--limit',
+        '500',
+      ]);
+      return sent.map(({ id }) => all.find((mail) => mail.id === id)).map((mail) => `${mail?.to} ${mail?.state}`);
+    };
+    await expect.poll(listed, { timeout: 10_000 }).toEqual(sent.map(({ to, state }) => `${to} ${state}`));
+    for (const [kind, [, verbs]] of Object.entries(ENDS)) {
+      const id = sent.find(({ to }) => to.startsWith(kind))?.id ?? '';
+      const { events } = await askCommand<{ events: { verb: string }[] }>(folder, ['message', 'show', id]);
+      expect(events.map(({ verb }) => verb)).toEqual(verbs);
+    }
+    const inbox = (await ask(`${service.operatorUrl}/inbox`)).text;
+    expect(sent.filter(({ id }) => inbox.includes(id))).toEqual([]);
+  });
+
+  test('a simulated bounce suppresses nobody: the next mail to it bounces again', async () => {
+    const to = 'bounce@simulator.postrider.test';
+    const ids = [await accepted(service.publicUrl, service.key, { to })];
+    const states = () =>
+      Promise.all(ids.map(async (id) => (await askCommand<{ state: string }>(folder, ['message', 'show', id])).state));
+    await expect.poll(states, { timeout: 10_000 }).toEqual(['bounced']);
+    ids.push(await accepted(service.publicUrl, service.key, { to }));
+    await expect.poll(states, { timeout: 10_000 }).toEqual(['bounced', 'bounced']);
+  });
+});
