@@ -70,7 +70,12 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
     disable_dns_lookups: 'yes',
     alias_maps: '',
   };
-  writeFileSync(join(folder, 'etc/main.cf'), Object.entries(settings).map(([name, value]) => `${name} = ${value}\n`).join(''));
+  writeFileSync(
+    join(folder, 'etc/main.cf'),
+    Object.entries(settings)
+      .map(([name, value]) => `${name} = ${value}\n`)
+      .join(''),
+  );
   writeFileSync(join(folder, 'etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd\n${SERVICES.trimStart()}`);
   const run = (command: string) => spawnSync(POSTFIX, ['-c', join(folder, 'etc'), command], { encoding: 'utf8' });
   const started = run('start');
@@ -79,7 +84,20 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
     acknowledged(messages, sessions, bytes) {
       const began = performance.now();
       // -d keeps each session's connection for its messages.
-      const args = ['-d', '-s', String(sessions), '-m', String(messages), '-l', String(bytes), '-f', 'shop@example.org', '-t', 'rita@example.com', `127.0.0.1:${port}`];
+      const args = [
+        '-d',
+        '-s',
+        String(sessions),
+        '-m',
+        String(messages),
+        '-l',
+        String(bytes),
+        '-f',
+        'shop@example.org',
+        '-t',
+        'rita@example.com',
+        `127.0.0.1:${port}`,
+      ];
       const { status, stderr } = spawnSync(SOURCE, args, { encoding: 'utf8' });
       if (status !== 0) throw new Error(`smtp-source: ${stderr}`);
       return messages / ((performance.now() - began) / 1000);

@@ -247,11 +247,13 @@ function touchKeys(
     const used = directory.takeUsed();
     if (used.length > 0) await store.touchKeys(used).catch(failed);
   };
+  let stopped = false;
   const again = () => {
-    cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(again));
+    if (!stopped) cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(again));
   };
   again();
   return async () => {
+    stopped = true;
     cancel();
     await write();
   };

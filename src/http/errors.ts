@@ -84,7 +84,7 @@ export const ERRORS = {
     status: 400,
     message: 'Invalid …',
     headers: [],
-    when: 'a field has a NUL, a lone surrogate or, in the subject, a line break or over 998 bytes; the text names both',
+    when: 'a field has a NUL, a lone surrogate or, in the subject, a line break, another control character than a tab, or over 998 bytes; the text names both',
     example: 'subject: line breaks are not allowed',
   },
   'invalid-idempotency-key': {

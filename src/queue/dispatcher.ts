@@ -110,6 +110,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       const mail = ready.take();
       if (mail !== undefined) void deliver(mail);
     }
+    if (running && ready.size > 0 && !mayProbeSoon())
+      void giveBack('the next hop does not answer; it is probed with one message at a time');
     if (running && backlog && ready.size <= HELD / 4) void claim();
     if (active() === 0) idle?.();
   }
@@ -120,6 +122,13 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const now = clock.now();
     const retryAt = gate.retryAt(now);
     return retryAt === null || (retryAt <= now && attempting === 0);
+  }
+
+  /** False while the gate refuses for longer: then what is held waits in the store, where it can be seen and cancelled. */
+  function mayProbeSoon(): boolean {
+    const now = clock.now();
+    const retryAt = gate.retryAt(now);
+    return retryAt === null || retryAt <= now;
   }
 
   async function claim(): Promise<void> {
@@ -205,6 +214,21 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
+  /** Ends every lease that waits in memory without an attempt. */
+  async function giveBack(why: string): Promise<void> {
+    const now = clock.now();
+    const ends = ready.takeAll().map(({ id, attempts }) => {
+      recording += 1;
+      const changes = [released(node, now, why)];
+      return parts.settle({ id, owner: node, attempts, changes, uncount: true });
+    });
+    // One that cannot be given back is taken back at the next start, or when its lease ends.
+    for (const result of await Promise.allSettled(ends)) {
+      recording -= 1;
+      if (result.status === 'rejected') observe.failed('settle', result.reason);
+    }
+  }
+
   async function markHandover({ id, attempts }: LeasedMail): Promise<void> {
     if ((await parts.mark({ id, owner: node, attempts })) === 'lost') throw new Error('the lease was lost');
   }
@@ -264,15 +288,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
           clock.after(timeoutMs, resolve);
         });
       }
-      const now = clock.now();
-      const giveBack = ready.takeAll().map(({ id, attempts }) => {
-        const changes = [released(node, now, 'the node was stopped')];
-        return parts.settle({ id, owner: node, attempts, changes, uncount: true });
-      });
-      // One that cannot be given back is taken back at the next start, or when its lease ends.
-      for (const { status, ...rest } of await Promise.allSettled(giveBack)) {
-        if (status === 'rejected' && 'reason' in rest) observe.failed('settle', rest.reason);
-      }
+      await giveBack('the node was stopped');
     },
     get active() {
       return active();

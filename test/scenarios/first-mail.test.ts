@@ -40,6 +40,7 @@ function runCurl(parts: readonly string[]) {
 test('a newcomer starts it, pastes the printed command, and finds the mail everywhere it is said to be', async () => {
   const folder = rig.folder();
   const first = await rig.serveForPeople(folder);
+  const store = await rig.beside(folder);
   expect(first.banner).toContain(first.publicUrl);
   expect(first.banner).toContain(`${first.operatorUrl}/inbox`);
   expect(first.banner).toContain('data/inbox');
@@ -67,9 +68,7 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   expect([inbox.status, inbox.text.includes('ada@example.com'), inbox.text.includes(id)]).toEqual([200, true, true]);
   expect((await ask(`${first.operatorUrl}/inbox/${id}`)).text).toBe(source.toString());
 
-  await expect
-    .poll(async () => (await askCommand<{ state: string }>(folder, ['message', 'show', id])).state, { timeout: 10_000 })
-    .toBe('delivered');
+  await expect.poll(async () => (await store.showMail(id))?.state, { timeout: 10_000 }).toBe('delivered');
   const shown = await askCommand<{ attempts: { outcome: string }[]; events: { verb: string }[] }>(folder, [
     'message',
     'show',

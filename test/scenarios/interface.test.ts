@@ -1,6 +1,7 @@
 /** Every row of the interface and every point of what the product settled about it, against the real process. */
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
 import { accepted, askCommand, submit } from '../rig/service.ts';
 import { type Answer, ask, idOf, type StandingService, scenario, tally } from './standing.ts';
 
@@ -10,6 +11,7 @@ const MIB = 1_048_576;
 
 let folder = '';
 let service: StandingService;
+let store: Store;
 /** A service with a relay and the default sender policy. */
 let relay: StandingService;
 
@@ -19,6 +21,7 @@ beforeAll(async () => {
     rig.serve(folder),
     rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
   ]);
+  store = await rig.beside(folder);
 });
 
 interface Request {
@@ -289,19 +292,13 @@ describe('simulator addresses', () => {
       ),
     );
     const listed = async () => {
-      const all = await askCommand<{ id: string; to: string; state: string }[]>(folder, [
-        'message',
-        'list',
-        '--limit',
-        '500',
-      ]);
-      return sent.map(({ id }) => all.find((mail) => mail.id === id)).map((mail) => `${mail?.to} ${mail?.state}`);
+      const all = await Promise.all(sent.map(({ id }) => store.showMail(id)));
+      return all.map((mail) => `${mail?.to} ${mail?.state}`);
     };
     await expect.poll(listed, { timeout: 10_000 }).toEqual(sent.map(({ to, state }) => `${to} ${state}`));
     for (const [kind, [, verbs]] of Object.entries(ENDS)) {
       const id = sent.find(({ to }) => to.startsWith(kind))?.id ?? '';
-      const { events } = await askCommand<{ events: { verb: string }[] }>(folder, ['message', 'show', id]);
-      expect(events.map(({ verb }) => verb)).toEqual(verbs);
+      expect((await store.showMail(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
     }
     const inbox = (await ask(`${service.operatorUrl}/inbox`)).text;
     expect(sent.filter(({ id }) => inbox.includes(id))).toEqual([]);
@@ -310,8 +307,7 @@ describe('simulator addresses', () => {
   test('a simulated bounce suppresses nobody: the next mail to it bounces again', async () => {
     const to = 'bounce@simulator.postrider.test';
     const ids = [await accepted(service.publicUrl, service.key, { to })];
-    const states = () =>
-      Promise.all(ids.map(async (id) => (await askCommand<{ state: string }>(folder, ['message', 'show', id])).state));
+    const states = () => Promise.all(ids.map(async (id) => (await store.showMail(id))?.state));
     await expect.poll(states, { timeout: 10_000 }).toEqual(['bounced']);
     ids.push(await accepted(service.publicUrl, service.key, { to }));
     await expect.poll(states, { timeout: 10_000 }).toEqual(['bounced', 'bounced']);

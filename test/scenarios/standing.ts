@@ -5,6 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { environment } from '../rig/service.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
@@ -26,6 +28,8 @@ export interface StandingService {
 export interface Scenario {
   /** A folder for this file's tests. */
   folder(): string;
+  /** The store of the service in `folder`, opened beside it as a command would: cheaper to ask often than a process. */
+  beside(folder: string): Promise<Store>;
   /** Starts `serve --json` in `folder`; rejects with what it said where it ends instead. */
   serve(folder: string, settings?: Record<string, string>): Promise<StandingService>;
   /** Starts `serve` as a person does; `banner` is all that it printed. */
@@ -35,10 +39,11 @@ export interface Scenario {
 /** Call once at the top of a test file. */
 export function scenario(): Scenario {
   const folders: string[] = [];
+  const stores: Store[] = [];
   const children: { child: ChildProcess; ended: Promise<unknown> }[] = [];
   afterAll(async () => {
     for (const { child } of children) child.kill('SIGKILL');
-    await Promise.all(children.map(({ ended }) => ended));
+    await Promise.all([...children.map(({ ended }) => ended), ...stores.map((store) => store.close())]);
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
@@ -75,6 +80,11 @@ export function scenario(): Scenario {
       const folder = mkdtempSync(join(tmpdir(), 'postrider-scenario-'));
       folders.push(folder);
       return folder;
+    },
+    async beside(folder) {
+      const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
+      stores.push(store);
+      return store;
     },
     async serve(folder, settings = {}) {
       const running = await start(folder, ['--json'], settings, /\n/);

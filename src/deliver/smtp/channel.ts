@@ -134,7 +134,7 @@ export class Channel {
   ): Promise<Lost | null> {
     const plain = this.#socket;
     this.#ignore(plain);
-    plain.on('error', ignored);
+    plain.on('error', () => undefined);
     this.#replies.length = 0;
     this.#parser = new ReplyParser(this.#onReply);
     let tls: TLSSocket;
@@ -297,5 +297,3 @@ export class Channel {
     }
   };
 }
-
-function ignored(): void {}

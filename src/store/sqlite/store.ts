@@ -44,10 +44,14 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     const look = async () => {
       const seen = await writer.call('dataVersion');
       // Our own commands through this store do not move data_version, so they are asked for by revision.
-      if (seen === version && !ownChange) return;
-      ownChange = false;
+      if (seen === version && !unseen) return;
+      unseen = false;
       version = seen;
-      const changes = await writer.call('directorySince', revision);
+      const changes = await writer.call('directorySince', revision).catch((error: unknown) => {
+        // data_version does not tell a second time.
+        unseen = true;
+        throw error;
+      });
       if (changes === null) return;
       revision = changes.revision;
       onChange(changes);
@@ -58,9 +62,10 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     stopWatching.push(() => clearInterval(timer));
   }
 
-  let ownChange = false;
+  /** There may be a change that data_version does not tell of. */
+  let unseen = false;
   const changing = <T>(done: Promise<T>): Promise<T> => {
-    ownChange = true;
+    unseen = true;
     return done;
   };
 

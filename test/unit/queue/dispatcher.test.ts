@@ -209,6 +209,32 @@ test('while the gate refuses nothing begins, and then exactly one attempt probes
   expect(rig.attempts).toHaveLength(10);
 });
 
+test('what is held when the gate closes goes back to the store, uncounted, where an operator can see and cancel it', async () => {
+  let retryAt: number | null = null;
+  const rig = queueRig({
+    concurrency: 1,
+    parts: {
+      gate: {
+        admits: () => true,
+        retryAt: () => retryAt,
+        note: () => {
+          retryAt = START + 90_000;
+        },
+        giveBack: () => undefined,
+      },
+    },
+    respond: () => attemptWith(deferral('transport')),
+  });
+  const mails = Array.from({ length: 5 }, () => newMail({ acceptedAt: START }));
+  rig.store.accept(mails);
+  rig.dispatcher.start();
+  await rig.clock.advance(5_000);
+  const shown = mails.map(({ id }) => rig.store.showMail(id));
+  expect(shown.map((mail) => mail?.state)).toEqual(Array(5).fill('queued'));
+  expect(shown.map((mail) => mail?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
+  expect(rig.store.cancelMail(mails[4]?.id ?? '', START)).toEqual({ kind: 'done' });
+});
+
 test('a probe that the gate refuses after all waits for the next one', async () => {
   let admitted = false;
   const rig = queueRig({

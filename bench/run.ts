@@ -1,0 +1,280 @@
+/**
+ * The measures of the project, each a ratio whose two sides were taken in this one run with the same load generator.
+ *
+ *   npm run bench                    everything; a few minutes
+ *   npm run bench -- accept relay    only these parts
+ *
+ * Prints a table and writes bench/results.json. Nothing here fails on a figure: a benchmark is no test.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { postfixIsHere, startPostfix } from './postfix.ts';
+import { benchFolder, command, firstLine, type Running, removeFolder, startPostrider } from './postrider.ts';
+import { seedStore } from './seed.ts';
+
+const BYTES = 2048;
+const MILLION = 1_000_000;
+const POSTFIX_PORT = 2599;
+const PARTS = ['accept', 'relay', 'latency', 'growth', 'idle'] as const;
+type Part = (typeof PARTS)[number];
+
+interface LoadResult {
+  readonly statuses: Record<string, number>;
+  readonly seconds: number;
+  readonly perSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+interface Figure {
+  readonly measure: string;
+  readonly value: number;
+  readonly unit: string;
+  /** The figure to reach, or null for a part of one. */
+  readonly reach: string | null;
+}
+
+const figures: Figure[] = [];
+
+function record(measure: string, value: number, unit: string, reach: string | null = null): void {
+  figures.push({ measure, value: Number(value.toFixed(3)), unit, reach });
+  console.log(
+    `${measure.padEnd(64)} ${value.toFixed(value < 100 ? 2 : 0).padStart(10)} ${unit.padEnd(10)} ${reach === null ? '' : `(to reach: ${reach})`}`,
+  );
+}
+
+function script(name: string, ...args: string[]): ChildProcess {
+  return spawn(process.execPath, [new URL(name, import.meta.url).pathname, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+}
+
+async function load(
+  port: number,
+  key: string,
+  connections: number,
+  requests: number,
+  rate: number | null = null,
+): Promise<LoadResult> {
+  const child = script('load.ts', JSON.stringify({ port, key, connections, requests, bytes: BYTES, rate }));
+  const result = JSON.parse(await firstLine(child)) as LoadResult;
+  const good = result.statuses['201'] ?? 0;
+  if (good !== requests) throw new Error(`expected ${requests} answers of 201: ${JSON.stringify(result.statuses)}`);
+  return result;
+}
+
+const LIMITED = ['--volume', '1000000000', '--rate', '1000000000/1h', '--throttle', '1000000/s'];
+
+async function limited(service: Running): Promise<Running> {
+  await command(service.folder, {}, 'account', 'set', 'default', ...LIMITED);
+  return service;
+}
+
+async function end(service: Running): Promise<void> {
+  await service.stop();
+  removeFolder(service.folder);
+}
+
+/** Interleaved rounds, so that a drift of the machine's speed meets both sides; the median of the rounds' ratios. */
+async function rounds(count: number, round: () => Promise<number>): Promise<number> {
+  const ratios: number[] = [];
+  for (let n = 0; n < count; n += 1) ratios.push(await round());
+  return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
+}
+
+async function withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T> {
+  const sink = script('sink.ts');
+  const { port } = JSON.parse(await firstLine(sink)) as { port: number };
+  const lines = createInterface(sink.stdout ?? process.stdin);
+  const taken = () =>
+    new Promise<number>((resolve) => {
+      lines.once('line', (line) => resolve((JSON.parse(line) as { taken: number }).taken));
+      sink.stdin?.write('?\n');
+    });
+  try {
+    return await use(port, taken);
+  } finally {
+    sink.stdin?.end();
+  }
+}
+
+/** Resolves to the seconds from `begin` until the sink has `count` more. */
+async function untilTaken(taken: () => Promise<number>, count: number, begin: () => Promise<unknown>): Promise<number> {
+  const goal = (await taken()) + count;
+  const began = performance.now();
+  const begun = begin();
+  while ((await taken()) < goal) await new Promise((resolve) => setTimeout(resolve, 20));
+  const seconds = (performance.now() - began) / 1000;
+  await begun;
+  return seconds;
+}
+
+async function accept(): Promise<void> {
+  const bare = script('bare.ts');
+  const { port } = JSON.parse(await firstLine(bare)) as { port: number };
+  const service = await limited(await startPostrider({ POSTRIDER_ROLES: 'api' }));
+  await load(port, 'none', 64, 10_000);
+  await load(service.port, service.key, 64, 10_000);
+  for (const connections of [64, 256]) {
+    const parts = { bare: 0, ours: 0, cpu: 0 };
+    const ratio = await rounds(3, async () => {
+      const yardstick = await load(port, 'none', connections, 40_000);
+      const cpu = service.cpuMs();
+      const ours = await load(service.port, service.key, connections, 40_000);
+      parts.bare = yardstick.perSecond;
+      parts.ours = ours.perSecond;
+      parts.cpu = ((service.cpuMs() - cpu) * 1000) / 40_000;
+      return ours.perSecond / yardstick.perSecond;
+    });
+    record(`bare Fastify, ${connections} connections (last round)`, parts.bare, '/s');
+    record(`durable accept, ${connections} connections (last round)`, parts.ours, '/s');
+    record(`processor time of one durable accept`, parts.cpu, 'µs');
+    record(
+      `durable accept over bare Fastify, ${connections} connections`,
+      ratio,
+      'ratio',
+      connections === 256 ? '0.6' : null,
+    );
+  }
+  bare.stdin?.end();
+  if (postfixIsHere()) {
+    await withSink(async (sinkPort, taken) => {
+      const postfix = startPostfix(sinkPort, POSTFIX_PORT);
+      try {
+        // What Postfix still relays after its last acknowledgement must be over before our turn.
+        const acknowledged = async (count: number) => {
+          let rate = 0;
+          await untilTaken(taken, count, async () => {
+            rate = postfix.acknowledged(count, 64, BYTES);
+          });
+          return rate;
+        };
+        await acknowledged(1_000);
+        let rate = 0;
+        const ratio = await rounds(3, async () => {
+          rate = await acknowledged(4_000);
+          return (await load(service.port, service.key, 256, 30_000)).perSecond / rate;
+        });
+        record('Postfix acknowledges from smtp-source (last round)', rate, '/s');
+        record('durable accept over Postfix', ratio, 'ratio', '12');
+      } finally {
+        postfix.stop();
+      }
+    });
+  }
+  await end(service);
+}
+
+async function relay(): Promise<void> {
+  await withSink(async (sinkPort, taken) => {
+    const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
+    const ours = (count: number) => untilTaken(taken, count, () => load(service.port, service.key, 64, count));
+    await ours(5_000);
+    if (!postfixIsHere()) {
+      record('end to end, relay, 10,000 messages', 10_000 / (await ours(10_000)), '/s');
+      return end(service);
+    }
+    const postfix = startPostfix(sinkPort, POSTFIX_PORT);
+    try {
+      await untilTaken(taken, 1_000, async () => postfix.acknowledged(1_000, 64, BYTES));
+      let [mine, theirs] = [0, 0];
+      const ratio = await rounds(3, async () => {
+        theirs = 10_000 / (await untilTaken(taken, 10_000, async () => postfix.acknowledged(10_000, 64, BYTES)));
+        mine = 10_000 / (await ours(10_000));
+        return mine / theirs;
+      });
+      record('Postfix, end to end into the sink (last round)', theirs, '/s');
+      record('end to end, relay, into the same sink (last round)', mine, '/s');
+      record('end to end, relay, over Postfix', ratio, 'ratio', '6');
+    } finally {
+      postfix.stop();
+    }
+    await end(service);
+  });
+}
+
+async function latency(): Promise<void> {
+  await withSink(async (sinkPort) => {
+    const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
+    await load(service.port, service.key, 64, 10_000);
+    const greatest = (await load(service.port, service.key, 256, 30_000)).perSecond;
+    const half = await load(service.port, service.key, 256, Math.round(greatest / 2) * 8, greatest / 2);
+    record('greatest accept rate with delivery running', greatest, '/s');
+    record('accept latency at half of it, p50', half.p50, 'ms');
+    record('accept latency at half of it, p99', half.p99, 'ms', 'under 25');
+    await end(service);
+  });
+}
+
+async function growth(): Promise<void> {
+  const empty = await limited(await startPostrider({ POSTRIDER_ROLES: 'api' }));
+  const folder = benchFolder();
+  const first = await startPostrider({ POSTRIDER_ROLES: 'api' }, folder);
+  await first.stop();
+  const seed = { accounts: 1_000, mails: MILLION, queued: MILLION, suppressions: MILLION };
+  seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
+
+  const began = performance.now();
+  const full = await startPostrider({ POSTRIDER_ROLES: 'api' }, folder);
+  await load(full.port, first.key, 1, 1);
+  record('serve to first 201 on a store of 1,000,000', performance.now() - began, 'ms', 'under 2000');
+  await limited(full);
+
+  await load(empty.port, empty.key, 64, 10_000);
+  await load(full.port, first.key, 64, 10_000);
+  const ratio = await rounds(3, async () => {
+    const small = await load(empty.port, empty.key, 256, 30_000);
+    return (await load(full.port, first.key, 256, 30_000)).perSecond / small.perSecond;
+  });
+  record('accept with 1,000,000 stored over an empty store', ratio, 'ratio', '0.9');
+  await full.stop();
+
+  // The relay refuses connections, so everything stays queued.
+  const delivering = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
+  await load(delivering.port, first.key, 64, 20_000);
+  const early = delivering.residentMb();
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  await load(delivering.port, first.key, 64, 20_000);
+  record('resident size with 1,000,000 queued', delivering.residentMb(), 'MB', 'under 400');
+  record('resident size with 1,000,000 queued, 20,000 mails earlier', early, 'MB');
+  await delivering.stop();
+  await end(empty);
+  removeFolder(folder);
+}
+
+function showProgress(done: number, of: number): void {
+  if (!process.stderr.isTTY) return;
+  process.stderr.write(done === of ? '\r\x1b[K' : `\rfilling the store: ${Math.round((done / of) * 100)} %  `);
+}
+
+async function idle(): Promise<void> {
+  const service = await startPostrider({});
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  const before = service.cpuMs();
+  await new Promise((resolve) => setTimeout(resolve, 20_000));
+  record('processor of an idle node', (service.cpuMs() - before) / 200, '%', 'under 1');
+  await end(service);
+}
+
+const RUN: Readonly<Record<Part, () => Promise<void>>> = { accept, relay, latency, growth, idle };
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !PARTS.some((part) => part === name));
+if (unknown.length > 0) {
+  console.error(`bench: unknown part ${unknown.join(', ')}; there are ${PARTS.join(', ')}`);
+  process.exit(2);
+}
+console.log(
+  `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${postfixIsHere() ? '' : '; Postfix is not here, its ratios are left out'}`,
+);
+for (const part of PARTS) {
+  if (asked.length === 0 || asked.includes(part)) await RUN[part]();
+}
+writeFileSync(
+  new URL('results.json', import.meta.url),
+  `${JSON.stringify({ node: process.versions.node, cores: cpus().length, figures }, null, 2)}\n`,
+);

@@ -1,0 +1,69 @@
+/** Fills an embedded store for the measures of growth: accounts, stored and queued mail requests, suppressions. */
+import { randomUUID } from 'node:crypto';
+import { mailIds } from '../src/admit/mail-id.ts';
+import { openDatabase } from '../src/store/sqlite/database.ts';
+import { createEngine } from '../src/store/sqlite/engine.ts';
+import type { NewMail } from '../src/store/store.ts';
+
+const LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
+const BATCH = 10_000;
+
+/** What is put in; `queued` of the mail requests are due in an hour, the others ended as suppressed. */
+export interface Seed {
+  readonly accounts: number;
+  readonly mails: number;
+  readonly queued: number;
+  readonly suppressions: number;
+}
+
+/** Adds to the database at `path`, where `serve` has already made the account `default`. */
+export function seedStore(path: string, seed: Seed, progress: (done: number, of: number) => void): void {
+  const database = openDatabase(path);
+  // The store is thrown away after the run; nothing here has to survive a power cut.
+  database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
+  const { operations } = createEngine(database);
+  const now = Date.now() - 3_600_000;
+  const whole = seed.accounts + seed.mails + seed.suppressions;
+  for (let n = 2; n <= seed.accounts; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
+  const ids = mailIds(null, randomUUID);
+  const message = 'Thank you for your order. It is on its way to you.\n'.repeat(40);
+  for (let begin = 0; begin < seed.mails; begin += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, seed.mails - begin) }, (_, index): NewMail => {
+      const n = begin + index;
+      const to = `reader.${n}@example.net`;
+      return {
+        id: ids.next(now),
+        accountId: (n % seed.accounts) + 1,
+        keyId: 1,
+        acceptedAt: now,
+        to,
+        recipient: to,
+        from: 'shop@example.org',
+        subject: `Your receipt ${n}`,
+        message,
+        idempotency: null,
+        lease: null,
+        suppressed: n >= seed.queued,
+      };
+    });
+    database.exec('BEGIN');
+    operations.accept(batch);
+    database.exec('COMMIT');
+    progress(begin + batch.length, whole);
+  }
+  const suppress = database.prepare(
+    "INSERT INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, 'manual', NULL, ?)",
+  );
+  for (let begin = 0; begin < seed.suppressions; begin += BATCH) {
+    database.exec('BEGIN');
+    for (let n = begin; n < Math.min(begin + BATCH, seed.suppressions); n += 1)
+      suppress.run(`gone.${randomUUID()}@example.net`, (n % seed.accounts) + 1, now);
+    database.exec('COMMIT');
+    progress(seed.mails + begin, whole);
+  }
+  database.exec(
+    "UPDATE mail_request SET due_at = due_at + 7200000 WHERE state = 'queued'; PRAGMA wal_checkpoint(TRUNCATE)",
+  );
+  database.close();
+  progress(whole, whole);
+}

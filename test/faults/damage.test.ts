@@ -1,0 +1,174 @@
+/** Everything that can be wrong around a start: one clear line, a non-zero exit, no stack trace, files left as they are. */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createEngine } from '../../src/store/sqlite/engine.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMail } from '../rig/mail.ts';
+import { runCommand, startProcess, submit } from '../rig/service.ts';
+import { scenario } from '../scenarios/standing.ts';
+
+const rig = scenario();
+const ONE_LINE = /^postrider: [^\n]+\n$/;
+
+/** `serve` in `folder` must end by itself, with one line that matches. */
+async function refusesToServe(folder: string, settings: Record<string, string>, said: RegExp): Promise<string> {
+  const { code, stdout, stderr } = await runCommand(folder, ['serve'], settings);
+  expect(stderr).toMatch(ONE_LINE);
+  expect(stderr).toMatch(said);
+  expect(stderr).not.toMatch(/ at .*:\d+:\d+|node:internal/);
+  expect([code, stdout]).toEqual([1, '']);
+  return stderr;
+}
+
+function databaseIn(folder: string): string {
+  const path = join(folder, 'data/postrider.db');
+  mkdirSync(dirname(path), { recursive: true });
+  return path;
+}
+
+describe('the database file', () => {
+  let filled = '';
+  beforeAll(() => {
+    filled = databaseIn(rig.folder());
+    const database = openDatabase(filled);
+    const { operations, run } = createEngine(database);
+    operations.createAccount('default', NO_LIMITS, 1);
+    const batch = Array.from({ length: 200 }, () => newMail({ message: 'x'.repeat(500) }));
+    run([{ number: 1, name: 'accept', args: [batch] }]);
+    database.close();
+  });
+
+  test('that is garbage is named and left as it is', async () => {
+    const folder = temporaryFolder();
+    const garbage = Buffer.alloc(20_000, 'garbage ');
+    writeFileSync(databaseIn(folder), garbage);
+    await refusesToServe(folder, {}, /postrider\.db is damaged .*left as it is/);
+    const command = await runCommand(folder, ['account', 'list']);
+    expect([command.code, command.stdout]).toEqual([1, '']);
+    expect(command.stderr).toMatch(ONE_LINE);
+    expect(readFileSync(databaseIn(folder)).equals(garbage)).toBe(true);
+  });
+
+  test.each([100, 8_192, 24_576, 0.5, 0.98])(
+    'cut at %d is refused in one line or works; never a stack trace',
+    async (cut) => {
+      const folder = temporaryFolder();
+      const path = databaseIn(folder);
+      copyFileSync(filled, path);
+      const whole = readFileSync(path).length;
+      truncateSync(path, cut > 1 ? cut : Math.floor((whole * cut) / 8_192) * 8_192);
+      const before = readFileSync(path);
+      const started = await startProcess(folder).then(
+        (service) => ({ service }),
+        (error: Error) => ({ error: error.message }),
+      );
+      if ('error' in started) {
+        expect(started.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
+        expect(readFileSync(path).equals(before)).toBe(true);
+      } else {
+        const answer = await submit(started.service.publicUrl, 'pr_x');
+        expect([401, 500]).toContain(answer.status);
+        started.service.kill('SIGTERM');
+        expect(await started.service.ended).toBe(0);
+        expect(started.service.stderr()).not.toMatch(/\n\s+at /);
+      }
+    },
+  );
+
+  test('of something else is refused and left as it is', async () => {
+    const folder = temporaryFolder();
+    const other = new DatabaseSync(databaseIn(folder));
+    other.exec('CREATE TABLE diary (day TEXT)');
+    other.close();
+    const before = readFileSync(databaseIn(folder));
+    await refusesToServe(folder, {}, /database of something else.*POSTRIDER_DATABASE/);
+    expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
+  });
+
+  test('of a later version is refused and left as it is', async () => {
+    const folder = temporaryFolder();
+    copyFileSync(filled, databaseIn(folder));
+    const later = new DatabaseSync(databaseIn(folder));
+    later.exec('PRAGMA user_version = 99');
+    later.close();
+    const before = readFileSync(databaseIn(folder));
+    await refusesToServe(folder, {}, /schema version 99, newer/);
+    expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
+  });
+
+  test('in a folder that cannot be made is named with the remedy', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'file'), '');
+    await refusesToServe(
+      folder,
+      { POSTRIDER_DATABASE: 'sqlite:file/below/postrider.db' },
+      /cannot create .*POSTRIDER_DATABASE/,
+    );
+    await refusesToServe(folder, { POSTRIDER_DATABASE: 'sqlite:.' }, /postrider: .*(cannot|directory|folder)/);
+  });
+
+  test('is served by one process: a second one ends, and the first goes on', async () => {
+    const folder = temporaryFolder();
+    const first = await startProcess(folder);
+    await refusesToServe(folder, {}, /another service runs on .*postrider\.db/);
+    expect((await submit(first.publicUrl, first.key ?? '')).status).toBe(201);
+    first.kill('SIGKILL');
+    await first.ended;
+    const next = await startProcess(folder);
+    expect((await submit(next.publicUrl, first.key ?? '')).status).toBe(201);
+  });
+});
+
+test('a port in use is named, for either listener, and the store is made but not held', async () => {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));
+  const address = holder.address();
+  const taken = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+  const folder = temporaryFolder();
+  await refusesToServe(folder, { POSTRIDER_LISTEN: taken }, new RegExp(`POSTRIDER_LISTEN.*${taken}`));
+  await refusesToServe(folder, { POSTRIDER_OPERATOR_LISTEN: taken }, new RegExp(`POSTRIDER_OPERATOR_LISTEN.*${taken}`));
+});
+
+const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: RegExp])[] = [
+  [{ POSTRIDER_TRANSPROT: 'capture:' }, /POSTRIDER_TRANSPROT .*POSTRIDER_TRANSPORT/],
+  [{ POSTRIDER_TRANSPORT: 'stmp://relay.example' }, /POSTRIDER_TRANSPORT: .*smtp/],
+  [{ POSTRIDER_TRANSPORT: 'smtp:/relay.example' }, /POSTRIDER_TRANSPORT: .*\/\//],
+  [{ POSTRIDER_TRANSPORT: 'smtp://relay.example:99999' }, /POSTRIDER_TRANSPORT: .*port/i],
+  [{ POSTRIDER_TRANSPORT: 'smtp://relay.example?tsl=required' }, /POSTRIDER_TRANSPORT: .*tls/],
+  [{ POSTRIDER_TRANSPORT: 'ses://eu-west-1' }, /POSTRIDER_TRANSPORT: .*not supported/],
+  [{ POSTRIDER_DATABASE: 'postgres://localhost/x' }, /POSTRIDER_DATABASE: .*not supported/],
+  [{ POSTRIDER_DATABASE: './postrider.db' }, /POSTRIDER_DATABASE: .*sqlite:/],
+  [{ POSTRIDER_LISTEN: 'localhost' }, /POSTRIDER_LISTEN: /],
+  [{ POSTRIDER_OPERATOR_LISTEN: '0.0.0.0:0' }, /POSTRIDER_OPERATOR_PASSWORD/],
+  [{ POSTRIDER_OPERATOR_PASSWORD: 'short' }, /POSTRIDER_OPERATOR_PASSWORD: /],
+  [{ POSTRIDER_TLS_CERT: 'missing.pem', POSTRIDER_TLS_KEY: 'missing.pem' }, /POSTRIDER_TLS_CERT: .*missing\.pem/],
+  [{ POSTRIDER_TLS_CERT: import.meta.filename }, /POSTRIDER_TLS_KEY/],
+  [{ POSTRIDER_TLS_CERT: import.meta.filename, POSTRIDER_TLS_KEY: import.meta.filename }, /POSTRIDER_TLS_CERT .*PEM/],
+  [{ POSTRIDER_MAX_AGE: '24' }, /POSTRIDER_MAX_AGE: /],
+  [{ POSTRIDER_MAX_REQUEST: '1 lot' }, /POSTRIDER_MAX_REQUEST: /],
+  [{ POSTRIDER_ROLES: 'api,delivery' }, /POSTRIDER_ROLES: .*deliver/],
+  [{ POSTRIDER_SENDERS: '' }, /POSTRIDER_SENDERS is empty/],
+  [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN is not supported/],
+];
+
+test.each(BAD_SETTINGS)('%j stops the start with one line and makes no database', async (settings, said) => {
+  const folder = temporaryFolder();
+  await refusesToServe(folder, settings, said);
+  const early = !('POSTRIDER_TLS_CERT' in settings);
+  if (early) expect(existsSync(join(folder, 'data'))).toBe(false);
+});
+
+test.each([
+  ['POSTRIDER_LISTEN\n', /\.env line 1/],
+  ['# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/],
+  ['POSTRIDER_LGO=info\n', /POSTRIDER_LGO in \.env .*POSTRIDER_LOG/],
+])('a malformed .env is named by line: %j', async (text, said) => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, '.env'), text);
+  await refusesToServe(folder, {}, said);
+});

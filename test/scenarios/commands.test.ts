@@ -1,0 +1,112 @@
+/** What scripts and people get from the commands: the exact members, plain text in a pipe, one line for each fault. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { type StandingService, scenario, UUID_V7 } from './standing.ts';
+
+const rig = scenario();
+let folder = '';
+let service: StandingService;
+let id = '';
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+  id = await accepted(service.publicUrl, service.key, { subject: 'Rechnung \u202e Nr. 1' });
+});
+
+const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+describe('--json', () => {
+  test('key create gives id and key', async () => {
+    expect(await askCommand(folder, ['key', 'create', 'default', '--name', 'ci', '--expires', '90d'])).toEqual({
+      id: expect.stringMatching(/^key_\d+$/),
+      key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
+    });
+  });
+
+  test('message list gives id, state, to, from, subject and at', async () => {
+    const listed = () => askCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
+    const mail = {
+      id,
+      to: 'rita@example.com',
+      from: 'shop@example.org',
+      subject: 'Rechnung \u202e Nr. 1',
+      at: ISO,
+    };
+    await expect.poll(listed, { timeout: 10_000 }).toEqual([{ ...mail, state: 'delivered' }]);
+    expect(await askCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
+    expect(
+      await askCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),
+    ).toHaveLength(1);
+  });
+
+  test('message show has id, state, to, from, subject, attempts and events', async () => {
+    const shown = await askCommand<Record<string, unknown>>(folder, ['message', 'show', id]);
+    expect(shown).toMatchObject({ id, to: 'rita@example.com', from: 'shop@example.org', state: expect.any(String) });
+    expect(shown).toHaveProperty('subject');
+    expect(shown.attempts).toBeInstanceOf(Array);
+    expect(shown.events).toBeInstanceOf(Array);
+  });
+
+  test('send gives the id of the 201', async () => {
+    const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm', key: service.key };
+    const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
+    expect(await askCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
+  });
+});
+
+test('what people read is plain text in a pipe, and mail cannot write to the terminal', async () => {
+  for (const args of [
+    ['message', 'list'],
+    ['message', 'show', id],
+    ['message', 'explain', id],
+    ['account', 'list'],
+    ['key', 'list', 'default'],
+    ['config'],
+  ]) {
+    const { code, stdout, stderr } = await runCommand(folder, args);
+    expect([args, code, stderr]).toEqual([args, 0, '']);
+    expect(stdout.length).toBeGreaterThan(10);
+    expect(/[\p{Cc}\u202e]/u.test(stdout.replaceAll('\n', ''))).toBe(false);
+  }
+});
+
+const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
+  [[], /no command/],
+  [['srve'], /srve/],
+  [['account', 'show', 'nobody'], /no account "nobody"/],
+  [['account', 'create', 'a', '--rate', '10'], /--rate/],
+  [['account', 'set', 'default'], /nothing to set/],
+  [['key', 'create', 'nobody'], /no account "nobody"/],
+  [['key', 'revoke', 'key_999'], /key_999/],
+  [['key', 'rotate', 'first'], /key id/],
+  [['message', 'show', 'nothing'], /"nothing"/],
+  [['message', 'show', '0199aaaa-0000-7000-8000-000000000000'], /no mail request/],
+  [['message', 'list', '--state', 'sent'], /--state/],
+  [['message', 'list', '--since', 'yesterday'], /--since/],
+  [
+    [
+      'send',
+      '--to',
+      'a@b.example',
+      '--from',
+      'a@b.example',
+      '--subject',
+      's',
+      '--message',
+      'm',
+      '--key',
+      'pr_x',
+      '--url',
+      'http://127.0.0.1:1',
+    ],
+    /no answer/,
+  ],
+];
+
+test.each(FAULTS)('postrider %j fails with one line', async (args, said) => {
+  const { code, stdout, stderr } = await runCommand(folder, args);
+  expect(code).toBeGreaterThan(0);
+  expect(stdout).toBe('');
+  expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
+  expect(stderr).toMatch(said);
+});

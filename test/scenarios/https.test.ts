@@ -1,0 +1,62 @@
+/** HTTPS from files: it works, and a renewed certificate is served without a restart. */
+import { writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { expect, test } from 'vitest';
+import { certificateFor } from '../rig/smtp-certificate.ts';
+import { idOf, scenario } from './standing.ts';
+
+const rig = scenario();
+
+async function renew(folder: string, name: string): Promise<void> {
+  const { cert, key } = await certificateFor(name);
+  writeFileSync(join(folder, 'cert.pem'), cert);
+  writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
+}
+
+function post(url: string, key: string): Promise<{ status: number; text: string }> {
+  const options = {
+    method: 'POST',
+    agent: false,
+    rejectUnauthorized: false,
+    headers: { Authorization: key, 'Content-Type': 'application/json' },
+  };
+  return new Promise((resolve, reject) => {
+    const outgoing = request(`${url}/api/v1/send-mail`, options, (incoming) => {
+      let text = '';
+      incoming.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, text }));
+    });
+    outgoing.on('error', reject);
+    outgoing.end(JSON.stringify({ to: 'a@example.com', from: 'b@example.org', subject: 's', message: 'm' }));
+  });
+}
+
+function commonName(url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), rejectUnauthorized: false }, () => {
+      resolve(String(socket.getPeerCertificate().subject.CN));
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+test('the public listener speaks HTTPS, prints a curl that fits, and takes a new certificate over', async () => {
+  const folder = rig.folder();
+  await renew(folder, 'first.example');
+  const service = await rig.serveForPeople(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
+  expect(service.banner).toMatch(/curl -ik https:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail /);
+  const answer = await post(service.publicUrl, service.key);
+  expect(answer.status).toBe(201);
+  idOf(answer.text);
+  await expect(fetch(service.publicUrl.replace('https:', 'http:'))).rejects.toThrow();
+  expect(await commonName(service.publicUrl)).toBe('first.example');
+  await renew(folder, 'second.example');
+  await expect.poll(() => commonName(service.publicUrl), { timeout: 10_000, interval: 100 }).toBe('second.example');
+  expect((await post(service.publicUrl, service.key)).status).toBe(201);
+  expect(await service.stop()).toBe(0);
+});

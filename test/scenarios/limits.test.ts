@@ -1,0 +1,161 @@
+/** Limits, keys and locks: exact under concurrency, and in force within a second of a command run beside the service. */
+import { beforeAll, expect, test } from 'vitest';
+import { askCommand, runCommand, submit } from '../rig/service.ts';
+import { type Answer, type StandingService, scenario, tally } from './standing.ts';
+
+const rig = scenario();
+const AT_ONCE = 200;
+/** What the product promises for any change made by whichever process. */
+const WITHIN_MS = 1_000;
+
+interface NewKey {
+  readonly id: string;
+  readonly key: string;
+}
+
+let folder = '';
+let service: StandingService;
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+});
+
+const command = <T>(...args: string[]) => askCommand<T>(folder, args);
+
+/** An account with these limits, and a key of it that the running service knows. */
+async function account(name: string, ...limits: string[]): Promise<NewKey> {
+  await command('account', 'create', name, ...limits);
+  const made = await command<NewKey>('key', 'create', name);
+  // A request with a wrong content type counts against no volume or rate, and tells that the key is known.
+  await expect.poll(async () => (await probe(made.key)).status, { timeout: WITHIN_MS, interval: 20 }).not.toBe(401);
+  return made;
+}
+
+async function post(key: string, headers: Record<string, string> = {}, mail = {}): Promise<Answer> {
+  const response = await submit(service.publicUrl, key, { to: 'success@simulator.postrider.test', ...mail }, headers);
+  return { status: response.status, text: await response.text(), headers: response.headers };
+}
+
+const probe = (key: string) => post(key, { 'Content-Type': 'text/plain' });
+
+const crowd = (key: string) => Promise.all(Array.from({ length: AT_ONCE }, () => post(key)));
+
+/** Runs a command and waits, a second at most after it ended, for the answer that it must bring about. */
+async function soon(key: string, wanted: readonly [number, string | null], ...args: string[]): Promise<void> {
+  await command(...args);
+  const seen = async () => {
+    const { status, text, headers } = await post(key);
+    return [status, status === 201 ? null : (headers.get('postrider-reason') ?? JSON.parse(text).message)];
+  };
+  await expect.poll(seen, { timeout: WITHIN_MS, interval: 20 }).toEqual(wanted);
+}
+
+const OK = [201, null] as const;
+const UNKNOWN = [401, 'Invalid API key'] as const;
+
+test('a volume of 37 lets exactly 37 of 200 concurrent requests in, and refused ones cost none of it', async () => {
+  const { key } = await account('volume', '--volume', '37');
+  const bad = await Promise.all(
+    [{ to: 'nobody' }, { subject: '' }, { message: 'a\0' }].map((mail) => post(key, {}, mail)),
+  );
+  expect(bad.map(({ status }) => status)).toEqual([400, 400, 400]);
+  const answers = await crowd(key);
+  expect(tally(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
+    '201 null': 37,
+    '403 volume-exhausted': AT_ONCE - 37,
+  });
+  const refused = answers.find(({ status }) => status === 403);
+  expect(refused?.text).toBe('{"result":"error","message":"Invalid tokens or rate limit exceeded"}');
+  expect(await command('account', 'show', 'volume')).toMatchObject({ volume: 37, volumeUsed: 37, volumeLeft: 0 });
+  expect((await command<unknown[]>('message', 'list', '--account', 'volume', '--limit', '500')).length).toBe(37);
+  await soon(key, OK, 'account', 'set', 'volume', '--volume', '5');
+  await soon(key, [403, 'volume-expired'], 'account', 'set', 'volume', '--volume-expires', '2020-01-01');
+  await soon(key, OK, 'account', 'set', 'volume', '--volume', 'unlimited');
+});
+
+test('a rate of 41 an hour lets exactly 41 of 200 concurrent requests in, and the headers count down', async () => {
+  const { key } = await account('rate', '--rate', '41/1h');
+  const answers = await crowd(key);
+  expect(tally(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
+    '201 null': 41,
+    '403 rate-limit-exceeded': AT_ONCE - 41,
+  });
+  const left = answers
+    .filter(({ status }) => status === 201)
+    .map((a) => Number(/;r=(\d+);/.exec(a.headers.get('ratelimit') ?? '')?.[1]));
+  expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 41 }, (_, n) => n));
+  const refused = answers.find(({ status }) => status === 403);
+  expect(refused?.headers.get('ratelimit-policy')).toBe('"rate";q=41;w=3600');
+  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(3_590);
+  expect(Number(refused?.headers.get('retry-after'))).toBeLessThanOrEqual(3_600);
+  await soon(key, OK, 'account', 'set', 'rate', '--rate', 'none');
+});
+
+test('a throttle lets its burst in and then as many as time gives back, and says when to come again', async () => {
+  const { key } = await account('throttle', '--throttle', '1/s:30');
+  const began = Date.now();
+  const answers = await crowd(key);
+  const passed = answers.filter(({ status }) => status === 201).length;
+  // The account's first probe took a token too.
+  expect(passed).toBeGreaterThanOrEqual(29);
+  expect(passed).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - began) / 1000));
+  const refused = answers.filter(({ status }) => status !== 201);
+  expect(tally(refused.map(({ status, text }) => `${status} ${text}`))).toEqual({
+    '429 {"result":"error","message":"Too many requests"}': AT_ONCE - passed,
+  });
+  expect(tally(refused.map(({ headers }) => headers.get('retry-after') ?? ''))).toEqual({ 1: refused.length });
+  expect(refused[0]?.headers.get('ratelimit-policy')).toBe('"throttle";q=30;w=30');
+  expect(await command('account', 'show', 'throttle')).toMatchObject({ volumeUsed: passed });
+  await soon(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
+});
+
+test('locks, revocations, rotations and expiries hold within a second', async () => {
+  const first = await account('keys');
+  await soon(first.key, [401, 'Account locked'], 'account', 'lock', 'keys', '--reason', 'unpaid');
+  await soon(first.key, OK, 'account', 'unlock', 'keys');
+  const second = await command<NewKey>('key', 'rotate', first.id, '--grace', '2s');
+  const graceOver = Date.now() + 2_000;
+  await expect.poll(async () => (await post(second.key)).status, { timeout: WITHIN_MS, interval: 20 }).toBe(201);
+  if (Date.now() < graceOver - 500) expect((await post(first.key)).status).toBe(201);
+  await expect.poll(async () => (await post(first.key)).status, { timeout: 3_000, interval: 20 }).toBe(401);
+  expect((await post(second.key)).status).toBe(201);
+  await soon(second.key, UNKNOWN, 'key', 'revoke', second.id);
+  const brief = await command<NewKey>('key', 'create', 'keys', '--expires', '2s');
+  await expect.poll(async () => (await post(brief.key)).status, { timeout: WITHIN_MS, interval: 20 }).toBe(201);
+  await expect.poll(async () => (await post(brief.key)).status, { timeout: 3_000, interval: 20 }).toBe(401);
+  const states = (await command<{ id: string; state: string }[]>('key', 'list', 'keys')).map(({ state }) => state);
+  expect(states).toEqual(['expired', 'revoked', 'expired']);
+});
+
+test('a locked account keeps its queued mail back until it is unlocked', async () => {
+  const { key } = await account('held');
+  const sent = await post(key, {}, { to: 'defer@simulator.postrider.test' });
+  const id = (JSON.parse(sent.text) as { result: { id: string } }).result.id;
+  const store = await rig.beside(folder);
+  const tries = async () => (await store.showMail(id))?.attempts;
+  await expect.poll(tries, { timeout: 10_000 }).toBe(1);
+  await soon(key, [401, 'Account locked'], 'account', 'lock', 'held', '--reason', 'abuse');
+  await command('message', 'retry', id);
+  const { explanation } = await command<{ explanation: string[] }>('message', 'explain', id);
+  expect(explanation.join(' ')).toContain('abuse');
+  expect(await tries()).toBe(1);
+  await command('account', 'unlock', 'held');
+  await expect.poll(tries, { timeout: 10_000 }).toBe(2);
+});
+
+test('every one of these commands works with the service stopped, and holds from the start on', async () => {
+  expect(await service.stop()).toBe(0);
+  await command('account', 'create', 'offline', '--volume', '1');
+  const [made, gone] = [
+    await command<NewKey>('key', 'create', 'offline'),
+    await command<NewKey>('key', 'create', 'offline'),
+  ];
+  await command('key', 'revoke', gone.id);
+  await command('account', 'lock', 'keys', '--reason', 'x');
+  const clash = await runCommand(folder, ['account', 'create', 'offline']);
+  expect([clash.code, clash.stdout, clash.stderr.split('\n').length]).toEqual([1, '', 2]);
+  service = await rig.serve(folder);
+  expect((await post(made.key)).status).toBe(201);
+  expect((await post(made.key)).status).toBe(403);
+  expect((await post(gone.key)).status).toBe(401);
+});

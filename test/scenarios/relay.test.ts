@@ -1,0 +1,140 @@
+/** A real SMTP server as the relay: what it says decides what becomes of a message. */
+import { connect, createServer, type Socket } from 'node:net';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { startCountingSink } from '../rig/counting-sink.ts';
+import { accepted, askCommand } from '../rig/service.ts';
+import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
+import { type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+
+interface Shown {
+  readonly state: string;
+  readonly due: string | null;
+  readonly tries: number;
+  readonly attempts: { outcome: string; code: number | null; enhanced: string | null; conversation: string[] }[];
+  readonly events: { verb: string; detail: string | null }[];
+}
+
+let folder = '';
+let service: StandingService;
+let server: RealSmtpServer;
+let store: Store;
+/** Local parts that are put off for now. */
+const putOff = new Set<string>();
+
+beforeAll(async () => {
+  server = await startSmtpServer({
+    onRcptTo({ address }, _session, callback) {
+      const [local = ''] = address.split('@');
+      if (local === 'gone') callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
+      else if (putOff.has(local)) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
+      else callback();
+    },
+  });
+  folder = rig.folder();
+  service = await rig.serve(folder, {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${server.port}?connections=3`,
+    POSTRIDER_SENDERS: 'any',
+  });
+  store = await rig.beside(folder);
+});
+afterAll(async () => {
+  // The server would wait for the connections that the service keeps.
+  await service.stop();
+  await server.close();
+});
+
+const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
+const show = (id: string) => askCommand<Shown>(folder, ['message', 'show', id]);
+const reaches = (id: string, state: string) =>
+  expect.poll(async () => (await store.showMail(id))?.state, { timeout: 10_000 }).toBe(state);
+
+test('a hard bounce suppresses that recipient from then on, and nobody else', async () => {
+  const bounced = await mailTo('gone@example.com');
+  await reaches(bounced, 'bounced');
+  const { attempts } = await show(bounced);
+  expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhanced: '5.1.1' }]);
+  expect(attempts[0]?.conversation.join('\n')).toContain('RCPT TO:<gone@example.com>');
+  const [again, other] = [await mailTo('Gone@EXAMPLE.com'), await mailTo('here@example.com')];
+  expect((await show(again)).state).toBe('suppressed');
+  await reaches(other, 'delivered');
+  expect(server.received.map(({ to }) => to)).toEqual([['here@example.com']]);
+  const { explanation } = await askCommand<{ explanation: string[] }>(folder, ['message', 'explain', again]);
+  expect(explanation.join(' ')).toContain('suppression list');
+});
+
+test('a deferral waits about a minute and explain says so; retry goes now; cancel withdraws', async () => {
+  putOff.add('later').add('never');
+  const [later, never] = await Promise.all([mailTo('later@example.com'), mailTo('never@example.com')]);
+  for (const id of [later, never]) {
+    await expect.poll(async () => (await store.showMail(id))?.attempts, { timeout: 10_000 }).toBe(1);
+    await reaches(id, 'queued');
+  }
+  const waiting = await show(later);
+  const waitMs = Date.parse(waiting.due ?? '') - Date.now();
+  expect(waitMs).toBeGreaterThan(40_000);
+  expect(waitMs).toBeLessThan(70_000);
+  expect(waiting.attempts).toMatchObject([{ outcome: 'deferred', code: 451, enhanced: '4.3.2' }]);
+  const { explanation } = await askCommand<{ explanation: string[] }>(folder, ['message', 'explain', later]);
+  const told = explanation.join(' ');
+  expect(told).toContain('451 4.3.2');
+  expect(told).toMatch(/tried once and is tried next at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, in (1 min|[3-6]\d s)/);
+  putOff.clear();
+  await askCommand(folder, ['message', 'retry', later]);
+  await reaches(later, 'delivered');
+  expect(await askCommand(folder, ['message', 'cancel', never])).toEqual({ id: never, state: 'cancelled' });
+  expect((await show(never)).state).toBe('cancelled');
+  await expect(askCommand(folder, ['message', 'retry', never])).rejects.toThrow('is cancelled');
+  await expect(askCommand(folder, ['message', 'cancel', later])).rejects.toThrow('is delivered');
+  expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');
+});
+
+/** A port in front of `behind` that hangs up on everybody while it is down. */
+async function startGate(behind: number) {
+  const sockets = new Set<Socket>();
+  const gate = { port: 0, down: true, connections: 0 };
+  const front = createServer((socket) => {
+    gate.connections += 1;
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    if (gate.down) {
+      socket.destroy();
+      return;
+    }
+    const back = connect(behind, '127.0.0.1');
+    sockets.add(back);
+    back.on('error', () => socket.destroy());
+    socket.pipe(back).pipe(socket);
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const address = front.address();
+  gate.port = typeof address === 'object' && address !== null ? address.port : 0;
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => front.close(resolve));
+  });
+  return gate;
+}
+
+test('a relay that is down is probed and not hammered, and has everything once it is back', async () => {
+  const sink = await startCountingSink();
+  const gate = await startGate(sink.port);
+  const own = rig.folder();
+  const sender = await rig.serve(own, {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${gate.port}?connections=4`,
+    POSTRIDER_SENDERS: 'any',
+  });
+  const ids = await Promise.all(Array.from({ length: 60 }, () => accepted(sender.publicUrl, sender.key)));
+  const began = Date.now();
+  await expect.poll(() => Date.now() - began, { timeout: 10_000 }).toBeGreaterThan(5_000);
+  expect(gate.connections).toBeGreaterThan(0);
+  expect(gate.connections).toBeLessThanOrEqual(12);
+  gate.down = false;
+  const senderStore = await rig.beside(own);
+  // The few that were tried in vain are due in a minute; the others go by themselves, with the probe that succeeds.
+  await expect.poll(() => sink.taken.size, { timeout: 15_000 }).toBeGreaterThanOrEqual(ids.length - gate.connections);
+  for (const id of ids) await senderStore.retryMail(id, Date.now());
+  await expect.poll(() => ids.filter((id) => sink.taken.get(id) !== 1), { timeout: 15_000 }).toEqual([]);
+});

@@ -1,0 +1,130 @@
+/** Bodies, keys and passwords are planted with marks and looked for wherever they must not be. */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { askCommand, runCommand, submit } from '../rig/service.ts';
+import { startSmtpServer } from '../rig/smtp-server.ts';
+import { ask, idOf, scenario } from './standing.ts';
+
+const rig = scenario();
+
+const BODY = 'bodymark-4711';
+const RELAY_PASSWORD = 'relaymark-4712';
+const OPERATOR_PASSWORD = 'operatormark-4713';
+const WRONG_KEY = `pr_wrongmark4714${'A'.repeat(31)}`;
+const WRONG_PASSWORD = 'wrongmark-4715';
+
+function filesUnder(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path).isFile());
+}
+
+test('no body, key or password is in the log, in a listing or in a metric, and no raw secret is in a file', async () => {
+  let authenticated = 0;
+  const server = await startSmtpServer({
+    disabledCommands: ['STARTTLS'],
+    allowInsecureAuth: true,
+    authOptional: false,
+    onAuth(auth, _session, callback) {
+      authenticated += auth.password === RELAY_PASSWORD ? 1 : 0;
+      callback(null, { user: 'relay' });
+    },
+    onRcptTo({ address }, _session, callback) {
+      if (address.startsWith('gone')) callback(Object.assign(new Error('no such user'), { responseCode: 550 }));
+      else if (address.startsWith('later')) callback(Object.assign(new Error('later'), { responseCode: 451 }));
+      else callback();
+    },
+  });
+  onTestFinished(() => server.close());
+  const folder = rig.folder();
+  const settings = {
+    POSTRIDER_TRANSPORT: `smtp://relayuser:${RELAY_PASSWORD}@127.0.0.1:${server.port}`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_OPERATOR_PASSWORD: OPERATOR_PASSWORD,
+    POSTRIDER_LOG: 'debug',
+  };
+  await askCommand(folder, ['account', 'create', 'shop', '--volume', '4']);
+  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
+  const service = await rig.serve(folder, settings);
+  // The store was not empty, so the start itself shows no key.
+  expect(service.key).toBe('');
+
+  const message = `Hello ${BODY}`;
+  const ids: string[] = [];
+  for (const to of ['here@example.com', 'gone@example.com', 'later@example.com', 'bounce@simulator.postrider.test']) {
+    const sent = await submit(service.publicUrl, key, { to, message });
+    expect(sent.status).toBe(201);
+    ids.push(idOf(await sent.text()));
+  }
+  const refusals = await Promise.all([
+    submit(service.publicUrl, key, { message }),
+    submit(service.publicUrl, key, { to: BODY, message }),
+    submit(service.publicUrl, key, { subject: `a\0${BODY}`, message }),
+    submit(service.publicUrl, key, { message }, { 'Content-Type': `text/${BODY}` }),
+    submit(service.publicUrl, WRONG_KEY, { message }),
+    submit(service.publicUrl, `Bearer ${key}`, { message }),
+    fetch(`${service.publicUrl}/api/v1/send-mail?key=${key}`, { headers: { Authorization: key } }),
+    fetch(`${service.publicUrl}/${key}`, { method: 'POST', headers: { Authorization: key }, body: message }),
+    fetch(`${service.publicUrl}/api/v1/send-mail`, {
+      method: 'POST',
+      headers: { Authorization: key, 'Content-Type': 'application/json' },
+      body: `{"message":"${BODY}" "`,
+    }),
+  ]);
+  expect(refusals.map(({ status }) => status)).toEqual([403, 400, 400, 400, 401, 401, 405, 404, 400]);
+  const store = await rig.beside(folder);
+  const states = () => Promise.all(ids.map(async (id) => (await store.showMail(id))?.state));
+  await expect.poll(states, { timeout: 15_000 }).toEqual(['delivered', 'bounced', 'queued', 'bounced']);
+  expect(authenticated).toBeGreaterThan(0);
+
+  const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`op:${password}`).toString('base64')}` });
+  const metrics = await ask(`${service.operatorUrl}/metrics`, { headers: basic(OPERATOR_PASSWORD) });
+  expect(metrics.status).toBe(200);
+  expect((await ask(`${service.operatorUrl}/metrics`, { headers: basic(WRONG_PASSWORD) })).status).toBe(401);
+
+  const listings = await Promise.all([
+    runCommand(folder, ['config'], settings),
+    runCommand(folder, ['config', '--json'], settings),
+    runCommand(folder, ['message', 'list', '--json'], settings),
+    runCommand(folder, ['message', 'show', ids[0] ?? ''], settings),
+    runCommand(folder, ['message', 'explain', ids[1] ?? ''], settings),
+    runCommand(folder, ['key', 'list', 'shop', '--json'], settings),
+    runCommand(folder, ['config'], { ...settings, POSTRIDER_TRANSPORT: `smtp://u:${RELAY_PASSWORD}@h:70000` }),
+  ]);
+  expect(listings.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 1]);
+  const conversations = await askCommand<{ attempts: unknown[] }>(folder, ['message', 'show', ids[0] ?? ''], settings);
+  expect(await service.stop()).toBe(0);
+
+  const told = {
+    log: service.stdout() + service.stderr(),
+    listings: listings.map(({ stdout, stderr }) => stdout + stderr).join(''),
+    metrics: metrics.text,
+    conversations: JSON.stringify(conversations.attempts),
+  };
+  // Otherwise nothing was looked through.
+  expect(told.log).toContain(ids[0]);
+  expect(told.conversations).toContain('AUTH');
+  const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
+  const plain = `\0relayuser\0${RELAY_PASSWORD}`;
+  const secrets = [
+    key,
+    key.slice(12),
+    'wrongmark4714',
+    RELAY_PASSWORD,
+    base64(RELAY_PASSWORD),
+    base64(plain),
+    OPERATOR_PASSWORD,
+    WRONG_PASSWORD,
+  ];
+  for (const [where, text] of Object.entries(told)) {
+    expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
+  }
+  const raw = filesUnder(folder).map((path) => ({ path, bytes: readFileSync(path) }));
+  expect(raw.some(({ bytes }) => bytes.includes(BODY))).toBe(true);
+  for (const { path, bytes } of raw) {
+    expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
+    // Nobody else on the machine may read mail or hashes.
+    expect([path, (statSync(path).mode & 0o077).toString(8)]).toEqual([path, '0']);
+  }
+});

@@ -1,0 +1,63 @@
+/** SIGTERM in the middle of everything: whoever was heard is answered, and what was answered with 201 is kept. */
+import { request } from 'node:http';
+import { expect, test } from 'vitest';
+import { askCommand } from '../rig/service.ts';
+import { idOf, scenario } from './standing.ts';
+
+const rig = scenario();
+const SENDERS = 40;
+
+interface Outcome {
+  /** `refused` where no byte of an answer came; `cut` where only a part of one did. */
+  readonly kind: 'answered' | 'refused' | 'cut';
+  readonly status: number;
+  readonly text: string;
+}
+
+/** One request over a connection of its own, so that no race over an idle connection blurs what happened. */
+function send(url: string, key: string): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const headers = { Authorization: key, 'Content-Type': 'application/json' };
+    const outgoing = request(`${url}/api/v1/send-mail`, { method: 'POST', agent: false, headers }, (incoming) => {
+      let text = '';
+      const status = incoming.statusCode ?? 0;
+      incoming.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      incoming.on('close', () => resolve({ kind: incoming.complete ? 'answered' : 'cut', status, text }));
+    });
+    outgoing.on('error', () => resolve({ kind: 'refused', status: 0, text: '' }));
+    outgoing.end(JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' }));
+  });
+}
+
+test('requests under way at SIGTERM are answered whole, and no 201 is lost', async () => {
+  const folder = rig.folder();
+  const service = await rig.serve(folder);
+  const outcomes: Outcome[] = [];
+  let over = false;
+  const sender = async () => {
+    while (!over) {
+      const outcome = await send(service.publicUrl, service.key);
+      outcomes.push(outcome);
+      if (outcome.kind === 'refused') return;
+    }
+  };
+  const senders = Array.from({ length: SENDERS }, sender);
+  await expect.poll(() => outcomes.length, { timeout: 20_000, interval: 5 }).toBeGreaterThan(200);
+  const ended = service.stop();
+  await Promise.all(senders);
+  over = true;
+  expect(await ended).toBe(0);
+  expect(service.stderr()).toBe('');
+
+  expect(outcomes.filter(({ kind }) => kind === 'cut')).toEqual([]);
+  const answered = outcomes.filter(({ kind }) => kind === 'answered');
+  expect(answered.filter(({ status }) => ![201, 429, 500, 503].includes(status))).toEqual([]);
+  const ids = answered.filter(({ status }) => status === 201).map(({ text }) => idOf(text));
+  expect(new Set(ids).size).toBe(ids.length);
+  const stored = await askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--limit', '100000']);
+  const known = new Set(stored.map((mail) => mail.id));
+  expect(ids.filter((id) => !known.has(id))).toEqual([]);
+  expect(stored.filter(({ state }) => state === 'sending')).toEqual([]);
+});

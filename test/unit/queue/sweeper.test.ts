@@ -1,0 +1,90 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { startSweeper } from '../../../src/queue/sweeper.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const START = Date.UTC(2026, 0, 5);
+const HOUR = 3_600_000;
+const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR } as const;
+
+/** A sweeper over a store that answers as told; everything it did is in `calls`. */
+function sweeperRig(answers: { expire?: () => string[]; recover?: () => number; erase?: () => number } = {}) {
+  const clock = virtualClock(START);
+  const calls: unknown[][] = [];
+  const told = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
+  const store = {
+    async expire(...args: [number, number, number, string]) {
+      calls.push(['expire', ...args]);
+      return answers.expire?.() ?? [];
+    },
+    async recover(options: object) {
+      calls.push(['recover', options]);
+      return answers.recover?.() ?? 0;
+    },
+    async erase(...args: [number, number, number]) {
+      calls.push(['erase', ...args]);
+      return answers.erase?.() ?? 0;
+    },
+  };
+  const stop = startSweeper({
+    node: 'node-a',
+    clock,
+    policy: POLICY,
+    store,
+    expired: (id) => told.expired.push(id),
+    recovered: (count) => told.recovered.push(count),
+    failed: (what, error) => told.failed.push(`${what}: ${String(error)}`),
+  });
+  onTestFinished(stop);
+  const named = (name: string) => calls.filter(([called]) => called === name);
+  return { clock, calls, told, stop, named };
+}
+
+test('each round asks for what is past its maximum age, for leases over, and for bodies kept long enough', async () => {
+  const { clock, named } = sweeperRig();
+  await clock.advance(0);
+  expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
+  expect(named('recover')).toEqual([['recover', { now: START, everyLease: false, onUncertain: 'hold', by: 'node-a' }]]);
+  expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
+});
+
+test('rounds come again: every 5 s for expiry and leases, every minute for bodies', async () => {
+  const { clock, named } = sweeperRig();
+  await clock.advance(60_000);
+  expect([named('expire').length, named('recover').length, named('erase').length]).toEqual([13, 13, 2]);
+});
+
+test('a full round is followed by the next at once, until all is done, and each one is told', async () => {
+  const rounds = [500, 500, 3];
+  const { clock, named, told } = sweeperRig({
+    expire: () => Array.from({ length: rounds.shift() ?? 0 }, (_, n) => `id-${rounds.length}-${n}`),
+    recover: () => 2,
+  });
+  await clock.advance(0);
+  expect(named('expire')).toHaveLength(3);
+  expect(told.expired).toHaveLength(1_003);
+  expect(told.recovered).toEqual([2, 2, 2]);
+});
+
+test('a failed round is reported and the next one comes in time; the other sweep goes on', async () => {
+  let failures = 1;
+  const { clock, named, told } = sweeperRig({
+    expire: () => {
+      failures -= 1;
+      if (failures === 0) throw new Error('the disk is full');
+      return [];
+    },
+  });
+  await clock.advance(5_000);
+  expect(told.failed).toEqual(['expire: Error: the disk is full']);
+  expect([named('expire').length, named('recover').length, named('erase').length]).toEqual([2, 1, 1]);
+});
+
+test('stopping waits for the round under way and begins no other', async () => {
+  const { clock, named, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
+  const stopped = stop();
+  await clock.advance(0);
+  await stopped;
+  const before = named('expire').length;
+  await clock.advance(60_000);
+  expect(named('expire').length).toBe(before);
+});

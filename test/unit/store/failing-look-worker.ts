@@ -1,0 +1,26 @@
+/** A store thread whose look for changes of accounts and keys fails once for each file `*-fail` found beside the database. */
+import { existsSync, rmSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { openDatabase } from '../../../src/store/sqlite/database.ts';
+import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
+import { serveThread } from '../../../src/store/sqlite/thread.ts';
+
+function openFailing(path: string): DatabaseSync {
+  const database = openDatabase(path);
+  const prepare = database.prepare.bind(database);
+  database.prepare = (sql) => {
+    const statement = prepare(sql);
+    if (sql !== 'SELECT revision FROM meta') return statement;
+    const get = statement.get.bind(statement);
+    statement.get = () => {
+      if (!existsSync(`${path}-fail`)) return get();
+      rmSync(`${path}-fail`);
+      throw Object.assign(new Error('disk I/O error'), { errcode: 10 });
+    };
+    return statement;
+  };
+  return database;
+}
+
+if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openFailing);

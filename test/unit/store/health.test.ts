@@ -1,0 +1,70 @@
+import { expect, test } from 'vitest';
+import { watchHealth } from '../../../src/store/health.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const FAULT = 'the store cannot commit';
+
+function healthRig() {
+  const clock = virtualClock(1_000_000);
+  const disk = { broken: false, probes: 0 };
+  const write = async () => {
+    if (disk.broken) throw new Error('disk I/O error at /secret/path');
+    return 'written';
+  };
+  const probe = async () => {
+    disk.probes += 1;
+    await write();
+  };
+  const health = watchHealth({ probe }, clock);
+  return { clock, disk, health, commit: health.watched(write) };
+}
+
+test('a failed commit is known at once, reaches the caller, and is told without its inner reason', async () => {
+  const { disk, health, commit } = healthRig();
+  expect(health.fault()).toBeNull();
+  disk.broken = true;
+  await expect(commit()).rejects.toThrow('disk I/O error');
+  expect(health.fault()).toBe(FAULT);
+});
+
+test('a commit that works again is believed at once', async () => {
+  const { disk, health, commit } = healthRig();
+  disk.broken = true;
+  await expect(commit()).rejects.toThrow();
+  disk.broken = false;
+  expect(await commit()).toBe('written');
+  expect(health.fault()).toBeNull();
+});
+
+test('while it fails it looks again by itself, and recovers with nobody sending', async () => {
+  const { clock, disk, health, commit } = healthRig();
+  disk.broken = true;
+  await expect(commit()).rejects.toThrow();
+  await clock.advance(5_000);
+  expect([disk.probes, health.fault()]).toEqual([5, FAULT]);
+  disk.broken = false;
+  await clock.advance(1_000);
+  expect(health.fault()).toBeNull();
+  const { probes } = disk;
+  await clock.advance(10_000);
+  expect(disk.probes).toBe(probes);
+});
+
+test('with nobody sending, asking finds out; many who ask are one look', async () => {
+  const { clock, disk, health } = healthRig();
+  await clock.advance(5_000);
+  disk.broken = true;
+  for (let n = 0; n < 100; n += 1) health.fault();
+  await clock.advance(0);
+  expect([disk.probes, health.fault()]).toEqual([1, FAULT]);
+});
+
+test('while commits come in, nobody probes', async () => {
+  const { clock, disk, health, commit } = healthRig();
+  for (let n = 0; n < 20; n += 1) {
+    await commit();
+    await clock.advance(500);
+    expect(health.fault()).toBeNull();
+  }
+  expect(disk.probes).toBe(0);
+});

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { openDatabase } from '../../../src/store/sqlite/database.ts';
+import { createEngine } from '../../../src/store/sqlite/engine.ts';
+import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
+import { StoreError } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { NO_LIMITS } from '../../rig/mail.ts';
+
+const NEWEST = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
+
+function schemaOf(database: DatabaseSync): unknown[] {
+  return database.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all();
+}
+
+const versionOf = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
+
+test('a fresh file gets every migration, in a folder and file that only the owner reads', () => {
+  const path = join(temporaryFolder(), 'deep/data/postrider.db');
+  const database = openDatabase(path);
+  onTestFinished(() => database.close());
+  expect(versionOf(database)).toBe(NEWEST);
+  expect(createEngine(database).operations.listAccounts()).toEqual([]);
+  expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
+  expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
+});
+
+test('the lock file of a service is the owner’s alone too: who may read it could hold it', () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const unlock = takeServeLock(path);
+  expect((statSync(`${path}-serve`).mode & 0o777).toString(8)).toBe('600');
+  expect(() => takeServeLock(path)).toThrow(StoreError);
+  unlock();
+  takeServeLock(path)();
+});
+
+test('opened again, nothing changes and everything is there', () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const first = openDatabase(path);
+  createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
+  const schema = schemaOf(first);
+  first.close();
+  const again = openDatabase(path);
+  onTestFinished(() => again.close());
+  expect(schemaOf(again)).toEqual(schema);
+  expect(versionOf(again)).toBe(NEWEST);
+  expect(
+    createEngine(again)
+      .operations.listAccounts()
+      .map(({ name }) => name),
+  ).toEqual(['shop']);
+});
+
+test('a second process opens it while the first has it open', () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const [first, second] = [openDatabase(path), openDatabase(path)];
+  onTestFinished(() => {
+    first.close();
+    second.close();
+  });
+  createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
+  expect(createEngine(second).operations.listAccounts()).toHaveLength(1);
+});
+
+test('a schema newer than known is refused with both numbers, and the file is left as it is', () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  openDatabase(path).close();
+  const later = new DatabaseSync(path);
+  later.exec(`PRAGMA user_version = ${NEWEST + 1}`);
+  later.close();
+  const before = readFileSync(path);
+  expect(() => openDatabase(path)).toThrow(
+    new RegExp(`has schema version ${NEWEST + 1}, newer than this Postrider knows \\(${NEWEST}\\)`),
+  );
+  expect(readFileSync(path).equals(before)).toBe(true);
+});
+
+test('a database of another program is refused and left as it is', () => {
+  const path = join(temporaryFolder(), 'diary.db');
+  const other = new DatabaseSync(path);
+  other.exec('CREATE TABLE diary (day TEXT); PRAGMA application_id = 7');
+  other.close();
+  const before = readFileSync(path);
+  expect(() => openDatabase(path)).toThrow(/database of something else/);
+  expect(readFileSync(path).equals(before)).toBe(true);
+});

@@ -1,0 +1,27 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { NO_LIMITS } from '../../rig/mail.ts';
+
+test('a lock is noticed also when the first look for it fails, whoever made it', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const worker = new URL('./failing-look-worker.ts', import.meta.url);
+  const service = await openSqliteStore({ path, exclusive: true, worker });
+  const command = await openSqliteStore({ path, exclusive: false });
+  onTestFinished(async () => {
+    await Promise.all([service.close(), command.close()]);
+  });
+  await command.createAccount('shop', NO_LIMITS, 1);
+  const known = new Map<string, string | null>();
+  await service.watchDirectory(({ accounts }) => {
+    for (const { name, locked } of accounts) known.set(name, locked?.reason ?? null);
+  });
+  for (const [by, reason] of [[command, 'by a command'] as const, [service, 'by itself'] as const]) {
+    writeFileSync(`${path}-fail`, '');
+    await by.lockAccount('shop', reason, 2);
+    await expect.poll(() => existsSync(`${path}-fail`), { timeout: 5_000 }).toBe(false);
+    await expect.poll(() => known.get('shop'), { timeout: 5_000 }).toBe(reason);
+  }
+});
