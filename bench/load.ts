@@ -24,30 +24,38 @@ const HEAD_END = Buffer.from('\r\n\r\n');
 const message = 'Thank you for your order. It is on its way to you.\n'
   .repeat(Math.ceil(load.bytes / 51))
   .slice(0, load.bytes);
+const HEAD =
+  `POST /api/v1/send-mail HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${load.key}\r\n` +
+  'Content-Type: application/json\r\nContent-Length: ';
+const CREATED = Buffer.from('HTTP/1.1 201 ');
 const statuses: Record<string, number> = {};
 const latencies = new Float64Array(load.requests);
 let sent = 0;
 let answered = 0;
 
+/** The message as JSON has it, made once: the generator must cost little, for it shares the cores with what it measures. */
+const tail = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
+
 function request(n: number): string {
-  const body = JSON.stringify({
-    to: `rita.${n}@example.com`,
-    from: 'shop@example.org',
-    subject: `Your receipt ${n}`,
-    message,
-  });
-  return (
-    `POST /api/v1/send-mail HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${load.key}\r\n` +
-    `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-  );
+  const body = `{"to":"rita.${n}@example.com${tail}`;
+  return `${HEAD}${body.length}\r\n\r\n${body}`;
 }
 
 const idle: (() => void)[] = [];
+
+/** The status of a whole answer, or null where more has to come. */
+function statusOf(bytes: Buffer): string | null {
+  const end = bytes.indexOf(HEAD_END);
+  const head = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
+  const length = Number(head.slice(head.indexOf('content-length:') + 15).split('\r\n', 1)[0]);
+  return end < 0 || bytes.length < end + 4 + length ? null : head.slice(9, 12);
+}
 
 function begin(): void {
   const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true });
   let began = 0;
   let held: Buffer | null = null;
+  let usual = -1;
   const next = () => {
     if (sent >= load.requests) {
       socket.end();
@@ -58,16 +66,16 @@ function begin(): void {
   };
   socket.on('connect', () => (load.rate === null ? next() : idle.push(next)));
   socket.on('data', (chunk) => {
+    // Answers of one server are alike: one of the known length that begins with 201 need not be read.
+    const alike = held === null && chunk.length === usual && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
     const bytes = held === null ? chunk : Buffer.concat([held, chunk]);
-    const end = bytes.indexOf(HEAD_END);
-    const head = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
-    const length = Number(head.slice(head.indexOf('content-length:') + 15).split('\r\n', 1)[0]);
-    if (end < 0 || bytes.length < end + 4 + length) {
+    const status = alike ? '201' : statusOf(bytes);
+    if (status === null) {
       held = bytes;
       return;
     }
     held = null;
-    const status = head.slice(9, 12);
+    usual = bytes.length;
     statuses[status] = (statuses[status] ?? 0) + 1;
     latencies[answered++] = performance.now() - began;
     if (answered === load.requests) finish();

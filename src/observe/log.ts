@@ -2,10 +2,12 @@
  * The log: one domain verb a line, as JSON, buffered. `log.delivered({ id, tookMs })`, never prose.
  *
  * Promises: only the fields listed here are ever written, so that bodies, keys and passwords have no way in; every
- * text is one line and bounded; what is written is out of the process at `flush`, at the latest after a second.
+ * text is one line and bounded; a line leaves the process within a second of being written, or as soon as its reader
+ * takes it; a reader that does not never slows anything down: lines are dropped then, and the log says how many.
  */
-import pino, { type DestinationStream } from 'pino';
+import pino from 'pino';
 import type { Settings } from '../config/settings.ts';
+import { type Output, standardOutput } from './output.ts';
 
 export type LogLevel = Settings['logLevel'];
 export type LogValue = string | number | boolean | null;
@@ -13,21 +15,16 @@ export type LogValue = string | number | boolean | null;
 /** The fields there are. A mail request's subject and message are none of them, and no credential is. */
 export const LOG_FIELDS = [
   'id',
-  'account',
   'accountId',
-  'key',
   'keyId',
   'node',
   'state',
   'to',
-  'from',
   'remote',
   'transport',
-  'stage',
   'code',
   'enhanced',
   'reason',
-  'scope',
   'text',
   'detail',
   'attempts',
@@ -35,15 +32,7 @@ export const LOG_FIELDS = [
   'tookMs',
   'dueAt',
   'until',
-  'ageMs',
-  'bytes',
-  'host',
-  'port',
   'url',
-  'path',
-  'signal',
-  'version',
-  'setting',
   'error',
 ] as const;
 
@@ -55,24 +44,19 @@ export const LOG_VERBS = {
   accepted: 'debug',
   replayed: 'debug',
   refused: 'debug',
-  attempted: 'debug',
   delivered: 'info',
   deferred: 'info',
   bounced: 'info',
   suppressed: 'info',
   expired: 'info',
   complained: 'info',
-  cancelled: 'info',
-  retried: 'info',
   uncertain: 'warn',
   recovered: 'info',
-  erased: 'info',
   paused: 'warn',
   resumed: 'info',
   started: 'info',
   reloaded: 'info',
   draining: 'info',
-  stopped: 'info',
   warned: 'warn',
   failed: 'error',
 } as const satisfies Readonly<Record<string, Exclude<LogLevel, 'silent'>>>;
@@ -80,16 +64,18 @@ export const LOG_VERBS = {
 export type LogVerb = keyof typeof LOG_VERBS;
 
 export type Log = { readonly [verb in LogVerb]: (fields: LogFields) => void } & {
-  /** Writes out what is buffered; returns when it is written. */
-  flush(): void;
-  /** Flushes, and stops the periodic flush. */
-  close(): void;
+  /** Lines lost so far because the reader of standard output did not take them. */
+  dropped(): number;
+  /** Writes out what is buffered, for as long as a reader takes it, and no longer than a second. */
+  close(): Promise<void>;
 };
 
 const LONGEST_TEXT = 1000;
-const BUFFER_BYTES = 4096;
 const FLUSH_EVERY_MS = 1000;
 const SHOWN: readonly string[] = LOG_FIELDS;
+/** As pino numbers it. */
+const WARN = 40;
+
 /** Where the lines go, when not to standard output. */
 export interface LogDestination {
   write(line: string): void;
@@ -97,10 +83,10 @@ export interface LogDestination {
 
 /** Makes the log; to standard output, buffered, unless `destination` is given. */
 export function createLog(level: LogLevel, destination?: LogDestination): Log {
-  const { sink, flush } = destination === undefined ? standardOutput() : { sink: destination, flush: () => {} };
-  const logger = pino({ level, base: null, messageKey: 'verb', timestamp: pino.stdTimeFunctions.isoTime }, sink);
+  const output = destination === undefined ? standardOutput(droppedLine) : direct(destination);
+  const logger = pino({ level, base: null, messageKey: 'verb', timestamp: pino.stdTimeFunctions.isoTime }, output);
   // A buffer nobody fills up would keep its last lines for ever; the timer never keeps the process alive.
-  const timer = destination === undefined ? setInterval(flush, FLUSH_EVERY_MS).unref() : null;
+  const timer = setInterval(output.flush, FLUSH_EVERY_MS).unref();
   const verb = (name: LogVerb): ((fields: LogFields) => void) => {
     const at = LOG_VERBS[name];
     // A level that is off costs a call and nothing else.
@@ -111,32 +97,36 @@ export function createLog(level: LogLevel, destination?: LogDestination): Log {
     accepted: verb('accepted'),
     replayed: verb('replayed'),
     refused: verb('refused'),
-    attempted: verb('attempted'),
     delivered: verb('delivered'),
     deferred: verb('deferred'),
     bounced: verb('bounced'),
     suppressed: verb('suppressed'),
     expired: verb('expired'),
     complained: verb('complained'),
-    cancelled: verb('cancelled'),
-    retried: verb('retried'),
     uncertain: verb('uncertain'),
     recovered: verb('recovered'),
-    erased: verb('erased'),
     paused: verb('paused'),
     resumed: verb('resumed'),
     started: verb('started'),
     reloaded: verb('reloaded'),
     draining: verb('draining'),
-    stopped: verb('stopped'),
     warned: verb('warned'),
     failed: verb('failed'),
-    flush,
+    dropped: output.dropped,
     close() {
-      if (timer !== null) clearInterval(timer);
-      flush();
+      clearInterval(timer);
+      return output.close();
     },
   };
+}
+
+/** The line that stands where lines are missing, shaped like the others; shown at every level. */
+function droppedLine(count: number): string {
+  return `${JSON.stringify({ level: WARN, time: new Date().toISOString(), count, verb: 'dropped' })}\n`;
+}
+
+function direct(destination: LogDestination): Output {
+  return { write: (line) => destination.write(line), flush() {}, close: () => Promise.resolve(), dropped: () => 0 };
 }
 
 /** Only fields of the list, and only plain values: a caller that was tricked or mistyped writes nothing more. */
@@ -167,20 +157,4 @@ function oneLine(text: string): string {
 
 function isControl(unit: number): boolean {
   return unit < 0x20 || (unit >= 0x7f && unit <= 0x9f) || unit === 0x2028 || unit === 0x2029;
-}
-
-function standardOutput(): { readonly sink: DestinationStream; readonly flush: () => void } {
-  const stream = pino.destination({ fd: 1, sync: false, minLength: BUFFER_BYTES });
-  // A reader that went away (`postrider serve | head`) must not end the service.
-  stream.on('error', () => {});
-  return {
-    sink: stream,
-    flush() {
-      try {
-        stream.flushSync();
-      } catch {
-        // The descriptor is not open yet, or already gone; there is nobody left to tell.
-      }
-    },
-  };
 }

@@ -6,6 +6,11 @@
  */
 
 const UNDER_WAY = 2;
+/**
+ * So many items waiting while a batch may begin do not wait for the end of the turn: the store works on them while the
+ * turn goes on. Without it both sides fall into step and wait for each other.
+ */
+const EAGER = 16;
 
 export interface GroupCommit<Item, Answer> {
   /** Resolves with the item's answer once its batch is committed; rejects where the batch was not. */
@@ -79,7 +84,8 @@ export function groupCommit<Item, Answer>(
       unanswered += 1;
       return new Promise<Answer>((resolve, reject) => {
         pending.push({ item, since: options.now(), resolve, reject });
-        schedule();
+        if (pending.length >= EAGER) flush();
+        else schedule();
       });
     },
     get waiting() {

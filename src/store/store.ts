@@ -70,9 +70,29 @@ export interface LeasedMail {
   readonly subject: string;
   readonly message: string;
   readonly acceptedAt: number;
-  /** Attempts begun, this one included: 1 on the first. */
+  /** Leases begun and not given back unused, this one included: 1 on the first. */
   readonly attempts: number;
   readonly lease: Lease;
+}
+
+/** What names one lease: the owner and the count of attempts are its fence. */
+export interface LeaseRef {
+  readonly id: string;
+  readonly owner: string;
+  readonly attempts: number;
+}
+
+/** How much a claim may lease. The first mail request is leased whatever its size, so that none is too large for ever. */
+export interface ClaimRoom {
+  readonly mails: number;
+  /** Of message text, as UTF-8. */
+  readonly bytes: number;
+}
+
+export interface Claimed {
+  readonly mails: readonly LeasedMail[];
+  /** True where more may be due than was leased: another claim is worth while at once. */
+  readonly more: boolean;
 }
 
 /** A change of state to be written, computed by `record`. */
@@ -105,7 +125,7 @@ export interface Settlement {
   readonly attempts: number;
   /** Applied in order (the simulator's complaint is delivered, then complained). */
   readonly changes: readonly Change[];
-  /** True where no attempt was made (drain, breaker): the count of attempts is given back. */
+  /** True where no attempt was made (found past its maximum age): the count of attempts is given back. */
   readonly uncount: boolean;
 }
 
@@ -209,27 +229,44 @@ export type OperatorAnswer =
 
 export interface Store {
   accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
-  /** Leases up to `limit` due mail requests, fairly over accounts and lanes; those of locked accounts wait. */
-  claim(limit: number, lease: Lease, now: number): Promise<readonly LeasedMail[]>;
+  /**
+   * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is
+   * bounded: where it ends before it has looked everywhere, `more` says so and the next one goes on from there.
+   */
+  claim(room: ClaimRoom, lease: Lease, now: number): Promise<Claimed>;
   /** Policy `hold`: notes, synced, that these leases are about to hand over. Answers `lost` like `settle`. */
-  mark(
-    batch: readonly { readonly id: string; readonly owner: string; readonly attempts: number }[],
-  ): Promise<readonly SettleAnswer[]>;
+  mark(batch: readonly LeaseRef[]): Promise<readonly SettleAnswer[]>;
   settle(batch: readonly Settlement[]): Promise<readonly SettleAnswer[]>;
   /**
+   * Gives leases back unused: queued in their old place, the attempt not counted, and no event written, so that a next
+   * hop that comes and goes does not fill histories.
+   */
+  release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleAnswer[]>;
+  /**
    * Takes back leases that ended without an answer: those whose time is over at `now`, or every one where
-   * `everyLease` says that no other node can hold any (the start of the embedded store). Marked ones become
-   * `uncertain` under `hold`, all others `queued`. Resolves to how many.
+   * `everyLease` says that no other node can hold any (the start of the embedded store); never those in `except`,
+   * whose outcome this node still holds. Marked ones become `uncertain` under `hold`, all others `queued`. Under `hold`
+   * the attempt of an unmarked one is given back; under `resend` nobody knows whether it was made, so it stays counted.
+   * Resolves to how many.
    */
   recover(options: {
     readonly now: number;
     readonly everyLease: boolean;
     readonly onUncertain: 'resend' | 'hold';
     readonly by: string;
+    readonly except?: readonly string[];
   }): Promise<number>;
   /** Ends up to `limit` queued mail requests accepted at or before `acceptedBefore` as `expired`. */
   expire(acceptedBefore: number, now: number, limit: number, by: string): Promise<readonly string[]>;
-  /** Erases up to `limit` bodies whose terminal state was reached at or before `endedBefore`, and idempotency keys older than `keysBefore`. */
+  /**
+   * Makes due now up to `limit` queued mail requests due later than `latestDueAt`, which no retry can be: only a clock
+   * set back leaves such. Resolves to how many.
+   */
+  hasten(latestDueAt: number, now: number, limit: number): Promise<number>;
+  /**
+   * Erases up to `limit` bodies whose terminal state was reached at or before `endedBefore`, and up to `limit`
+   * idempotency keys as old as `keysBefore`. Resolves to the greater count of the two: at `limit` there may be more.
+   */
   erase(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
   queueFigures(): Promise<QueueFigures>;
   /** The greatest id stored, or null: new ids start after it. */
@@ -237,6 +274,12 @@ export interface Store {
 
   /** Calls back at once with everything, and again within a second of any change, by whichever process. */
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
+  /** On a store without accounts: makes one with its first key, both or neither. Null where there is any account. */
+  createFirstKey(
+    accountName: string,
+    key: { readonly name: string; readonly prefix: string; readonly hash: string },
+    now: number,
+  ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
   createAccount(name: string, limits: AccountLimits, now: number): Promise<Changed<Account>>;
   /** Members left undefined stay; `resetVolume` is implied by a new volume: the count starts again at zero. */
   setAccount(name: string, limits: Partial<AccountLimits>, now: number): Promise<Changed<Account>>;
@@ -268,6 +311,9 @@ export interface Store {
 
   /** Resolves when a write would work; rejects with the store's own reason. */
   probe(): Promise<void>;
+  /** Resolves, and never rejects, once the store can answer no more although nobody has closed it. */
+  readonly failed: Promise<StoreError>;
+  /** Lets go of everything it can, whatever fails meanwhile. */
   close(): Promise<void>;
 }
 

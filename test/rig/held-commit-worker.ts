@@ -9,8 +9,8 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../src/store/sqlite/thread.ts';
 
-function openHeld(path: string): DatabaseSync {
-  const database = openDatabase(path);
+function openHeld(path: string, locked: boolean): DatabaseSync {
+  const database = openDatabase(path, locked);
   const fate = () => readFileSync(`${path}-fate`, 'utf8');
   const exec = database.exec.bind(database);
   database.exec = (sql) => {

@@ -2,27 +2,37 @@
  * Claiming: due mail requests leased to one node, fairly over lanes and accounts. The embedded store has one writer, so
  * a few indexed statements in its transaction do what one statement with SKIP LOCKED does on PostgreSQL.
  *
- * Fairness: each lane (first attempts, retries) gets half of what is asked for, and what one leaves the other takes;
- * within a lane, accounts take turns starting after the account served last, so no backlog of one starves another.
+ * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
+ * leaves the other takes; within a lane, accounts take turns (`turn.ts`), so no backlog of one starves another.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Lease, LeasedMail } from '../store.ts';
+import type { Claimed, ClaimRoom, Lease, LeasedMail } from '../store.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
+import { transition } from './transition.ts';
+import type { Turn } from './turn.ts';
+import { createTurn } from './turn.ts';
 
-/** Accounts served by one claim, and accounts looked at for them; the turn goes on from there. */
-const ACCOUNTS_PER_CLAIM = 64;
-const ACCOUNTS_LOOKED_AT = 2_000;
+/** What one claim has left. Mail requests that end suppressed take room too: they are work. */
+interface Left {
+  mails: number;
+  bytes: number;
+  /** True until something was taken: the first is taken whatever its size. */
+  untouched: boolean;
+}
 
-const LANES = [0, 1] as const;
+/** A due row on its way into the claim, with the size of its message. */
+interface Found {
+  readonly row: rows.Row;
+  readonly bytes: number;
+}
 
-export function prepareClaim(database: DatabaseSync): (limit: number, lease: Lease, now: number) => LeasedMail[] {
-  const nextAccount = database.prepare(
-    `SELECT m.account_id, m.due_at FROM mail_request m INDEXED BY mail_request_due JOIN account a ON a.id = m.account_id
-     WHERE m.state = 'queued' AND m.lane = ? AND m.account_id > ? AND a.locked_at IS NULL ORDER BY m.account_id, m.due_at LIMIT 1`,
-  );
+export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: Lease, now: number) => Claimed {
+  const sending = transition('queued', 'sending', 'queue');
+  const suppressed = transition('queued', 'suppressed', 'queue');
   const due = database.prepare(
-    `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message
+    `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
+       octet_length(b.message) AS bytes
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,
   );
@@ -30,44 +40,21 @@ export function prepareClaim(database: DatabaseSync): (limit: number, lease: Lea
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
   const lend = database.prepare(
-    `UPDATE mail_request SET state = 'sending', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${sending}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
   );
   const suppress = database.prepare(
-    `UPDATE mail_request SET state = 'suppressed', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const writeEvent = database.prepare(APPEND_EVENT);
-  const lastServed = new Map<number, number>();
+  const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(database, lane) }));
 
-  /** Accounts with something due, in turn after the one served last. Each step is one seek: it meets the earliest due row of the next account. */
-  function accountsInTurn(lane: number, now: number): number[] {
-    const start = lastServed.get(lane) ?? 0;
-    const found: number[] = [];
-    let after = start;
-    let wrapped = start === 0;
-    for (let looks = 0; looks < ACCOUNTS_LOOKED_AT && found.length < ACCOUNTS_PER_CLAIM; looks += 1) {
-      const row = nextAccount.get(lane, after);
-      const id = row === undefined ? null : rows.int(row, 'account_id');
-      if (row === undefined || id === null || (wrapped && start > 0 && id > start)) {
-        if (wrapped) break;
-        wrapped = true;
-        after = 0;
-        continue;
-      }
-      after = id;
-      if (rows.int(row, 'due_at') <= now) found.push(id);
-    }
-    // Where nothing was due among those looked at, the next claim goes on behind them.
-    if (found.length === 0) lastServed.set(lane, after);
-    return found;
-  }
-
-  function lendOne(row: rows.Row, lease: Lease, now: number): LeasedMail | null {
+  function lendOne({ row }: Found, lease: Lease, now: number): LeasedMail | null {
     const seq = rows.int(row, 'seq');
     const to = rows.text(row, 'to');
     const accountId = rows.int(row, 'account_id');
     if (isSuppressed.get(rows.textOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
-      writeEvent.run(seq, seq, now, 'suppressed', 'store', 'the recipient is on the suppression list', null);
+      writeEvent.run(seq, seq, now, suppressed, 'store', 'the recipient is on the suppression list', null);
       return null;
     }
     lend.run(lease.until, lease.owner, seq);
@@ -84,33 +71,66 @@ export function prepareClaim(database: DatabaseSync): (limit: number, lease: Lea
     };
   }
 
-  function claimLane(lane: number, limit: number, lease: Lease, now: number): LeasedMail[] {
-    const leased: LeasedMail[] = [];
-    let accounts = limit > 0 ? accountsInTurn(lane, now) : [];
-    while (accounts.length > 0 && leased.length < limit) {
-      const share = Math.max(1, Math.floor((limit - leased.length) / accounts.length));
+  /** The account's due rows that fit, earliest first, and whether one was left because it did not. */
+  function fitting(lane: number, account: number, wanted: number, left: Left, now: number) {
+    const found: Found[] = [];
+    // Read one at a time, so that no more message text is in memory than what fits, and one message.
+    for (const row of due.iterate(lane, account, now, wanted)) {
+      const bytes = rows.int(row, 'bytes');
+      if (bytes > left.bytes && !left.untouched) return { found, full: true };
+      left.untouched = false;
+      left.bytes -= bytes;
+      left.mails -= 1;
+      found.push({ row, bytes });
+    }
+    return { found, full: false };
+  }
+
+  /** Leases from one lane what fits into `left`; true where bytes or mails ran out first. */
+  function claimLane(lane: number, turn: Turn, left: Left, lease: Lease, now: number, leased: LeasedMail[]): boolean {
+    let accounts = left.mails > 0 && (left.bytes > 0 || left.untouched) ? turn.next(now, left.mails) : [];
+    let served: number | null = null;
+    for (let round = 0; accounts.length > 0; round += 1) {
+      const share = Math.max(1, Math.floor(left.mails / accounts.length));
       const more: number[] = [];
       for (const account of accounts) {
-        if (leased.length >= limit) break;
-        const wanted = Math.min(share, limit - leased.length);
-        const found = due.all(lane, account, now, wanted);
-        for (const row of found) {
-          const mail = lendOne(row, lease, now);
+        const wanted = Math.min(share, left.mails);
+        if (wanted === 0) return true;
+        const { found, full } = fitting(lane, account, wanted, left, now);
+        for (const one of found) {
+          const mail = lendOne(one, lease, now);
           if (mail !== null) leased.push(mail);
         }
-        if (found.length > 0) lastServed.set(lane, account);
+        if (full) {
+          // Only the first round follows the turn; in it, one that got something has had its turn.
+          if (round === 0) turn.servedUntil(found.length > 0 ? account : (served ?? account - 1));
+          return true;
+        }
+        served = account;
         if (found.length === wanted) more.push(account);
       }
       accounts = more;
     }
-    return leased;
+    return left.mails === 0;
   }
 
-  return function claim(limit, lease, now) {
-    const [first, retries] = LANES;
-    const half = claimLane(first, Math.ceil(limit / 2), lease, now);
-    const others = claimLane(retries, limit - half.length, lease, now);
-    const rest = claimLane(first, limit - half.length - others.length, lease, now);
-    return [...half, ...others, ...rest];
+  return function claim(room, lease, now) {
+    const mails: LeasedMail[] = [];
+    const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
+    const [first, second] = lanes;
+    lanes.reverse();
+    if (first === undefined || second === undefined) return { mails, more: false };
+    const half = { ...left, mails: Math.ceil(left.mails / 2), bytes: Math.ceil(left.bytes / 2) };
+    const [halfMails, halfBytes] = [half.mails, half.bytes];
+    let more = claimLane(first.lane, first.turn, half, lease, now, mails);
+    left.mails -= halfMails - half.mails;
+    left.bytes -= halfBytes - half.bytes;
+    left.untouched = half.untouched;
+    more = claimLane(second.lane, second.turn, left, lease, now, mails) || second.turn.more || more;
+    if (more || first.turn.more) {
+      // What the second lane has left is the first one's again.
+      more = claimLane(first.lane, first.turn, left, lease, now, mails) || first.turn.more || second.turn.more;
+    }
+    return { mails, more };
   };
 }

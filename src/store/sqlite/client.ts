@@ -19,6 +19,8 @@ export interface StoreThread {
     name: Name,
     ...args: Parameters<Operations[Name]>
   ): Promise<ReturnType<Operations[Name]>>;
+  /** Resolves once the thread has ended although nobody closed it. */
+  readonly failed: Promise<StoreError>;
   /** Ends the thread after the calls already made. */
   close(): Promise<void>;
 }
@@ -37,9 +39,12 @@ export async function startThread(module: URL, data: ThreadData): Promise<StoreT
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
+  let closing = false;
+  const failed = Promise.withResolvers<StoreError>();
   const exited = new Promise<void>((resolve) => {
     worker.once('exit', () => {
-      fail(new StoreError('the store is closed.'));
+      fail(new StoreError(closing ? 'the store is closed.' : "the store's thread has ended."));
+      if (!closing && ended !== null) failed.resolve(ended);
       resolve();
     });
   });
@@ -71,7 +76,9 @@ export async function startThread(module: URL, data: ThreadData): Promise<StoreT
         worker.postMessage(call);
       });
     },
+    failed: failed.promise,
     async close() {
+      closing = true;
       if (ended === null) worker.postMessage(null);
       await exited;
     },

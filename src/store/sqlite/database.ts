@@ -1,11 +1,13 @@
 /**
  * Opening the embedded database: durable settings, checks that the file is ours and whole enough to read, and
- * migrations. Fails with a StoreError of one line that names the file and the remedy.
+ * migrations, which only the holder of the serve lock may do. Fails with a StoreError of one line that names the file and the remedy.
  */
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../store.ts';
+import { explained, reasonOf } from './fault.ts';
+import { tryServeLock } from './serve-lock.ts';
 
 /** `PRAGMA application_id` of a Postrider database ("PRDR"). */
 const APPLICATION_ID = 0x50524452;
@@ -23,10 +25,16 @@ const CACHE_KIB = 65_536;
 /** How long a statement waits for another process's commit before it fails. */
 const BUSY_MS = 15_000;
 
+/** How long a command waits for another one that migrates. */
+const MIGRATING_MS = 5_000;
+
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
-/** Opens the file for writing, making it and its folder where they are missing (readable by the owner only). */
-export function openDatabase(path: string): DatabaseSync {
+/**
+ * Opens the file for writing, making it and its folder where they are missing (readable by the owner only). `locked` says
+ * that this process holds the serve lock already; without it the lock is taken while a migration runs.
+ */
+export function openDatabase(path: string, locked = false): DatabaseSync {
   prepareFile(path);
   let database: DatabaseSync | null = null;
   try {
@@ -39,7 +47,7 @@ export function openDatabase(path: string): DatabaseSync {
        PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`,
     );
     checkDurable(database, path);
-    migrate(database, path);
+    migrate(database, path, locked);
     return database;
   } catch (error) {
     database?.close();
@@ -47,13 +55,16 @@ export function openDatabase(path: string): DatabaseSync {
   }
 }
 
-function prepareFile(path: string): void {
+/** Makes the file and its folder where they are missing; throws a StoreError where that cannot be done. */
+export function prepareFile(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    if (statSync(path, { throwIfNoEntry: false }) === undefined) {
-      closeSync(openSync(path, 'a', 0o600));
-    }
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) closeSync(openSync(path, 'a', 0o600));
+    else if (found.isDirectory())
+      throw new StoreError(`${path} is a folder. Set POSTRIDER_DATABASE to the database file.`);
   } catch (error) {
+    if (error instanceof StoreError) throw error;
     throw new StoreError(
       `cannot create the database ${path}: ${reasonOf(error)}. Set POSTRIDER_DATABASE to a folder that this user may write.`,
     );
@@ -92,22 +103,36 @@ function checkDurable(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Runs the numbered files this database has not seen, each in one transaction together with its number. */
-function migrate(database: DatabaseSync, path: string): void {
+/** Brings the schema up to date, under the serve lock: no service may find its schema changed beneath it. */
+function migrate(database: DatabaseSync, path: string, locked: boolean): void {
   const files = readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith('.sql'))
     .sort();
   const newest = files.length;
-  if (pragma(database, 'user_version') === newest) return;
+  const found = pragma(database, 'user_version');
+  if (found === newest) return;
+  if (found > newest) throw tooNew(path, found, newest);
+  const unlock = locked ? () => undefined : tryServeLock(path, MIGRATING_MS);
+  if (unlock === null) {
+    throw new StoreError(
+      `a running service holds ${path} with schema version ${found}, and this Postrider needs ${newest}. Restart the service with this version first; it migrates the database.`,
+    );
+  }
+  try {
+    runMigrations(database, path, files);
+  } finally {
+    unlock();
+  }
+}
+
+/** Runs the numbered files this database has not seen, all in one transaction together with their number. */
+function runMigrations(database: DatabaseSync, path: string, files: readonly string[]): void {
+  const newest = files.length;
   database.exec('BEGIN IMMEDIATE');
   try {
     // Read again under the lock: another process may have migrated meanwhile.
     const version = pragma(database, 'user_version');
-    if (version > newest) {
-      throw new StoreError(
-        `${path} has schema version ${version}, newer than this Postrider knows (${newest}); run the Postrider that wrote it, or a later one.`,
-      );
-    }
+    if (version > newest) throw tooNew(path, version, newest);
     for (const name of files.slice(version)) {
       database.exec(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
     }
@@ -119,32 +144,12 @@ function migrate(database: DatabaseSync, path: string): void {
   }
 }
 
+function tooNew(path: string, version: number, newest: number): StoreError {
+  return new StoreError(
+    `${path} has schema version ${version}, newer than this Postrider knows (${newest}); run the Postrider that wrote it, or a later one.`,
+  );
+}
+
 function pragma(database: DatabaseSync, name: string): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name]);
-}
-
-/** SQLite's own words turned into one line with a remedy; codes from sqlite.org/rescode.html. */
-export function explained(error: unknown, path: string): StoreError {
-  if (error instanceof StoreError) return error;
-  const code = error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
-  switch (code) {
-    case 26: // SQLITE_NOTADB
-    case 11: // SQLITE_CORRUPT
-      return new StoreError(
-        `the database ${path} is damaged (${reasonOf(error)}). It was left as it is; restore a backup or move it aside.`,
-      );
-    case 13: // SQLITE_FULL
-      return new StoreError(`the disk of ${path} is full. Free space; nothing acknowledged is lost.`);
-    case 8: // SQLITE_READONLY
-    case 14: // SQLITE_CANTOPEN
-      return new StoreError(`cannot write the database ${path} (${reasonOf(error)}). Check its owner and permissions.`);
-    case 5: // SQLITE_BUSY
-      return new StoreError(`the database ${path} is held by another process for too long; try again.`);
-    default:
-      return new StoreError(`the database ${path} failed: ${reasonOf(error)}`);
-  }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

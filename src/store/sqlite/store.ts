@@ -5,6 +5,7 @@
 import type { DirectoryChanges, Store } from '../store.ts';
 import type { StoreThread } from './client.ts';
 import { startThread } from './client.ts';
+import { prepareFile } from './database.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { pack } from './settle.ts';
 
@@ -23,18 +24,27 @@ export interface SqliteOptions {
 
 /** Opens the store; rejects with a StoreError of one line. */
 export async function openSqliteStore({ path, exclusive, worker = WORKER }: SqliteOptions): Promise<Store> {
-  const writer = await startThread(worker, { path });
-  let unlock: (() => void) | null = null;
+  // Before anything is opened: a service that may not run must not migrate what another one runs on.
+  if (exclusive) prepareFile(path);
+  const unlock = exclusive ? takeServeLock(path) : () => undefined;
+  let writer: StoreThread;
   try {
-    unlock = exclusive ? takeServeLock(path) : null;
+    writer = await startThread(worker, { path, locked: exclusive });
   } catch (error) {
-    await writer.close();
+    unlock();
     throw error;
   }
   let reading: Promise<StoreThread> | null = null;
   const reader = (): Promise<StoreThread> => {
-    reading ??= startThread(worker, { path });
-    return reading;
+    if (reading !== null) return reading;
+    const starting = startThread(worker, { path, locked: exclusive });
+    reading = starting;
+    // One that could not start, or has died, is started anew by the next question.
+    const forget = () => {
+      if (reading === starting) reading = null;
+    };
+    starting.then(({ failed }) => failed.then(forget), forget);
+    return starting;
   };
   const stopWatching: (() => void)[] = [];
 
@@ -71,15 +81,18 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
 
   return {
     accept: (batch) => writer.call('accept', batch),
-    claim: (limit, lease, now) => writer.call('claim', limit, lease, now),
+    claim: (room, lease, now) => writer.call('claim', room, lease, now),
     mark: (batch) => writer.call('mark', batch),
     settle: (batch) => writer.call('settle', pack(batch)),
+    release: (batch, now) => writer.call('release', batch, now),
     recover: (options) => writer.call('recover', options),
     expire: (acceptedBefore, now, limit, by) => writer.call('expire', acceptedBefore, now, limit, by),
+    hasten: (latestDueAt, now, limit) => writer.call('hasten', latestDueAt, now, limit),
     erase: (endedBefore, keysBefore, limit) => writer.call('erase', endedBefore, keysBefore, limit),
     queueFigures: async () => (await reader()).call('queueFigures'),
     newestId: () => writer.call('newestId'),
     watchDirectory,
+    createFirstKey: (account, key, now) => changing(writer.call('createFirstKey', account, key, now)),
     createAccount: (name, limits, now) => changing(writer.call('createAccount', name, limits, now)),
     setAccount: (name, limits, now) => changing(writer.call('setAccount', name, limits, now)),
     lockAccount: (name, reason, now) => changing(writer.call('lockAccount', name, reason, now)),
@@ -95,11 +108,13 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     retryMail: (id, now) => writer.call('retryMail', id, now),
     cancelMail: (id, now) => writer.call('cancelMail', id, now),
     probe: () => writer.call('probe'),
+    failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      const threads = [writer, ...(reading === null ? [] : [await reading])];
-      await Promise.all(threads.map((thread) => thread.close()));
-      unlock?.();
+      // A reader that cannot start has nothing to close; neither thread's end may keep the other, or the lock, waiting.
+      const readerClosed = reading?.then((thread) => thread.close());
+      await Promise.allSettled([writer.close(), readerClosed]);
+      unlock();
     },
   };
 }

@@ -5,9 +5,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { MessagePort } from 'node:worker_threads';
 import { receiveMessageOnPort } from 'node:worker_threads';
-import { explained } from './database.ts';
 import type { Call } from './engine.ts';
 import { createEngine } from './engine.ts';
+import { explained } from './fault.ts';
 
 /** Calls taken into one group at most: bounds the time until the first of them is answered. */
 const GROUP = 64;
@@ -15,13 +15,15 @@ const GROUP = 64;
 /** What a store thread is started with. */
 export interface ThreadData {
   readonly path: string;
+  /** True where this process holds the serve lock. */
+  readonly locked: boolean;
 }
 
 /** Opens the database and serves calls from `port` until a call of `null`. A failed opening is posted as `failed`. */
-export function serveThread(port: MessagePort, data: ThreadData, open: (path: string) => DatabaseSync): void {
+export function serveThread(port: MessagePort, data: ThreadData, open: (path: string, locked: boolean) => DatabaseSync): void {
   let database: DatabaseSync;
   try {
-    database = open(data.path);
+    database = open(data.path, data.locked);
   } catch (error) {
     port.postMessage({ failed: explained(error, data.path).message });
     port.close();

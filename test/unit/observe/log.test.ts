@@ -6,7 +6,7 @@ function logged(level: LogLevel, run: (log: ReturnType<typeof createLog>) => voi
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
   run(log);
-  log.close();
+  void log.close();
   return lines.map((line) => {
     expect(line.endsWith('\n') && line.indexOf('\n') === line.length - 1).toBe(true);
     return JSON.parse(line);
@@ -58,13 +58,18 @@ test('accepted is for debugging, outcomes are information, silent is silent', ()
   expect(verbs('silent')).toEqual([]);
 });
 
-test('what is buffered is written out at close, also when the process ends at once', () => {
+test('what is buffered is written out at close, and by a process that ends without one', () => {
+  for (const end of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
+    const { status, lines } = loggedByProcess(end);
+    expect(status).toBe(0);
+    expect(lines.map((line) => JSON.parse(line).count)).toEqual(Array.from({ length: 500 }, (_, index) => index));
+  }
+});
+
+function loggedByProcess(end: string): { status: number | null; lines: string[] } {
   const path = new URL('../../../src/observe/log.ts', import.meta.url).href;
   const script = `const { createLog } = await import(${JSON.stringify(path)}); const log = createLog('info');
-    for (let i = 0; i < 500; i += 1) log.delivered({ count: i }); log.close(); process.exit(0);`;
+    for (let i = 0; i < 500; i += 1) log.delivered({ count: i }); ${end}`;
   const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
-  const lines = run.stdout.trim().split('\n');
-  expect(run.status).toBe(0);
-  expect(lines).toHaveLength(500);
-  expect(JSON.parse(lines[499] ?? '')).toMatchObject({ verb: 'delivered', count: 499 });
-});
+  return { status: run.status, lines: run.stdout.trim().split('\n') };
+}

@@ -6,8 +6,8 @@ import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
-function openFailing(path: string): DatabaseSync {
-  const database = openDatabase(path);
+function openFailing(path: string, locked: boolean): DatabaseSync {
+  const database = openDatabase(path, locked);
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
     const statement = prepare(sql);

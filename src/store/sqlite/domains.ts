@@ -1,0 +1,146 @@
+/** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { DkimKey, RecordCheck, SendingDomain } from '../../domains/domain.ts';
+import type { Changed } from '../store.ts';
+import { StoreError } from '../store.ts';
+import type { DomainUpdate } from '../trust.ts';
+import * as rows from './rows.ts';
+
+export interface DomainChanges {
+  readonly domains: readonly SendingDomain[];
+  readonly removed: readonly string[];
+}
+
+/** `nextRevision` is the directory's counter. */
+export function prepareDomains(database: DatabaseSync, nextRevision: () => number) {
+  const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
+  const byName = database.prepare('SELECT * FROM domain WHERE name = ?');
+  const byId = database.prepare('SELECT * FROM domain WHERE id = ? AND removed = 0');
+  const all = database.prepare('SELECT * FROM domain WHERE removed = 0 ORDER BY name');
+  const since = database.prepare('SELECT * FROM domain WHERE revision > ? ORDER BY id');
+  const insert = database.prepare(
+    `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision) VALUES (?, ?, ?, 'pending', ?, '[]', ?)`,
+  );
+  const forget = database.prepare('DELETE FROM domain WHERE id = ?');
+  const update = database.prepare(
+    `UPDATE domain SET status = ?, checked_at = ?, authenticated_at = ?, failing_since = ?, checks = ?, revision = ? WHERE id = ? AND removed = 0`,
+  );
+  const share = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
+  const bury = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
+  const keysOf = database.prepare('SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector');
+  const dropKeys = database.prepare('DELETE FROM dkim_key WHERE domain_id = ?');
+  const insertKey = database.prepare(
+    `INSERT INTO dkim_key (domain_id, selector, algorithm, public_key, sealed, state, created_at, activated_at, retire_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+
+  function domain(row: rows.Row): SendingDomain {
+    const id = rows.int(row, 'id');
+    return {
+      id,
+      accountId: rows.int(row, 'account_id'),
+      name: rows.text(row, 'name'),
+      subdomains: rows.int(row, 'subdomains') === 1,
+      status: oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
+      createdAt: rows.int(row, 'created_at'),
+      checkedAt: rows.intOrNull(row, 'checked_at'),
+      authenticatedAt: rows.intOrNull(row, 'authenticated_at'),
+      failingSince: rows.intOrNull(row, 'failing_since'),
+      keys: keysOf.all(id).map(dkimKey),
+    };
+  }
+
+  function live(name: string): rows.Row | null {
+    const row = byName.get(name);
+    return row === undefined || rows.int(row, 'removed') === 1 ? null : row;
+  }
+
+  function reread(name: string): Changed<SendingDomain> {
+    const row = live(name);
+    return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
+  }
+
+  function writeKeys(id: number | bigint, keys: readonly DkimKey[]): void {
+    dropKeys.run(id);
+    for (const { selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt } of keys) {
+      insertKey.run(id, selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt);
+    }
+  }
+
+  return {
+    addDomain(
+      accountName: string,
+      { name, subdomains, keys }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
+      now: number,
+    ): Changed<SendingDomain> {
+      const account = accountId.get(accountName);
+      if (account === undefined) return { kind: 'missing' };
+      const old = byName.get(name);
+      if (old !== undefined) {
+        if (rows.int(old, 'removed') === 0) return { kind: 'exists' };
+        dropKeys.run(rows.int(old, 'id'));
+        forget.run(rows.int(old, 'id'));
+      }
+      const { lastInsertRowid } = insert.run(rows.int(account, 'id'), name, subdomains ? 1 : 0, now, nextRevision());
+      writeKeys(lastInsertRowid, keys);
+      return reread(name);
+    },
+    findDomain(name: string): SendingDomain | null {
+      const row = live(name);
+      return row === null ? null : domain(row);
+    },
+    listDomains: (): SendingDomain[] => all.all().map(domain),
+    domainChecks(name: string): RecordCheck[] {
+      const row = live(name);
+      return row === null ? [] : (JSON.parse(rows.text(row, 'checks')) as RecordCheck[]);
+    },
+    updateDomain({ id, status, checkedAt, authenticatedAt, failingSince, checks, keys }: DomainUpdate): Changed<SendingDomain> {
+      const row = byId.get(id);
+      if (row === undefined) return { kind: 'missing' };
+      update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(checks), nextRevision(), id);
+      writeKeys(id, keys);
+      return reread(rows.text(row, 'name'));
+    },
+    setSubdomains(name: string, subdomains: boolean): Changed<SendingDomain> {
+      const row = live(name);
+      if (row === null) return { kind: 'missing' };
+      share.run(subdomains ? 1 : 0, nextRevision(), rows.int(row, 'id'));
+      return reread(name);
+    },
+    removeDomain(name: string): Changed<SendingDomain> {
+      const row = live(name);
+      if (row === null) return { kind: 'missing' };
+      const gone = domain(row);
+      dropKeys.run(gone.id);
+      bury.run(nextRevision(), gone.id);
+      return { kind: 'done', value: gone };
+    },
+    /** Domains changed after `revision`, and the names of those removed. */
+    domainsSince(revision: number): DomainChanges {
+      const changed = since.all(revision);
+      return {
+        domains: changed.filter((row) => rows.int(row, 'removed') === 0).map(domain),
+        removed: changed.filter((row) => rows.int(row, 'removed') === 1).map((row) => rows.text(row, 'name')),
+      };
+    },
+  };
+}
+
+function dkimKey(row: rows.Row): DkimKey {
+  return {
+    selector: rows.text(row, 'selector'),
+    algorithm: oneOf(row, 'algorithm', ['rsa', 'ed25519'] as const),
+    publicKey: rows.text(row, 'public_key'),
+    sealed: rows.text(row, 'sealed'),
+    state: oneOf(row, 'state', ['staged', 'active', 'retiring'] as const),
+    createdAt: rows.int(row, 'created_at'),
+    activatedAt: rows.intOrNull(row, 'activated_at'),
+    retireAt: rows.intOrNull(row, 'retire_at'),
+  };
+}
+
+function oneOf<Value extends string>(row: rows.Row, column: string, values: readonly Value[]): Value {
+  const found = values.find((value) => value === row[column]);
+  if (found === undefined) throw new StoreError(`column ${column} holds something unknown: the database is damaged.`);
+  return found;
+}

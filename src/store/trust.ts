@@ -1,0 +1,56 @@
+/** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
+import type { DkimKey, RecordCheck, SendingDomain } from '../domains/domain.ts';
+import type { Changed } from './store.ts';
+
+export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
+
+export interface Suppression {
+  /** The canonical address. */
+  readonly address: string;
+  readonly reason: SuppressionReason;
+  /** The mail request that caused it, or null. */
+  readonly source: string | null;
+  readonly at: number;
+}
+
+/** Whose list: an account's name, or `*` for the one of the whole service. */
+export type ListName = string;
+
+export interface DomainFilter {
+  /** Only those whose next check is due at this time, oldest check first; null for all. */
+  readonly dueAt: number | null;
+  readonly limit: number;
+}
+
+/** What a check of a domain's records writes down. */
+export interface DomainUpdate {
+  readonly id: number;
+  readonly status: SendingDomain['status'];
+  readonly checkedAt: number | null;
+  readonly authenticatedAt: number | null;
+  readonly failingSince: number | null;
+  readonly checks: readonly RecordCheck[];
+  /** All keys as they stand now; those left out are deleted. */
+  readonly keys: readonly DkimKey[];
+}
+
+export interface TrustStore {
+  /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
+  addSuppressions(list: ListName, entries: readonly Suppression[]): Promise<Changed<number>>;
+  removeSuppression(list: ListName, address: string): Promise<Changed<boolean>>;
+  /** In order of address, after `after`. */
+  listSuppressions(list: ListName, after: string | null, limit: number): Promise<Changed<readonly Suppression[]>>;
+
+  /** `exists` where any account owns the name already. */
+  addDomain(
+    accountName: string,
+    domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
+    now: number,
+  ): Promise<Changed<SendingDomain>>;
+  findDomain(name: string): Promise<SendingDomain | null>;
+  listDomains(): Promise<readonly SendingDomain[]>;
+  /** Writes a check's result or a rotation; every node knows within a second. */
+  updateDomain(update: DomainUpdate): Promise<Changed<SendingDomain>>;
+  setSubdomains(name: string, subdomains: boolean): Promise<Changed<SendingDomain>>;
+  removeDomain(name: string): Promise<Changed<SendingDomain>>;
+}
