@@ -2,7 +2,8 @@
  * The only place that wires: builds the parts for the chosen roles, starts them in order, stops them in reverse.
  *
  * Promises: a failed start leaves nothing running and rejects with one clear line; `stop` answers the requests in flight,
- * lets attempts end within a bound, gives the other leases back and closes the store last.
+ * lets attempts end within a bound, gives the other leases back and closes the store last, and does the rest of it where
+ * one part fails.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -13,9 +14,12 @@ import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { createBreaker } from './deliver/breaker.ts';
-import type { Inbox as CaptureInbox } from './deliver/capture/inbox.ts';
 import { openTransport } from './deliver/open.ts';
 import { isSimulated, simulatorKind } from './deliver/simulator/address.ts';
+import { DomainDirectory } from './domains/directory.ts';
+import { outgoing } from './domains/outgoing.ts';
+import { domainCheck, signing } from './domains/setup.ts';
+import { watchDomains } from './domains/watcher.ts';
 import { bind } from './http/bind.ts';
 import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
@@ -23,12 +27,10 @@ import { createListener } from './http/listener.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
 import { Throttle } from './http/throttle.ts';
-import { compose } from './message/compose.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { createReporter } from './observe/reporter.ts';
 import { createOperatorListener } from './operator/listener.ts';
-import type { Inbox } from './operator/ports.ts';
 import type { Dispatcher } from './queue/dispatcher.ts';
 import { createDispatcher } from './queue/dispatcher.ts';
 import { createIntake } from './queue/intake.ts';
@@ -37,14 +39,13 @@ import { simulatedComplaint } from './record/record.ts';
 import { groupCommit } from './store/group-commit.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
-import type { LeasedMail, Store } from './store/store.ts';
+import type { Store } from './store/store.ts';
 
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
 /** Mail requests of one commit at most, so that no commit takes long. */
 const BATCH = 512;
-/** Above these the listener sheds load: what waits would be answered too late to be of use. */
-const WAITING_MAX = 4_000;
+/** Above this the listener sheds load: what waits would be answered too late to be of use. */
 const WAIT_MAX_MS = 1_000;
 const TOUCH_KEYS_MS = 5_000;
 
@@ -55,6 +56,9 @@ export interface Service {
   readonly firstKey: string | null;
   /** The Maildir of `capture:`, else null. */
   readonly inboxPath: string | null;
+  /** Resolves, and never rejects, once the service can do its work no more: the process has to be started anew. */
+  readonly failed: Promise<Error>;
+  /** Stops every part, also where one fails to stop; rejects then with the first such fault. */
   stop(): Promise<void>;
 }
 
@@ -70,12 +74,21 @@ export interface Surroundings {
 export async function startService(settings: Settings, surroundings: Surroundings = {}): Promise<Service> {
   const stops: (() => Promise<void> | void)[] = [];
   const stop = async () => {
-    for (const undo of stops.splice(0).reverse()) await undo();
+    const faults: unknown[] = [];
+    for (const undo of stops.splice(0).reverse()) {
+      try {
+        await undo();
+      } catch (error) {
+        faults.push(error);
+      }
+    }
+    if (faults.length > 0) throw faults[0];
   };
   try {
     return { ...(await start(settings, surroundings, stops)), stop };
   } catch (error) {
-    await stop();
+    // Why it did not start says more than what then failed to stop.
+    await stop().catch(() => undefined);
     throw error;
   }
 }
@@ -97,13 +110,27 @@ async function start(
 
   const store = await open(settings);
   stops.push(() => store.close());
-  const firstKey = roles.has('api') ? await firstAccount(store, clock.now()) : null;
   const health = watchHealth(store, clock);
-  const metrics = createMetrics({ clock, queueFigures: () => store.queueFigures(), reasons: ERROR_CODES });
+  stops.push(() => health.stop());
+  let dead = false;
+  void store.failed.then(() => {
+    dead = true;
+  });
+  const metrics = createMetrics({
+    clock,
+    queueFigures: () => store.queueFigures(),
+    reasons: ERROR_CODES,
+    droppedLines: log.dropped,
+  });
   const report = createReporter({ log, metrics, node });
 
   const directory = new KeyDirectory();
-  await store.watchDirectory((changes) => directory.apply(changes));
+  const domains = new DomainDirectory(clock);
+  await store.watchDirectory((changes) => {
+    for (const account of changes.accounts) report.account(directory.account(account.id), account);
+    directory.apply(changes);
+    domains.apply(changes);
+  });
   const accepts = groupCommit(health.watched(store.accept), {
     maxBatch: BATCH,
     now: () => performance.now(),
@@ -134,14 +161,15 @@ async function start(
       policy: settings,
       transport: handover.transport,
       gate: createBreaker({ random: Math.random, changed: report.breaker }),
-      claim: (limit, lease, now) => store.claim(limit, lease, now),
+      claim: store.claim,
+      release: store.release,
       settle: (settlement) => settles.submit(settlement),
       mark: (lease) => marks.submit(lease),
-      prepare: prepared,
+      prepare: outgoing({ domains, ...signing(settings), failed: report.unsigned }),
       following: (mail, { outcome }, now) =>
         outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(now)] : [],
       answeredHere: ({ to }) => isSimulated(to),
-      heldBack: ({ accountId }) => (directory.isLocked(accountId) ? 'the account is locked' : null),
+      heldBack: ({ accountId }) => directory.isLocked(accountId),
       observe: report.queue,
     });
     const started = dispatcher;
@@ -149,7 +177,18 @@ async function start(
     stops.push(async () => {
       await started.drain(drainMs);
     });
-    stops.push(startSweeper({ node, clock, policy: settings, store, ...report.sweeper }));
+    stops.push(
+      startSweeper({ node, clock, policy: settings, store, unrecorded: started.unrecorded, ...report.sweeper }),
+    );
+    stops.push(
+      watchDomains({
+        clock,
+        list: store.listDomains,
+        check: domainCheck(settings, clock),
+        update: store.updateDomain,
+        ...report.domains,
+      }),
+    );
     started.start();
   }
 
@@ -161,7 +200,7 @@ async function start(
       bind,
       metrics: () => metrics.scrape(),
       openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
-      inbox: handover.inbox === null ? null : withSubjects(handover.inbox, store),
+      inbox: handover.inbox,
       failed: (error) => report.failed('operator', error),
     });
     stops.push(() => operator.close());
@@ -169,6 +208,7 @@ async function start(
   }
 
   let publicUrl: string | null = null;
+  let firstKey: string | null = null;
   if (roles.has('api')) {
     const ids = mailIds(await store.newestId(), randomUUID);
     const listener = createListener({
@@ -184,54 +224,32 @@ async function start(
       clock,
       load: () => {
         const waitMs = accepts.oldestWaitMs();
-        return waitMs > WAIT_MAX_MS || accepts.waiting > WAITING_MAX
-          ? { shed: true, retryAfterMs: Math.max(waitMs, 1_000) }
-          : { shed: false };
+        return waitMs > WAIT_MAX_MS ? { shed: true, retryAfterMs: waitMs } : { shed: false };
       },
-      ready: () => health.fault(),
-      domains: { authenticated: () => false },
+      ready: () => (dead ? 'the store has failed' : health.fault()),
+      domains,
       observe: report.http,
       limits,
     });
     stops.push(() => listener.drain(drainMs / 5));
     publicUrl = (await listener.start()).url;
+    // Last of all: a start that fails must not use up the one chance to show the key.
+    firstKey = await firstAccount(store, directory, clock.now());
     stops.push(touchKeys(store, directory, clock, (error) => report.failed('touch keys', error)));
   }
   log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
   stops.push(() => log.draining({ node }));
-  return { publicUrl, operatorUrl, firstKey, inboxPath: handover.inbox === null ? null : join(data, 'inbox') };
+  const inboxPath = handover.inbox === null ? null : join(data, 'inbox');
+  return { publicUrl, operatorUrl, firstKey, inboxPath, failed: store.failed };
 }
 
-/** The message as every attempt sends it: the same bytes each time. */
-function prepared(mail: LeasedMail) {
-  const { data, envelopeFrom, envelopeTo, smtputf8 } = compose(mail);
-  return { id: mail.id, envelope: { from: envelopeFrom, to: envelopeTo, smtputf8 }, data };
-}
-
-/** The inbox with subjects as they were submitted; the files hold them encoded. */
-function withSubjects(inbox: CaptureInbox, store: Store): Inbox {
-  return {
-    async list(limit) {
-      const entries = await inbox.list(limit);
-      return Promise.all(
-        entries.map(async (entry) => ({
-          ...entry,
-          subject: (await store.showMail(entry.id))?.subject ?? entry.subject ?? '',
-        })),
-      );
-    },
-    source: (id) => inbox.source(id),
-  };
-}
-
-/** On an empty store: the account `default` and a key, which is returned. */
-async function firstAccount(store: Store, now: number): Promise<string | null> {
-  if ((await store.listAccounts()).length > 0) return null;
-  const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-  const made = await store.createAccount('default', limits, now);
-  if (made.kind !== 'done') return null;
+/** On an empty store: the account `default` and a key, which is returned and works at once. */
+async function firstAccount(store: Store, directory: KeyDirectory, now: number): Promise<string | null> {
   const { key, prefix, hash } = newApiKey(randomBytes);
-  await store.createKey('default', { name: 'first', prefix, hash, expiresAt: null }, now);
+  const made = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
+  if (made === null) return null;
+  // The watch tells the directory soon; a client may be sooner.
+  directory.apply({ revision: 0, accounts: [made.account], keys: [made.key] });
   return key;
 }
 

@@ -7,16 +7,20 @@ import { Command, CommanderError } from 'commander';
 import { addAccountCommands } from './account.ts';
 import { addConfigCommand } from './config.ts';
 import { type Context, processContext } from './context.ts';
+import { addDoctorCommand } from './doctor.ts';
+import { addDomainCommands } from './domain.ts';
 import { CommandFailure, describeError } from './failure.ts';
 import { addKeyCommands } from './key.ts';
 import { addMessageCommands } from './message.ts';
 import { addOpenApiCommand } from './openapi.ts';
 import { addSendCommand } from './send.ts';
 import { addServeCommand } from './serve.ts';
+import { addSuppressionCommands } from './suppression.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are those after the program's name. */
 export async function main(args: readonly string[]): Promise<void> {
-  // `postrider message list | head -1`: the reader has what it wanted.
+  // `postrider message list | head -1`: the reader has what it wanted. Asking for the stream also makes a pipe
+  // non-blocking, on which the log of `serve` relies (observe/output.ts).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const fail = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
@@ -51,7 +55,7 @@ export async function runCommand(args: readonly string[], context: Context): Pro
 }
 
 function usageHint(args: readonly string[]): string {
-  const groups = ['account', 'key', 'message'];
+  const groups = ['account', 'key', 'domain', 'suppression', 'message'];
   const group = args.find((arg) => groups.includes(arg));
   return `\`postrider ${group === undefined ? '' : `${group} `}--help\` shows what there is`;
 }
@@ -69,7 +73,10 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
   addSendCommand(program, context);
   addAccountCommands(program, context);
   addKeyCommands(program, context);
+  addDomainCommands(program, context);
+  addSuppressionCommands(program, context);
   addMessageCommands(program, context);
+  addDoctorCommand(program, context);
   addConfigCommand(program, context);
   addOpenApiCommand(program, context);
   return program;

@@ -1,9 +1,15 @@
-/** `postrider send`: submits one mail request as a client would, over HTTP, with an API key. */
+/**
+ * `postrider send`: submits one mail request as a client would, over HTTP, with an API key. Without a key at hand it
+ * makes one in the store that the settings name, uses it and revokes it; should that fail, the key expires by itself.
+ */
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
+import { newApiKey } from '../admit/api-key.ts';
 import { formatHostPort } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
-import type { Context } from './context.ts';
+import { type Context, noAccount } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { printable } from './text.ts';
 
@@ -11,6 +17,11 @@ const PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
 /** An answer of the interface has a few hundred bytes; more comes from some other server. */
 const MOST_ANSWER_BYTES = 65_536;
+/** How long a key lives that this command made and could not revoke. */
+const KEY_MS = 5 * 60_000;
+/** A running service knows a new key within a second; asked again this often, and given up after so long. */
+const ASK_AGAIN_MS = 100;
+const UNKNOWN_KEY_MS = 5_000;
 
 interface SendFlags {
   readonly to: string;
@@ -18,8 +29,18 @@ interface SendFlags {
   readonly subject: string;
   readonly message: string;
   readonly key?: string;
+  readonly account?: string;
   readonly url?: string;
   readonly json?: boolean;
+}
+
+/** What the service said, as far as it is of the interface. */
+interface Answer {
+  readonly status: number;
+  readonly id: string | null;
+  readonly message: string | null;
+  /** `Postrider-Reason` and `Retry-After`, for people. */
+  readonly notes: readonly string[];
 }
 
 /** Adds the command. */
@@ -30,21 +51,54 @@ export function addSendCommand(program: Command, context: Context): void {
     .requiredOption('--subject <text>', 'subject')
     .requiredOption('--message <text>', 'body: plain text, or HTML that begins with <html');
   send
-    .option('--key <key>', 'API key')
+    .option('--key <key>', 'API key; unless given, one that lives for this command is made in the store')
+    .option('--account <name>', 'whose key to make where --key is not given; default unless given')
     .option('--url <url>', 'address of the service; the one of POSTRIDER_LISTEN unless given');
   send.option('--json', 'for machines: {"id"}');
   send.action(async (flags: SendFlags) => {
-    if (flags.key === undefined) {
-      throw new CommandFailure('--key is missing; `postrider key create ACCOUNT` makes a key', 2);
-    }
-    // ISO 8859-1 is all that fetch puts into a header; no API key has anything beyond visible ASCII.
-    if (!/^[\x21-\x7e]{1,200}$/.test(flags.key))
-      throw new CommandFailure('--key is not an API key; one looks like pr_…', 2);
     const url = flags.url === undefined ? ownUrl(context.settings()) : givenUrl(flags.url);
-    const id = await submit(url, flags.key, flags);
+    const answer =
+      flags.key === undefined ? await askWithOwnKey(context, url, flags) : await askWith(url, flags.key, flags);
+    const id = idIn(answer);
     if (flags.json) context.json({ id });
     else context.out(`accepted ${id}\n`);
   });
+}
+
+function askWith(url: URL, key: string, flags: SendFlags): Promise<Answer> {
+  if (flags.account !== undefined)
+    throw new CommandFailure('--account and --key exclude each other; a key says whose mail it is', 2);
+  // ISO 8859-1 is all that fetch puts into a header; no API key has anything beyond visible ASCII.
+  if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw new CommandFailure('--key is not an API key; one looks like pr_…', 2);
+  return ask(url, key, flags);
+}
+
+/** Asks with a key made for this one mail request, and revokes it whatever came of it. */
+async function askWithOwnKey(context: Context, url: URL, flags: SendFlags): Promise<Answer> {
+  const { path } = context.settings().database;
+  if (!existsSync(path)) throw new CommandFailure(`there is no store ${quote(path)} to make a key in; give --key`);
+  const account = flags.account ?? 'default';
+  return context.withStore(async (store) => {
+    const { clock } = context;
+    const now = clock.now();
+    const { key, prefix, hash } = newApiKey(randomBytes);
+    const made = await store.createKey(account, { name: 'send', prefix, hash, expiresAt: now + KEY_MS }, now);
+    if (made.kind !== 'done') throw noAccount(account);
+    try {
+      for (;;) {
+        const answer = await ask(url, key, flags);
+        if (answer.status !== 401 || answer.message !== 'Invalid API key') return answer;
+        if (clock.now() - now > UNKNOWN_KEY_MS) throw new CommandFailure(unknownKey(url, path));
+        await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve));
+      }
+    } finally {
+      await store.revokeKey(made.value.id, clock.now()).catch(() => undefined);
+    }
+  });
+}
+
+function unknownKey(url: URL, path: string): string {
+  return `the service at ${url.origin} does not know a key just made in ${quote(path)}, so it runs on another store; give --key`;
 }
 
 /** Where this machine reaches the service that these settings describe. */
@@ -69,7 +123,7 @@ function givenUrl(text: string): URL {
   return url;
 }
 
-async function submit(url: URL, key: string, { to, from, subject, message }: SendFlags): Promise<string> {
+async function ask(url: URL, key: string, { to, from, subject, message }: SendFlags): Promise<Answer> {
   const headers = { authorization: key, 'content-type': 'application/json' };
   const body = JSON.stringify({ to, from, subject, message });
   let response: Response;
@@ -83,15 +137,17 @@ async function submit(url: URL, key: string, { to, from, subject, message }: Sen
       `no answer from ${url.origin} (${causeOf(error)}); is the service running there? --url gives another address`,
     );
   }
-  const answer = readAnswer(text);
-  if (response.status === 201 && answer.id !== null) return answer.id;
   const reason = response.headers.get('postrider-reason');
   const wait = response.headers.get('retry-after');
   const notes = [reason, wait === null ? null : `try again in ${wait} s`].filter((note) => note !== null);
-  const what = answer.message ?? 'the answer is not of this interface; is that address right?';
-  throw new CommandFailure(
-    printable(`${response.status} ${what}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`),
-  );
+  return { status: response.status, ...readAnswer(text), notes };
+}
+
+/** @throws CommandFailure where the mail request was refused. */
+function idIn({ status, id, message, notes }: Answer): string {
+  if (status === 201 && id !== null) return id;
+  const what = message ?? 'the answer is not of this interface; is that address right?';
+  throw new CommandFailure(printable(`${status} ${what}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
 async function readStart(response: Response): Promise<string> {
@@ -105,7 +161,7 @@ async function readStart(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function readAnswer(text: string): { readonly id: string | null; readonly message: string | null } {
+function readAnswer(text: string): Pick<Answer, 'id' | 'message'> {
   const none = { id: null, message: null };
   let json: unknown;
   try {

@@ -1,6 +1,7 @@
 /**
  * `postrider serve`: runs the service until it is told to stop. The first SIGTERM or SIGINT drains and stops it; a
  * second one ends the process at once, which loses nothing that was accepted: leases are taken back at the next start.
+ * A service that can do its work no more ends with 1, for a supervisor to start it anew.
  */
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
@@ -36,7 +37,12 @@ export function addServeCommand(program: Command, context: Context): void {
     const { publicUrl, operatorUrl, firstKey, inboxPath } = service;
     if (flags.json) context.json({ publicUrl, operatorUrl, key: firstKey, inbox: inboxPath });
     else context.out(banner(service, settings));
-    const signal = await stopped;
+    const signal = await Promise.race([stopped, service.failed]);
+    if (signal instanceof Error) {
+      process.stderr.write(`postrider: ${describeError(signal)} The service has ended; start it again.\n`);
+      // At once: nothing that was accepted is lost, and nothing more can be recorded.
+      process.exit(1);
+    }
     endAtSecondSignal(context);
     if (!flags.json) process.stderr.write(`postrider: ${signal}: stopping; a second one stops at once\n`);
     try {

@@ -56,6 +56,9 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     maxRequestBytes: present(read(TABLE.maxRequestBytes)),
     keepBodyMs: present(read(TABLE.keepBodyMs)),
     onUncertain: present(read(TABLE.onUncertain)),
+    secret: read(TABLE.secret),
+    dns: read(TABLE.dns),
+    returnPathDomain: read(TABLE.returnPathDomain),
     roles: present(read(TABLE.roles)),
     logLevel: present(read(TABLE.logLevel)),
   };

@@ -36,6 +36,12 @@ export interface Settings {
   readonly maxRequestBytes: number;
   readonly keepBodyMs: number;
   readonly onUncertain: 'resend' | 'hold';
+  /** 64 hexadecimal digits, or null: the file `secret` beside the database holds it. */
+  readonly secret: string | null;
+  /** Null for the system's resolver. */
+  readonly dns: HostPort | null;
+  /** Lower-case A-labels, or null. */
+  readonly returnPathDomain: string | null;
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }

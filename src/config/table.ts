@@ -2,7 +2,8 @@
  * The one table of settings: name, default, parser, meaning. It drives the loader, the check for unknown names,
  * `postrider config` and the table in docs/operating.md, which a test holds equal to it.
  */
-import { statSync } from 'node:fs';
+import { type Stats, statSync } from 'node:fs';
+import { parseAddress } from '../admit/address.ts';
 import { parseListen } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
@@ -84,11 +85,19 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
     if (!role.ok) return bad(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
+  if (roles.size === 1 && roles.has('feedback'))
+    return bad('the role feedback has nothing to do in this version; give all, or one or more of the other roles');
   return good(roles);
 }
 
 function parseFile(text: string): Parsed<string> {
-  const found = statSync(text, { throwIfNoEntry: false });
+  let found: Stats | undefined;
+  try {
+    found = statSync(text, { throwIfNoEntry: false });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    return bad(`${quote(text)} cannot be looked at (${code}); give the path of a readable PEM file`);
+  }
   if (found === undefined) return bad(`there is no file ${quote(text)}; give the path of a PEM file`);
   return found.isFile() ? good(text) : bad(`${quote(text)} is not a file; give the path of a PEM file`);
 }
@@ -96,6 +105,17 @@ function parseFile(text: string): Parsed<string> {
 function parsePassword(text: string): Parsed<string> {
   const long = text.length >= 8 && text.length <= 200;
   return long ? good(text) : bad('it must have 8 to 200 characters');
+}
+
+function parseSecretText(text: string): Parsed<string> {
+  return /^[0-9a-fA-F]{64}$/.test(text)
+    ? good(text)
+    : bad('it must have 64 hexadecimal digits, as `openssl rand -hex 32` prints them');
+}
+
+function parseReturnPath(text: string): Parsed<string> {
+  const address = parseAddress(`x@${text}`);
+  return address === null ? bad(`${quote(text)} is not a domain such as bounces.example.com`) : good(address.domain);
 }
 
 export const TABLE = {
@@ -167,6 +187,27 @@ export const TABLE = {
     'a message handed over whose answer was lost in a crash is sent again (`resend`) or kept back (`hold`)',
     oneOf(['resend', 'hold']),
   ),
+  secret: {
+    ...spec(
+      'POSTRIDER_SECRET',
+      null,
+      'seals private keys and signs return paths, 64 hexadecimal digits, the same on every node; made beside the database when unset',
+      parseSecretText,
+    ),
+    show: () => HIDDEN,
+  },
+  dns: spec(
+    'POSTRIDER_DNS',
+    null,
+    'the resolver asked about domains, `host:port`; the system’s when unset',
+    parseListen,
+  ),
+  returnPathDomain: spec(
+    'POSTRIDER_RETURN_PATH_DOMAIN',
+    null,
+    'domain of the envelope sender, whose mail must reach whoever handles bounces; the sender’s own address when unset',
+    parseReturnPath,
+  ),
   roles: spec(
     'POSTRIDER_ROLES',
     'all',
@@ -185,9 +226,6 @@ export const TABLE = {
 export const NOT_YET: readonly string[] = [
   'POSTRIDER_FEEDBACK_LISTEN',
   'POSTRIDER_FEEDBACK_HTTP_LISTEN',
-  'POSTRIDER_RETURN_PATH_DOMAIN',
   'POSTRIDER_SES_TOPICS',
   'POSTRIDER_SES_QUEUE',
-  'POSTRIDER_DNS',
-  'POSTRIDER_SECRET',
 ];

@@ -1,14 +1,15 @@
 /**
  * Reads a request's body, bounded, and decodes it strictly.
  *
- * Promises: never holds more than `maxBytes` and one chunk; invalid UTF-8 is an error and never U+FFFD; calls back
- * exactly once.
+ * Promises: holds `maxBytes` at most, and twice that only while the parts of a body are joined; what comes after a body
+ * was given up is not kept; invalid UTF-8 is an error and never U+FFFD; calls back exactly once.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import type { Shed } from './shed.ts';
 
-/** The bytes, or why there are none: too many of them, or the client went away. */
-export type Body = Buffer | 'too-large' | 'aborted';
+/** The bytes, or why there are none: too many of them, no room for them, or the client went away. */
+export type Body = Buffer | 'body-too-large' | Shed | 'aborted';
 
 const EMPTY = Buffer.alloc(0);
 
@@ -24,32 +25,41 @@ export function announcesMoreThan(req: IncomingMessage, maxBytes: number): boole
   return length !== undefined && Number(length) > maxBytes;
 }
 
-/** Reads the body of at most `maxBytes`. After `too-large` the rest is left unread, the stream paused. */
-export function readBody(req: IncomingMessage, maxBytes: number, done: (body: Body) => void): void {
+/**
+ * Reads the body of at most `maxBytes`; `hold` is asked for room for each part as it arrives. A body given up is not
+ * paused: what still comes of it goes by.
+ */
+export function readBody(
+  req: IncomingMessage,
+  maxBytes: number,
+  hold: (bytes: number) => Shed | null,
+  done: (body: Body) => void,
+): void {
   let first: Buffer | null = null;
   let rest: Buffer[] | null = null;
   let size = 0;
   let over = false;
+  const end = (body: Body): void => {
+    over = true;
+    first = null;
+    rest = null;
+    done(body);
+  };
   req.on('data', (chunk: Buffer) => {
     if (over) return;
     size += chunk.length;
-    if (size > maxBytes) {
-      over = true;
-      done('too-large');
-    } else if (first === null) first = chunk;
+    const fault = size > maxBytes ? 'body-too-large' : hold(chunk.length);
+    if (fault !== null) end(fault);
+    else if (first === null) first = chunk;
     else if (rest === null) rest = [first, chunk];
     else rest.push(chunk);
   });
   req.on('end', () => {
-    if (over) return;
-    over = true;
-    done(rest === null ? (first ?? EMPTY) : Buffer.concat(rest, size));
+    if (!over) end(rest === null ? (first ?? EMPTY) : Buffer.concat(rest, size));
   });
   // Emitted only where the connection ends before the body does.
   req.on('error', () => {
-    if (over) return;
-    over = true;
-    done('aborted');
+    if (!over) end('aborted');
   });
 }
 

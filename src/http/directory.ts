@@ -34,15 +34,9 @@ export class KeyDirectory {
   readonly #byAccount = new Map<number, Set<Slot>>();
   readonly #used = new Map<number, number>();
   readonly #scratch = Buffer.alloc(32);
-  #revision = 0;
-
-  get revision(): number {
-    return this.#revision;
-  }
 
   /** Takes over accounts and keys, new or changed; what is not named stays. */
-  apply(changes: DirectoryChanges): void {
-    this.#revision = changes.revision;
+  apply(changes: Omit<DirectoryChanges, 'domains' | 'removed'>): void {
     for (const account of changes.accounts) {
       this.#accounts.set(account.id, account);
       for (const slot of this.#byAccount.get(account.id) ?? []) slot.lookup = this.#lookupOf(slot.key);
@@ -68,6 +62,11 @@ export class KeyDirectory {
       this.#used.set(key.id, now);
     }
     return slot.lookup;
+  }
+
+  /** What is known of an account, or undefined. */
+  account(id: number): Account | undefined {
+    return this.#accounts.get(id);
   }
 
   /** True where the account is known to be locked. */

@@ -166,6 +166,12 @@ export const ERRORS = {
     headers: ['Retry-After'],
     when: 'the server sheds load before its latency collapses',
   },
+  'too-many-bodies': {
+    status: 429,
+    message: 'Too many requests',
+    headers: ['Retry-After'],
+    when: 'the account has 200 requests whose bodies are still arriving, or its requests hold 128 MiB not yet answered',
+  },
   'headers-too-large': {
     status: 431,
     message: 'Request header fields too large',

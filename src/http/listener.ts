@@ -10,6 +10,7 @@ import { Server as TlsServer } from 'node:https';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { Answers } from './answer.ts';
 import { bind, hostPort } from './bind.ts';
+import type { ErrorCode } from './errors.ts';
 import { pathOf } from './headers.ts';
 import { type BoundAt, LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './ports.ts';
 import { createSendMail } from './send-mail.ts';
@@ -31,14 +32,15 @@ const FLUSH_MS = 250;
 export function createListener(options: ListenerOptions): Listener {
   const { clock, settings, observe } = options;
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
-  const inFlight = new InFlight(limits.maxInFlight, options.load);
+  const inFlight = new InFlight(limits, options.load);
   const answers = new Answers(clock, limits.lingerMs, settings.maxRequestBytes);
+  const refused = (code: ErrorCode): void => observe.refused(code, null, null);
   let running: { readonly app: FastifyInstance; readonly server: Server; readonly stopWatch: () => void } | null = null;
 
   async function start(): Promise<BoundAt> {
     const certificate = settings.tls === null ? null : readCertificate(settings.tls);
-    const app = createApp(options, limits, inFlight, answers, (handle) =>
-      createHttpServer(limits, certificate, answers, clock, handle),
+    const app = createApp(options, limits, inFlight, answers, refused, (handle) =>
+      createHttpServer({ limits, certificate, answers, clock, handle, refused }),
     );
     await app.ready();
     const { server } = app;
@@ -98,17 +100,18 @@ function createApp(
   limits: ListenerLimits,
   inFlight: InFlight,
   answers: Answers,
+  refused: (code: ErrorCode) => void,
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
 ): FastifyInstance {
   const unrouted = (req: IncomingMessage, res: ServerResponse): void => {
     const allow = ALLOW[pathOf(req.url ?? '')];
-    if (allow === undefined) answers.error(req, res, 'not-found', null, {});
-    else answers.error(req, res, 'method-not-allowed', null, { Allow: allow });
-    options.observe.refused(allow === undefined ? 'not-found' : 'method-not-allowed', null, null);
+    const code = allow === undefined ? 'not-found' : 'method-not-allowed';
+    answers.error(req, res, code, null, allow === undefined ? {} : { Allow: allow });
+    refused(code);
   };
   const app = Fastify({
     serverFactory,
-    clientErrorHandler: (error, socket) => onClientError(error, socket, options.clock),
+    clientErrorHandler: (error, socket) => onClientError(error, socket, options.clock, refused),
     logger: false,
     exposeHeadRoutes: false,
     return503OnClosing: false,
@@ -143,8 +146,12 @@ function createApp(
     handler: (request, reply) => {
       reply.hijack();
       const reason = answers.draining ? 'draining' : options.ready();
-      if (reason === null) answers.ok(reply.raw, 'ready');
-      else answers.error(request.raw, reply.raw, 'not-ready', reason, { 'Cache-Control': 'no-store' });
+      if (reason === null) {
+        answers.ok(reply.raw, 'ready');
+        return;
+      }
+      answers.error(request.raw, reply.raw, 'not-ready', reason, { 'Cache-Control': 'no-store' });
+      refused('not-ready');
     },
   });
   app.setNotFoundHandler((request, reply) => {
@@ -154,8 +161,12 @@ function createApp(
   app.setErrorHandler((error, request, reply) => {
     options.observe.failed(error);
     reply.hijack();
-    if (reply.raw.headersSent) reply.raw.destroy();
-    else answers.error(request.raw, reply.raw, 'internal-error', null, {});
+    if (reply.raw.headersSent) {
+      reply.raw.destroy();
+      return;
+    }
+    answers.error(request.raw, reply.raw, 'internal-error', null, {});
+    refused('internal-error');
   });
   return app;
 }

@@ -34,8 +34,12 @@ export interface ListenerLimits {
   /** How long a refused body is read and thrown away, so that the answer arrives before the connection ends. */
   readonly lingerMs: number;
   readonly maxHeaderBytes: number;
-  /** Requests between key check and answer; more are shed. */
+  /** Requests between the end of their body and their answer; more are shed. */
   readonly maxInFlight: number;
+  /** Requests of one account whose body is still arriving; more of that account are refused. */
+  readonly maxReading: number;
+  /** What the bodies of all requests not yet answered hold, half of it those of one account; beyond it requests are shed. */
+  readonly maxBufferedBytes: number;
   /** Connections at once; more are closed as they come. */
   readonly maxConnections: number;
   /** How often the certificate files are looked at. */
@@ -50,6 +54,8 @@ export const LISTENER_LIMITS: ListenerLimits = {
   lingerMs: 2_000,
   maxHeaderBytes: 16_384,
   maxInFlight: 2_000,
+  maxReading: 200,
+  maxBufferedBytes: 256 * 1_048_576,
   maxConnections: 10_000,
   certificatePollMs: 1_000,
 };

@@ -17,7 +17,7 @@ import { isJsonType, repeats } from './headers.ts';
 import { fingerprint, isIdempotencyKey } from './idempotency.ts';
 import { addLimits, type Headers, wholeSeconds } from './limit-headers.ts';
 import type { ListenerOptions } from './ports.ts';
-import type { InFlight } from './shed.ts';
+import type { InFlight, Place } from './shed.ts';
 import type { ThrottleAnswer } from './throttle.ts';
 
 /** A request that has passed key, load and throttle. */
@@ -29,11 +29,14 @@ interface Exchange {
   readonly key: ApiKey;
   readonly taken: ThrottleAnswer | null;
   readonly idempotencyKey: string | null;
+  readonly place: Place;
 }
 
 const REPEATED: KeyLookup = { kind: 'invalid' };
 /** A store that cannot commit is asked again after as long as it has failed, within a minute. */
 const LONGEST_WAIT_MS = 60_000;
+/** An account with too many bodies under way gets places back as they end; the slowest takes the request timeout. */
+const MANY_BODIES_WAIT_MS = 1_000;
 
 /** The handler of the operation. */
 export function createSendMail(
@@ -68,13 +71,13 @@ export function createSendMail(
   function gate(req: IncomingMessage, res: ServerResponse, startedAt: number, account: Account, key: ApiKey): void {
     const shedMs = inFlight.shedMs();
     if (shedMs !== null) {
-      refuse(req, res, 'overloaded', account, key, null, { 'Retry-After': wholeSeconds(shedMs) });
+      refuse(req, res, 'overloaded', account, key, null, retryAfter(shedMs));
       return;
     }
     const limit = account.limits.throttle;
     const taken = limit === null ? null : throttle.take(account.id, limit, startedAt);
     if (taken !== null && !taken.ok) {
-      const headers: Headers = { 'Retry-After': wholeSeconds(taken.retryAfterMs) };
+      const headers = retryAfter(taken.retryAfterMs);
       addLimits(headers, limit, taken, null);
       refuse(req, res, 'throttled', account, key, null, headers);
       return;
@@ -99,31 +102,51 @@ export function createSendMail(
       refuse(req, res, 'body-too-large', account, key);
       return;
     }
-    inFlight.begin();
-    const exchange: Exchange = { req, res, startedAt, account, key, taken, idempotencyKey };
+    const place = inFlight.enter(account.id);
+    if (place === null) {
+      refuse(req, res, 'too-many-bodies', account, key, null, retryAfter(MANY_BODIES_WAIT_MS));
+      return;
+    }
+    const exchange: Exchange = { req, res, startedAt, account, key, taken, idempotencyKey, place };
     if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
-    readBody(req, maxRequestBytes, (body) => onBody(exchange, body));
+    readBody(
+      req,
+      maxRequestBytes,
+      (bytes) => inFlight.hold(place, bytes),
+      (body) => onBody(exchange, body),
+    );
   }
 
   function onBody(exchange: Exchange, body: Body): void {
-    if (body === 'aborted') {
-      finish(exchange);
-      return;
+    switch (body) {
+      case 'aborted':
+        finish(exchange);
+        return;
+      case 'body-too-large':
+        refuseIn(exchange, body);
+        return;
+      case 'too-many-bodies':
+        refuseIn(exchange, body, null, retryAfter(MANY_BODIES_WAIT_MS));
+        return;
+      case 'overloaded':
+        refuseIn(exchange, body, null, retryAfter(inFlight.waitMs()));
+        return;
     }
-    if (body === 'too-large') {
-      refuseIn(exchange, 'body-too-large');
+    const now = clock.now();
+    if (!inFlight.begin(exchange.place, now)) {
+      refuseIn(exchange, 'overloaded', null, retryAfter(inFlight.waitMs()));
       return;
     }
     try {
-      consider(exchange, body);
+      consider(exchange, body, now);
     } catch (error) {
       observe.failed(error);
       refuseIn(exchange, 'internal-error');
     }
   }
 
-  /** Fields, sender domain, then the commit. */
-  function consider(exchange: Exchange, body: Buffer): void {
+  /** Fields, sender domain, then the commit; `acceptedAt` in milliseconds. */
+  function consider(exchange: Exchange, body: Buffer, acceptedAt: number): void {
     const admission = admit(parseJson(body));
     if (admission.kind === 'refused') {
       refuseIn(exchange, admission.refusal.code, refusalDetail(admission.refusal));
@@ -135,7 +158,6 @@ export function createSendMail(
       refuseIn(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
       return;
     }
-    const acceptedAt = clock.now();
     const mail: NewMail = {
       id: ids.next(acceptedAt),
       accountId: account.id,
@@ -203,7 +225,7 @@ export function createSendMail(
     refuseIn(exchange, 'not-committed', null, headers);
   }
 
-  /** Refuses a request that counts as in flight. */
+  /** Refuses a request that has a place. */
   function refuseIn(exchange: Exchange, code: ErrorCode, detail: string | null = null, headers: Headers = {}): void {
     refuse(exchange.req, exchange.res, code, exchange.account, exchange.key, detail, headers);
     finish(exchange);
@@ -224,9 +246,9 @@ export function createSendMail(
 
   /** The request is over; gives how long it took, in milliseconds. */
   function finish(exchange: Exchange): number {
-    const tookMs = clock.now() - exchange.startedAt;
-    inFlight.end(tookMs);
-    return tookMs;
+    const now = clock.now();
+    inFlight.leave(exchange.place, now);
+    return now - exchange.startedAt;
   }
 
   function limitHeaders(exchange: Exchange, limits: LimitsLeft | null): Headers {
@@ -236,4 +258,8 @@ export function createSendMail(
   }
 
   return sendMail;
+}
+
+function retryAfter(ms: number): Headers {
+  return { 'Retry-After': wholeSeconds(ms) };
 }

@@ -20,14 +20,23 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 /** Oldest version spoken; RFC 8996 retires what is before. */
 export const OLDEST_TLS = 'TLSv1.2';
 
-/** A server that hands sane requests to `handle`. `certificate` null speaks plain HTTP. */
-export function createHttpServer(
-  limits: ListenerLimits,
-  certificate: CertificatePair | null,
-  answers: Answers,
-  clock: Clock,
-  handle: Handler,
-): Server {
+/** What the server is made of. */
+export interface ServerParts {
+  readonly limits: ListenerLimits;
+  /** Null speaks plain HTTP. */
+  readonly certificate: CertificatePair | null;
+  readonly answers: Answers;
+  readonly clock: Clock;
+  /** Takes every sane request. */
+  readonly handle: Handler;
+  /** Told of each request that is answered here. */
+  readonly refused: Refused;
+}
+
+type Refused = (code: ErrorCode) => void;
+
+/** A server that hands sane requests to `handle`. */
+export function createHttpServer({ limits, certificate, answers, clock, handle, refused }: ServerParts): Server {
   const options = {
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -44,6 +53,7 @@ export function createHttpServer(
     const hosts = occurrences(req.rawHeaders, 'host');
     if (hosts > 1 || (hosts === 0 && req.httpVersionMinor >= 1)) {
       answers.error(req, res, 'invalid-host', null, {});
+      refused('invalid-host');
       return;
     }
     if (req.url !== undefined) req.url = originForm(req.url);
@@ -67,13 +77,14 @@ export function createHttpServer(
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     answers.error(req, res, 'expectation-failed', null, {});
+    refused('expectation-failed');
   });
-  server.on('connect', (_req: IncomingMessage, socket: Duplex) => endWith(socket, 'not-found', clock));
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => endWith(socket, 'not-found', clock, refused));
   return server;
 }
 
 /** Answers what went wrong below HTTP, and ends the connection. */
-export function onClientError(error: NodeJS.ErrnoException, socket: Duplex, clock: Clock): void {
+export function onClientError(error: NodeJS.ErrnoException, socket: Duplex, clock: Clock, refused: Refused): void {
   if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
     socket.destroy();
     return;
@@ -90,7 +101,7 @@ export function onClientError(error: NodeJS.ErrnoException, socket: Duplex, cloc
       return;
     }
   }
-  endWith(socket, codeOf(error), clock);
+  endWith(socket, codeOf(error), clock, refused);
 }
 
 function codeOf(error: NodeJS.ErrnoException): ErrorCode {
@@ -112,7 +123,8 @@ function currentResponse(socket: Duplex): ServerResponse | null {
   return current instanceof ServerResponse ? current : null;
 }
 
-function endWith(socket: Duplex, code: ErrorCode, clock: Clock): void {
+function endWith(socket: Duplex, code: ErrorCode, clock: Clock, refused: Refused): void {
+  refused(code);
   const body = errorBody(code);
   const { status } = errorEntry(code);
   const head =

@@ -74,8 +74,13 @@ function marks({ certPath, keyPath }: CertificatePaths): string {
 }
 
 function mark(path: string): string {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? 'absent' : `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
+  try {
+    const stat = statSync(path, { bigint: true });
+    return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
+  } catch (error) {
+    // Absent, a loop of links, a folder that may not be entered: a change like any other, and the read says what is wrong.
+    return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+  }
 }
 
 function read(setting: string, path: string): Buffer {

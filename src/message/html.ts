@@ -1,10 +1,8 @@
-/** Tells an HTML message from a plain one, by how it begins. */
-
-/** What may follow the name of a tag: it is then no longer name (`<htmlfoo`). */
-const NAME_ENDS = ' \t\r\n\f>/';
+/** Tells an HTML message from a plain one, by how it begins and by nothing else. */
 
 /**
- * True where the message, white space skipped, begins with `<!doctype html` or `<html` in any case.
+ * True where the message, white space skipped, begins with `<!doctype html` or `<html` in any case; whatever follows
+ * them, `<htmlfoo` too, since that is how the interface is worded.
  */
 export function isHtml(message: string): boolean {
   const start = message.trimStart();
@@ -12,6 +10,5 @@ export function isHtml(message: string): boolean {
 }
 
 function beginsWith(text: string, tag: string): boolean {
-  if (text.charCodeAt(0) !== 0x3c || text.slice(0, tag.length).toLowerCase() !== tag) return false;
-  return text.length === tag.length || NAME_ENDS.includes(text.charAt(tag.length));
+  return text.charCodeAt(0) === 0x3c && text.slice(0, tag.length).toLowerCase() === tag;
 }

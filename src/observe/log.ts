@@ -18,6 +18,7 @@ export const LOG_FIELDS = [
   'accountId',
   'keyId',
   'node',
+  'domain',
   'state',
   'to',
   'remote',

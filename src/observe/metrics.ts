@@ -41,6 +41,8 @@ export interface MetricsOptions {
   readonly queueFigures: () => Promise<QueueFigures>;
   /** Every reason `refused` will name. */
   readonly reasons: readonly string[];
+  /** Lines the log has lost so far; asked on a scrape. */
+  readonly droppedLines?: () => number;
 }
 
 const CACHE_MS = 1000;
@@ -53,7 +55,7 @@ interface Child {
 }
 
 /** Builds the metrics and their registry; the process's own figures (memory, event loop lag) are in it. */
-export function createMetrics({ clock, queueFigures, reasons }: MetricsOptions): Metrics {
+export function createMetrics({ clock, queueFigures, reasons, droppedLines = () => 0 }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   // Sampling the event loop every 10 ms, the default, was four fifths of an idle node's processor time.
@@ -123,6 +125,15 @@ export function createMetrics({ clock, queueFigures, reasons }: MetricsOptions):
     labelNames: ['kind'],
     buckets: SECONDS,
     registers,
+  });
+  new Counter({
+    name: 'postrider_log_dropped_total',
+    help: 'Lines of the log dropped because the reader of standard output did not take them',
+    registers,
+    collect() {
+      this.reset();
+      this.inc(droppedLines());
+    },
   });
   const breaker = new Gauge({
     name: 'postrider_breaker_state',

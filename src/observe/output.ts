@@ -3,6 +3,8 @@
  *
  * Promises: writing never blocks the event loop; lines leave whole and in order; at most `MOST_HELD` characters wait,
  * and of what comes on top lines are dropped and counted, and a line of the log says so as soon as there is room again.
+ * A write to a full pipe ends at once where the pipe is non-blocking, as the command line makes it (cli/main.ts); any
+ * other would keep one thread of the pool, and the end of the process, until the reader reads.
  */
 import { write, writeSync } from 'node:fs';
 
@@ -34,8 +36,6 @@ export interface Output {
 
 /** Opens standard output; `droppedLine` makes the line that tells how many were dropped. */
 export function standardOutput(droppedLine: (count: number) => string): Output {
-  // Node makes a pipe non-blocking when it is first asked for, so that no thread is ever stuck in a write to it.
-  void process.stdout;
   let gathered = '';
   let leaving: Buffer = EMPTY;
   let underWay = false;

@@ -1,10 +1,12 @@
 /** What happens in the rooms, told to the log and the metrics: one place that decides who hears what. */
 import { isAlarming } from '../classify/classify.ts';
 import type { Attempt } from '../deliver/outcome.ts';
+import type { SendingDomain } from '../domains/domain.ts';
 import type { HttpObserver } from '../http/ports.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
-import type { Change, LeasedMail } from '../store/store.ts';
-import type { Log } from './log.ts';
+import type { Account, Change, LeasedMail } from '../store/store.ts';
+import type { DomainUpdate } from '../store/trust.ts';
+import type { Log, LogFields } from './log.ts';
 import type { BreakerState, Metrics } from './metrics.ts';
 
 export interface Reporter {
@@ -15,6 +17,14 @@ export interface Reporter {
     recovered(count: number): void;
     failed(what: string, error: unknown): void;
   };
+  readonly domains: {
+    changed(domain: SendingDomain, update: DomainUpdate): void;
+    failed(what: string, error: unknown): void;
+  };
+  /** An account as it was known, if it was, and as it is now. */
+  account(before: Account | undefined, now: Account): void;
+  /** Mail that cannot be signed waits. */
+  unsigned(error: unknown): void;
   breaker(state: BreakerState, retryAt: number | null): void;
   recovered(count: number): void;
   failed(what: string, error: unknown): void;
@@ -50,27 +60,55 @@ export function createReporter({
         detail: 'the next hop refuses this service itself, not this message: an operator has to look',
       });
     }
-    if (change.to === 'queued') {
-      metrics.deferred();
-      log.deferred({ ...fields, reason, dueAt: change.dueAt });
-      return;
+    entered(change, outcome.kind === 'delivered' ? fields : { ...fields, reason });
+  }
+
+  /** One change of state: its figure, and the verb of the log that it has. */
+  function entered({ to, dueAt }: Change, fields: LogFields): void {
+    if (to === 'queued') metrics.deferred();
+    else metrics.entered(to);
+    switch (to) {
+      case 'queued':
+        log.deferred({ ...fields, dueAt });
+        return;
+      case 'sending':
+      case 'cancelled':
+        // Changes of a claim and of an operator, which no settlement makes.
+        log.warned({ ...fields, state: to, detail: 'a settlement cannot lead to this state' });
+        return;
+      case 'delivered':
+        log.delivered(fields);
+        return;
+      case 'bounced':
+        log.bounced(fields);
+        return;
+      case 'complained':
+        log.complained(fields);
+        return;
+      case 'suppressed':
+        log.suppressed(fields);
+        return;
+      case 'expired':
+        log.expired(fields);
+        return;
+      case 'uncertain':
+        log.uncertain(fields);
+        return;
     }
-    metrics.entered(change.to);
-    // A verb of the log for each state that an attempt can lead to.
-    if (change.to === 'delivered') log.delivered(fields);
-    else if (change.to === 'bounced') log.bounced({ ...fields, reason });
-    else if (change.to === 'uncertain') log.uncertain(fields);
-    else if (change.to === 'expired') log.expired({ ...fields, reason });
-    else log.attempted({ ...fields, state: change.to });
+  }
+
+  function suppressed({ id, accountId, to }: { id: string; accountId: number; to: string }): void {
+    metrics.entered('suppressed');
+    log.suppressed({ id, accountId, to });
   }
 
   return {
     http: {
       accepted(mail, state, tookMs) {
         metrics.accepted(tookMs);
-        if (state === 'suppressed') metrics.entered('suppressed');
         const { id, accountId, keyId, to } = mail;
         log.accepted({ id, accountId, keyId, to, state, tookMs });
+        if (state === 'suppressed') suppressed(mail);
       },
       replayed(id, accountId, keyId, tookMs) {
         metrics.replayed();
@@ -88,6 +126,8 @@ export function createReporter({
     },
     queue: {
       attempted,
+      followed: ({ id, accountId, to }, change) => entered(change, { id, accountId, to, detail: change.event.detail }),
+      suppressed,
       expired({ id, accountId, to, attempts }) {
         metrics.entered('expired');
         log.expired({ id, accountId, to, attempts });
@@ -102,6 +142,31 @@ export function createReporter({
       },
       recovered,
       failed,
+    },
+    domains: {
+      changed({ name }, { status }) {
+        if (status === 'failing')
+          log.warned({
+            node,
+            domain: name,
+            detail: 'the domain has lost its DNS records; its mail is refused 72 hours after it did',
+          });
+        else log.reloaded({ node, domain: name, detail: `the domain is ${status}` });
+      },
+      failed,
+    },
+    account(before, now) {
+      if (before === undefined) return;
+      if (now.locked !== null && before.locked === null) {
+        metrics.alarmed('account-locked');
+        log.warned({ node, accountId: now.id, detail: 'the account is locked', reason: now.locked.reason });
+      } else if (now.warning !== null && before.warning === null) {
+        log.warned({ node, accountId: now.id, detail: 'the account is half way to being locked', reason: now.warning });
+      }
+    },
+    unsigned(error) {
+      metrics.alarmed('signing');
+      failed('signing', error);
     },
     breaker(state, retryAt) {
       metrics.breaker(state);

@@ -4,13 +4,23 @@
  * Promises: nothing but `/healthz` without access; no script ever runs in a page; a mail's source is shown as text.
  * Fails: `start` rejects with one clear line, also where no password is set and the address is not loopback.
  */
+import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { AccessControl, isLoopbackHost } from './access.ts';
+import { answerClientError, endWith } from './below-http.ts';
 import { inboxPage, indexPage } from './pages.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 
 const CSP =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const HEADERS = {
+  'Content-Security-Policy': CSP,
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cache-Control': 'no-store',
+} as const;
+const JSON_TYPE = 'application/json; charset=utf-8';
 /** A mail's source needs no style either. */
 const SOURCE_CSP = "default-src 'none'; sandbox; frame-ancestors 'none'";
 const SHOWN = 200;
@@ -54,17 +64,28 @@ function createApp(options: OperatorOptions): FastifyInstance {
     bodyLimit: 1024,
     requestTimeout: 30_000,
     keepAliveTimeout: 65_000,
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16_384 },
+    http: {
+      headersTimeout: 10_000,
+      connectionsCheckingInterval: 1_000,
+      maxHeaderSize: 16_384,
+      // Node's own answer to an absent Host has no body; the hook below gives ours.
+      requireHostHeader: false,
+    },
+    clientErrorHandler: answerClientError,
+    // A target that cannot be decoded reaches no hook.
+    frameworkErrors: (_error, _request, reply) => refuse(reply.headers(HEADERS), 400, 'Malformed request target'),
   });
+  app.server.on('connect', (_request, socket) => endWith(socket, 405, 'Method not allowed', 'Allow: GET, HEAD\r\n'));
+  app.server.on('checkExpectation', ({ socket }) => endWith(socket, 417, 'Expectation failed'));
 
   app.addHook('onRequest', (request, reply, done) => {
-    reply.headers({
-      'Content-Security-Policy': CSP,
-      'X-Content-Type-Options': 'nosniff',
-      'Referrer-Policy': 'no-referrer',
-      'Cross-Origin-Resource-Policy': 'same-origin',
-      'Cache-Control': 'no-store',
-    });
+    reply.headers(HEADERS);
+    // RFC 9112 section 3.2; which of two is meant, nobody knows, and access goes by it.
+    const hosts = hostCount(request.raw);
+    if (hosts > 1 || (hosts === 0 && request.raw.httpVersionMinor >= 1)) {
+      refuse(reply, 400, 'Exactly one Host header is required');
+      return;
+    }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       // The body is not read; what is left of it must not be taken for the next request.
       reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
@@ -123,5 +144,13 @@ function html(reply: FastifyReply, text: string): FastifyReply {
 }
 
 function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
-  return reply.code(status).send({ result: 'error', message });
+  return reply.code(status).type(JSON_TYPE).send(errorBody(message));
+}
+
+function errorBody(message: string): string {
+  return JSON.stringify({ result: 'error', message });
+}
+
+function hostCount({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 }

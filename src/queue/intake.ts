@@ -4,6 +4,7 @@
  */
 import type { AcceptAnswer, NewMail } from '../store/store.ts';
 import type { Dispatcher } from './dispatcher.ts';
+import { sizeOf } from './held.ts';
 
 export interface IntakeParts {
   /** Group commit over the store's `accept`. */
@@ -21,7 +22,7 @@ export function createIntake({
   suppressed,
 }: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
   return async function submit(given) {
-    const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt);
+    const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt, sizeOf(given));
     const mail: NewMail = { ...given, lease, suppressed: suppressed(given.recipient) };
     let answer: AcceptAnswer | null = null;
     try {
@@ -40,7 +41,7 @@ function handOn(dispatcher: NonNullable<IntakeParts['dispatcher']>, mail: NewMai
     return;
   }
   if (state !== 'sending') {
-    dispatcher.returnLease();
+    dispatcher.returnLease(sizeOf(mail));
     return;
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = mail;

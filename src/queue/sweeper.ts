@@ -1,13 +1,15 @@
 /**
  * What time alone does: ends mail requests past their maximum age wherever they wait, takes back leases whose time is
- * over, erases bodies kept long enough. A failed round is reported and tried again at the next.
+ * over, puts right what a clock set back has left too far ahead, erases bodies kept long enough. A failed round is reported and tried again at the next.
  */
 import type { Clock } from '../clock.ts';
 import type { Policy } from '../record/record.ts';
+import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import type { Store } from '../store/store.ts';
 
 const EXPIRE_EVERY_MS = 5_000;
 const ERASE_EVERY_MS = 60_000;
+const HASTEN_EVERY_MS = 60_000;
 const IDEMPOTENCY_MS = 24 * 3_600_000;
 /** Rows of one round: small, so that no accept waits behind a sweep. */
 const ROUND = 500;
@@ -16,18 +18,21 @@ export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
   readonly policy: Policy & { readonly keepBodyMs: number };
-  readonly store: Pick<Store, 'expire' | 'recover' | 'erase'>;
+  readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase'>;
+  /** Mail requests whose outcome this node still holds, so that their leases are not over whatever the time. */
+  readonly unrecorded: () => readonly string[];
   readonly expired: (id: string) => void;
   readonly recovered: (count: number) => void;
   readonly failed: (what: string, error: unknown) => void;
 }
 
-/** Starts both sweeps; the returned function stops them after the round under way. */
+/** Starts the sweeps; the returned function stops them after the round under way. */
 export function startSweeper({
   node,
   clock,
   policy,
   store,
+  unrecorded,
   expired,
   recovered,
   failed,
@@ -60,10 +65,12 @@ export function startSweeper({
   every(EXPIRE_EVERY_MS, 'expire', async (now) => {
     const ids = await store.expire(now - policy.maxAgeMs, now, ROUND, node);
     for (const id of ids) expired(id);
-    const back = await store.recover({ now, everyLease: false, onUncertain: policy.onUncertain, by: node });
+    const { onUncertain } = policy;
+    const back = await store.recover({ now, everyLease: false, onUncertain, by: node, except: unrecorded() });
     if (back > 0) recovered(back);
     return ids.length;
   });
+  every(HASTEN_EVERY_MS, 'hasten', (now) => store.hasten(now + LONGEST_RETRY_MS, now, ROUND));
   every(ERASE_EVERY_MS, 'erase', (now) => store.erase(now - policy.keepBodyMs, now - IDEMPOTENCY_MS, ROUND));
 
   return async () => {

@@ -51,16 +51,6 @@ export function expiredBeforeAttempt(policy: Policy, by: string, now: number): C
   return ended('expired', { at: now, verb: 'expired', by, detail, attempt: null }, null);
 }
 
-/** The change that gives a lease back without an attempt; `why` is for people. */
-export function released(by: string, now: number, why: string): Change {
-  return {
-    to: 'queued',
-    dueAt: now,
-    event: { at: now, verb: 'released', by, detail: why, attempt: null },
-    suppress: null,
-  };
-}
-
 /** The simulator's complaint: what feedback does to a delivered mail request, without touching any reputation. */
 export function simulatedComplaint(now: number): Change {
   const detail = 'complaint of the mailbox simulator';

@@ -39,7 +39,9 @@ export function standing(counts: WindowCounts, thresholds: Thresholds): Standing
     measure('hard bounces', counts.bounces, counts.emails, thresholds.bounceRate, CEILINGS.bounces),
     measure('complaints', counts.complaints, counts.emails, thresholds.complaintRate, CEILINGS.complaints),
   ];
-  return measures.find(({ kind }) => kind === 'lock') ?? measures.find(({ kind }) => kind === 'warning') ?? { kind: 'good' };
+  return (
+    measures.find(({ kind }) => kind === 'lock') ?? measures.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
+  );
 }
 
 function measure(what: string, count: number, emails: number, rate: number, ceiling: number): Standing {

@@ -2,10 +2,17 @@
  * Group commit: whatever arrives while the last commit runs goes into the next one. No timer: a lone item is committed
  * at the end of the event loop's turn it came in, a crowd shares one sync.
  *
- * Two batches may be under way: the store's thread works on one while the answers of the other are handled.
+ * Two batches may be under way: the store's thread works on one while the answers of the other are handled. A batch that
+ * fails is committed in parts, so that one item that cannot be stored fails alone.
  */
 
 const UNDER_WAY = 2;
+/**
+ * How long, and over how many failures in a row beyond the halvings that lead to one item, the parts of a failed batch are
+ * tried: where the store itself is at fault, no item is.
+ */
+const PARTS_MS = 2_000;
+const PARTS_FAILING = 8;
 /**
  * So many items waiting while a batch may begin do not wait for the end of the turn: the store works on them while the
  * turn goes on. Without it both sides fall into step and wait for each other.
@@ -59,18 +66,56 @@ export function groupCommit<Item, Answer>(
       (answers) => {
         options.observe?.(batch.length, options.now() - began);
         end(batch.length);
-        for (const [index, { resolve, reject }] of batch.entries()) {
-          const answer = answers[index];
-          if (answer === undefined) reject(new Error('the store gave no answer'));
-          else resolve(answer);
-        }
+        answer(batch, answers);
       },
       (error: unknown) => {
+        if (batch.length > 1) return void inParts(batch, error).finally(() => end(batch.length));
         end(batch.length);
-        for (const { reject } of batch) reject(error);
+        refuse(batch, error);
       },
     );
     schedule();
+  }
+
+  function answer(batch: readonly Pending<Item, Answer>[], answers: readonly Answer[]): void {
+    for (const [index, { resolve, reject }] of batch.entries()) {
+      const one = answers[index];
+      if (one === undefined) reject(new Error('the store gave no answer'));
+      else resolve(one);
+    }
+  }
+
+  function refuse(batch: readonly Pending<Item, Answer>[], error: unknown): void {
+    for (const { reject } of batch) reject(error);
+  }
+
+  /** Halves the batch until what cannot be committed stands alone; refuses the rest where the store seems to be at fault. */
+  async function inParts(batch: readonly Pending<Item, Answer>[], fault: unknown): Promise<void> {
+    const until = options.now() + PARTS_MS;
+    const most = Math.ceil(Math.log2(batch.length)) + PARTS_FAILING;
+    let failing = 0;
+    const parts: (readonly Pending<Item, Answer>[])[] = [];
+    const halve = (part: readonly Pending<Item, Answer>[]): void => {
+      const middle = Math.ceil(part.length / 2);
+      parts.push(part.slice(middle), part.slice(0, middle));
+    };
+    let last = fault;
+    halve(batch);
+    for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
+      if (failing >= most || options.now() > until) {
+        refuse(part, last);
+        continue;
+      }
+      try {
+        answer(part, await commit(part.map(({ item }) => item)));
+        failing = 0;
+      } catch (error) {
+        last = error;
+        failing += 1;
+        if (part.length === 1) refuse(part, error);
+        else halve(part);
+      }
+    }
   }
 
   function end(size: number): void {

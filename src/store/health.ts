@@ -15,6 +15,8 @@ export interface StoreHealth {
   watched<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
+  /** Looks no more. */
+  stop(): void;
 }
 
 /** Starts watching; nothing runs until someone asks or a watched call fails. */
@@ -22,15 +24,18 @@ export function watchHealth(store: Pick<Store, 'probe'>, clock: Clock): StoreHea
   let failing = false;
   let knownAt = clock.now();
   let probing = false;
+  let stopped = false;
+  let cancel: () => void = () => undefined;
 
   const note = (failed: boolean) => {
     failing = failed;
     knownAt = clock.now();
-    if (failed) clock.after(FRESH_MS, look);
+    cancel();
+    if (failed && !stopped) cancel = clock.after(FRESH_MS, look);
   };
 
   function look(): void {
-    if (probing) return;
+    if (probing || stopped) return;
     probing = true;
     store.probe().then(
       () => end(false),
@@ -45,7 +50,8 @@ export function watchHealth(store: Pick<Store, 'probe'>, clock: Clock): StoreHea
 
   return {
     fault() {
-      if (clock.now() - knownAt > FRESH_MS) look();
+      // Also after a clock was set back.
+      if (Math.abs(clock.now() - knownAt) > FRESH_MS) look();
       return failing ? 'the store cannot commit' : null;
     },
     watched(call) {
@@ -60,6 +66,10 @@ export function watchHealth(store: Pick<Store, 'probe'>, clock: Clock): StoreHea
           throw error;
         }
       };
+    },
+    stop() {
+      stopped = true;
+      cancel();
     },
   };
 }

@@ -7,6 +7,10 @@
  */
 import type { Attempt } from '../deliver/outcome.ts';
 import type { State } from '../record/states.ts';
+import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
+import type { TrustStore } from './trust.ts';
+
+export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
 
 // ── Accepting ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -91,6 +95,8 @@ export interface ClaimRoom {
 
 export interface Claimed {
   readonly mails: readonly LeasedMail[];
+  /** Those that ended `suppressed` instead of being leased. */
+  readonly suppressed: readonly Pick<LeasedMail, 'id' | 'accountId' | 'to'>[];
   /** True where more may be due than was leased: another claim is worth while at once. */
   readonly more: boolean;
 }
@@ -127,59 +133,11 @@ export interface Settlement {
   readonly changes: readonly Change[];
   /** True where no attempt was made (found past its maximum age): the count of attempts is given back. */
   readonly uncount: boolean;
+  /** True where it counts into no reputation: the simulator answered. */
+  readonly untallied?: boolean;
 }
 
 export type SettleAnswer = 'settled' | 'lost';
-
-// ── Accounts and keys ────────────────────────────────────────────────────────────────────────────────────────
-
-export interface AccountLimits {
-  /** Emails in all, or null for unlimited. */
-  readonly volume: number | null;
-  readonly volumeExpiresAt: number | null;
-  readonly rate: { readonly limit: number; readonly periodMs: number } | null;
-  readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
-}
-
-export interface Account {
-  readonly id: number;
-  readonly name: string;
-  readonly createdAt: number;
-  readonly locked: { readonly reason: string; readonly at: number } | null;
-  readonly limits: AccountLimits;
-  readonly volumeUsed: number;
-  /** Emails counted in the running period, and when that period began; zero and null before the first. */
-  readonly rateUsed: number;
-  readonly rateWindowAt: number | null;
-}
-
-export interface ApiKey {
-  /** The public name of the key for commands: `key_` and the row's number. */
-  readonly id: number;
-  readonly accountId: number;
-  readonly name: string;
-  /** The first characters of the key, to recognise it by. */
-  readonly prefix: string;
-  /** SHA-256 of the key, hexadecimal. */
-  readonly hash: string;
-  readonly createdAt: number;
-  readonly expiresAt: number | null;
-  readonly revokedAt: number | null;
-  readonly lastUsedAt: number | null;
-}
-
-/** What the listener needs to know by heart; `revision` grows with every change. */
-export interface DirectoryChanges {
-  readonly revision: number;
-  readonly accounts: readonly Account[];
-  readonly keys: readonly ApiKey[];
-}
-
-/** The answer of a command that can miss or clash. */
-export type Changed<T> =
-  | { readonly kind: 'done'; readonly value: T }
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'exists' };
 
 // ── Looking ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -227,7 +185,7 @@ export type OperatorAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
-export interface Store {
+export interface Store extends TrustStore {
   accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
   /**
    * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is

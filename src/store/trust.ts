@@ -1,6 +1,7 @@
 /** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../domains/domain.ts';
-import type { Changed } from './store.ts';
+import type { Thresholds, WindowCounts } from '../record/reputation.ts';
+import type { Account, Changed } from './store.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
 
@@ -16,12 +17,6 @@ export interface Suppression {
 /** Whose list: an account's name, or `*` for the one of the whole service. */
 export type ListName = string;
 
-export interface DomainFilter {
-  /** Only those whose next check is due at this time, oldest check first; null for all. */
-  readonly dueAt: number | null;
-  readonly limit: number;
-}
-
 /** What a check of a domain's records writes down. */
 export interface DomainUpdate {
   readonly id: number;
@@ -35,6 +30,11 @@ export interface DomainUpdate {
 }
 
 export interface TrustStore {
+  /** Thresholds left undefined stay; the account's own replace the defaults. */
+  setThresholds(accountName: string, thresholds: Partial<Thresholds>): Promise<Changed<Account>>;
+  /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
+  reputationOf(accountName: string, now: number): Promise<Changed<WindowCounts>>;
+
   /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
   addSuppressions(list: ListName, entries: readonly Suppression[]): Promise<Changed<number>>;
   removeSuppression(list: ListName, address: string): Promise<Changed<boolean>>;
@@ -48,6 +48,8 @@ export interface TrustStore {
     now: number,
   ): Promise<Changed<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
+  /** What the last check of its records found; empty before the first. */
+  domainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /** Writes a check's result or a rotation; every node knows within a second. */
   updateDomain(update: DomainUpdate): Promise<Changed<SendingDomain>>;

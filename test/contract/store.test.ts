@@ -13,6 +13,9 @@ const STORES: readonly { readonly name: string; readonly open: () => Promise<Sto
   },
 ];
 
+/** Room for so many mail requests, whatever their size. */
+const room = (mails: number) => ({ mails, bytes: 1_000_000 });
+
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -159,7 +162,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       settlementOf({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
-    expect(await store.claim(10, LEASE, Date.now())).toEqual([]);
+    expect((await store.claim(room(10), LEASE, Date.now())).mails).toEqual([]);
     expect((await store.showMail(waiting.id))?.state).toBe('suppressed');
   });
 
@@ -168,11 +171,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mail = newMail();
     await store.accept([mail]);
     const [first, second] = await Promise.all([
-      store.claim(5, LEASE, Date.now()),
-      store.claim(5, { ...LEASE, owner: 'node-b' }, Date.now()),
+      store.claim(room(5), LEASE, Date.now()),
+      store.claim(room(5), { ...LEASE, owner: 'node-b' }, Date.now()),
     ]);
-    expect([...first, ...second]).toHaveLength(1);
-    expect(first[0] ?? second[0]).toMatchObject({
+    expect([...first.mails, ...second.mails]).toHaveLength(1);
+    expect(first.mails[0] ?? second.mails[0]).toMatchObject({
       id: mail.id,
       accountId: 1,
       to: mail.to,
@@ -189,8 +192,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([mail]);
     const dueAt = Date.now() + 60_000;
     await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
-    expect(await store.claim(5, LEASE, dueAt - 1)).toEqual([]);
-    expect((await store.claim(5, LEASE, dueAt)).map(({ attempts }) => attempts)).toEqual([2]);
+    expect((await store.claim(room(5), LEASE, dueAt - 1)).mails).toEqual([]);
+    expect((await store.claim(room(5), LEASE, dueAt)).mails.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
   test('accounts take turns, so a backlog of one does not starve another', async () => {
@@ -198,7 +201,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMail()));
     await store.accept([newMail({ accountId: 2 }), newMail({ accountId: 2 })]);
-    const claimed = await store.claim(20, LEASE, Date.now());
+    const { mails: claimed } = await store.claim(room(20), LEASE, Date.now());
     expect(claimed).toHaveLength(20);
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
@@ -209,9 +212,83 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept(Array.from({ length: 600 }, (_, n) => newMail({ accountId: (n % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
-      for (const { accountId } of await store.claim(100, LEASE, Date.now())) served.add(accountId);
+      for (const { accountId } of (await store.claim(room(100), LEASE, Date.now())).mails) served.add(accountId);
     }
     expect(served.size).toBe(150);
+  });
+
+  /** Leases in claims of `mails` until nothing more is due; gives what each claim gave. */
+  async function claimAll(store: Store, mails: number): Promise<string[][]> {
+    const claims: string[][] = [];
+    for (let more = true; more && claims.length < 1_000; ) {
+      const claimed = await store.claim(room(mails), LEASE, Date.now());
+      claims.push(claimed.mails.map(({ id }) => id));
+      more = claimed.more;
+    }
+    return claims;
+  }
+
+  test('a claim is filled over thousands of accounts with one mail each, and says that more is due until nothing is', async () => {
+    const store = await storeWith();
+    const accounts = 3_000;
+    await Promise.all(Array.from({ length: accounts }, (_, n) => store.createAccount(`a${n}`, NO_LIMITS, Date.now())));
+    await store.accept(Array.from({ length: accounts }, (_, n) => newMail({ accountId: n + 2 })));
+    const claims = await claimAll(store, 512);
+    expect(new Set(claims.flat()).size).toBe(accounts);
+    expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
+  });
+
+  test('what is due in one of thousands of accounts is found, however many others wait for a later time', async () => {
+    const store = await storeWith();
+    const accounts = 4_500;
+    await Promise.all(Array.from({ length: accounts }, (_, n) => store.createAccount(`a${n}`, NO_LIMITS, Date.now())));
+    const mails = Array.from({ length: accounts }, (_, n) => newMail({ accountId: n + 2, lease: LEASE }));
+    await store.accept(mails);
+    const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
+    await store.settle(
+      mails.map((mail, n) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) })),
+    );
+    expect((await claimAll(store, 512)).flat()).toEqual([mails[4_000]?.id]);
+    const again = await claimAll(store, 512);
+    expect([again.flat(), again.length < 10]).toEqual([[], true]);
+  });
+
+  test('a claim leases no more message text than it has room for, and the rest is still due', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    const message = 'ü'.repeat(50_000);
+    await store.accept(Array.from({ length: 20 }, (_, n) => newMail({ message, accountId: (n % 2) + 1 })));
+    const sizes: number[] = [];
+    for (let more = true; more; ) {
+      const claimed = await store.claim({ mails: 100, bytes: 350_000 }, LEASE, Date.now());
+      sizes.push(claimed.mails.length);
+      more = claimed.more;
+    }
+    expect(Math.max(...sizes)).toBe(3);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
+  });
+
+  test('a message larger than the room gets through alone, in either lane, whatever else is due', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    const large = newMail({ message: 'x'.repeat(5_000), lease: LEASE });
+    const fresh = newMail({ message: 'x'.repeat(5_000), accountId: 2 });
+    await store.accept([large, fresh, ...Array.from({ length: 30 }, () => newMail({ message: 'x'.repeat(400) }))]);
+    const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
+    await store.settle([
+      settlementOf({ ...large, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
+    ]);
+    const claims: string[][] = [];
+    for (let more = true; more && claims.length < 100; ) {
+      const claimed = await store.claim({ mails: 100, bytes: 1_000 }, LEASE, Date.now());
+      claims.push(claimed.mails.map(({ id }) => id));
+      more = claimed.more;
+    }
+    expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
+    expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
+    // Long before the small ones, which never stop coming, are through.
+    expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
+    expect(claims.flat()).toHaveLength(32);
   });
 
   test('retries and first attempts share a claim, whichever has the backlog', async () => {
@@ -224,7 +301,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       retries.map((mail) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
     await store.accept([newMail(), newMail()]);
-    const claimed = await store.claim(10, LEASE, Date.now());
+    const { mails: claimed } = await store.claim(room(10), LEASE, Date.now());
     expect(claimed).toHaveLength(10);
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
@@ -233,9 +310,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await store.accept([newMail()]);
     await store.lockAccount('default', 'complaints', Date.now());
-    expect(await store.claim(5, LEASE, Date.now())).toEqual([]);
+    expect((await store.claim(room(5), LEASE, Date.now())).mails).toEqual([]);
     await store.unlockAccount('default', Date.now());
-    expect(await store.claim(5, LEASE, Date.now())).toHaveLength(1);
+    expect((await store.claim(room(5), LEASE, Date.now())).mails).toHaveLength(1);
   });
 
   test('a settlement is fenced: another owner, another attempt or a second time is lost and changes nothing', async () => {
@@ -263,10 +340,51 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a lease given back without an attempt does not count as one', async () => {
     const store = await storeWith();
     await store.accept([newMail()]);
-    const [mail] = await store.claim(1, LEASE, Date.now());
+    const [mail] = (await store.claim(room(1), LEASE, Date.now())).mails;
     if (mail === undefined) throw new Error('nothing leased');
     await store.settle([{ ...settlementOf(mail, { to: 'queued', dueAt: Date.now() }), uncount: true }]);
-    expect((await store.claim(1, LEASE, Date.now()))[0]?.attempts).toBe(1);
+    expect((await store.claim(room(1), LEASE, Date.now())).mails[0]?.attempts).toBe(1);
+  });
+
+  test('a lease given back unused is queued in its old place, uncounted, and leaves nothing in the history', async () => {
+    const store = await storeWith();
+    const at = Date.now();
+    const [first, second] = [newMail({ acceptedAt: at - 5 }), newMail({ acceptedAt: at })];
+    await store.accept([first, second]);
+    const [leased] = (await store.claim(room(1), LEASE, at)).mails;
+    if (leased === undefined) throw new Error('nothing leased');
+    const ref = { id: leased.id, owner: LEASE.owner, attempts: 1 };
+    expect(await store.release([{ ...ref, owner: 'node-b' }, ref, ref], at)).toEqual(['lost', 'settled', 'lost']);
+    expect(await store.showMail(first.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
+    expect((await store.showMail(first.id))?.events).toHaveLength(1);
+    expect((await store.claim(room(1), LEASE, at)).mails.map(({ id }) => id)).toEqual([first.id]);
+  });
+
+  test('a lease whose outcome its node still holds is not taken back, under either policy', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    const lease = { owner: 'node-a', until: now - 1 };
+    const [kept, marked] = [newMail({ lease }), newMail({ lease })];
+    await store.accept([kept, marked]);
+    await store.mark([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
+    for (const onUncertain of ['resend', 'hold'] as const) {
+      const except = [kept.id, marked.id];
+      expect(await store.recover({ now, everyLease: false, onUncertain, by: 'node-a', except })).toBe(0);
+    }
+    const settled = [kept, marked].map((mail) => settlementOf({ ...mail, attempts: 1, lease }));
+    expect(await store.settle(settled)).toEqual(['settled', 'settled']);
+  });
+
+  test('taken back under hold, what was not handed over has not been tried; under resend it may have been', async () => {
+    const store = await storeWith();
+    const lease = { owner: 'dead', until: 1 };
+    const [held, resent] = [newMail({ lease }), newMail({ lease })];
+    await store.accept([held]);
+    await store.recover({ now: 2, everyLease: false, onUncertain: 'hold', by: 'node-a' });
+    await store.accept([resent]);
+    await store.recover({ now: 2, everyLease: false, onUncertain: 'resend', by: 'node-a' });
+    expect([(await store.showMail(held.id))?.attempts, (await store.showMail(resent.id))?.attempts]).toEqual([0, 1]);
+    expect((await store.showMail(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
   test('a lease that ran out is taken back, one still running is not', async () => {
@@ -338,6 +456,56 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
+  test('idempotency keys are forgotten as fast as bodies are erased', async () => {
+    const store = await storeWith();
+    const at = Date.now() - 100_000;
+    const keyed = (n: number) => newMail({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
+    await store.accept(Array.from({ length: 25 }, (_, n) => keyed(n)));
+    expect([await store.erase(0, at, 10), await store.erase(0, at, 10), await store.erase(0, at, 10)]).toEqual([
+      10, 10, 5,
+    ]);
+    expect(kinds(await store.accept([keyed(0), keyed(24)]))).toEqual(['accepted', 'accepted']);
+  });
+
+  test('a clock set back starts the period again: no account waits for longer than its period', async () => {
+    const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
+    const at = Date.now();
+    expect(kinds(await store.accept([newMail({ acceptedAt: at })]))).toEqual(['accepted']);
+    const back = at - 3_600_000;
+    expect(await store.accept([newMail({ acceptedAt: back })])).toMatchObject([
+      { kind: 'refused', limits: { rate: { left: 0, resetMs: 1_000 } } },
+    ]);
+    expect(kinds(await store.accept([newMail({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
+  });
+
+  test('requests a little out of order get no more than the limit through', async () => {
+    const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
+    const at = Date.now();
+    const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMail({ acceptedAt: at + ms })));
+    expect(kinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
+  });
+
+  test('what a clock set back has left due too far ahead is made due, and nothing else', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, 1);
+    const now = Date.now();
+    const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
+    const mails = due.map((_, n) => newMail({ lease: LEASE, accountId: (n % 2) + 1 }));
+    await store.accept(mails);
+    const event = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
+    await store.settle(
+      mails.map((mail, n) =>
+        settlementOf(
+          { ...mail, attempts: 1, lease: LEASE },
+          { to: 'queued', dueAt: due[n] ?? null, event: event(n < 2 ? 'deferred' : 'x') },
+        ),
+      ),
+    );
+    expect([await store.hasten(now + 100, now, 1), await store.hasten(now + 100, now, 10)]).toEqual([1, 1]);
+    const shown = await Promise.all(mails.map(({ id }) => store.showMail(id)));
+    expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
+  });
+
   test('an operator cancels what is queued, retries what waits, and is told when it is too late', async () => {
     const store = await storeWith();
     const [queued, sending] = [newMail(), newMail({ lease: LEASE })];
@@ -347,7 +515,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.cancelMail(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
     expect(await store.retryMail(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
     expect(await store.cancelMail(newMail().id, Date.now())).toEqual({ kind: 'missing' });
-    expect(await store.claim(5, LEASE, Date.now())).toEqual([]);
+    expect((await store.claim(room(5), LEASE, Date.now())).mails).toEqual([]);
   });
 
   test('the list filters by account, state, recipient and time, newest first', async () => {
@@ -402,6 +570,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
+  test('the first key is made with its account, both or neither, and only on an empty store', async () => {
+    const store = await open();
+    onTestFinished(() => store.close());
+    const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
+    const made = await store.createFirstKey('default', key, 5);
+    expect(made).toMatchObject({ account: { name: 'default' }, key: { ...key, accountId: made?.account.id } });
+    expect(await store.createFirstKey('second', { ...key, hash: 'h2' }, 6)).toBeNull();
+    expect((await store.listAccounts()).map(({ name }) => name)).toEqual(['default']);
+    expect(await store.listKeys('default')).toMatchObject({ kind: 'done', value: [key] });
+  });
+
   test('an account name is taken once', async () => {
     const store = await storeWith();
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
@@ -423,6 +602,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mails = [newMail(), newMail()];
     await store.accept(mails);
     expect(await store.newestId()).toBe(mails[1]?.id);
+  });
+
+  test('a settlement that the table of transitions does not have is refused, and changes nothing', async () => {
+    const store = await storeWith();
+    const [mail, other] = [newMail({ lease: LEASE }), newMail({ lease: LEASE })];
+    await store.accept([mail, other]);
+    const held = { ...mail, attempts: 1, lease: LEASE };
+    await expect(store.settle([settlementOf(held, { to: 'cancelled' })])).rejects.toThrow('from sending to cancelled');
+    const [delivered] = settlementOf(held).changes;
+    const [bounced] = settlementOf(held, { to: 'expired' }).changes;
+    if (delivered === undefined || bounced === undefined) throw new Error('no change');
+    const twice = { ...settlementOf(held), changes: [delivered, bounced] };
+    await expect(store.settle([twice])).rejects.toThrow('from delivered to expired');
+    expect((await store.showMail(mail.id))?.state).toBe('sending');
   });
 
   test('a closed store rejects instead of waiting', async () => {

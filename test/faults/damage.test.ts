@@ -123,7 +123,7 @@ describe('the database file', () => {
   });
 });
 
-test('a port in use is named, for either listener, and the store is made but not held', async () => {
+test('a port in use is named, for either listener; the store is not held, and its first key not used up', async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));
@@ -132,6 +132,8 @@ test('a port in use is named, for either listener, and the store is made but not
   const folder = temporaryFolder();
   await refusesToServe(folder, { POSTRIDER_LISTEN: taken }, new RegExp(`POSTRIDER_LISTEN.*${taken}`));
   await refusesToServe(folder, { POSTRIDER_OPERATOR_LISTEN: taken }, new RegExp(`POSTRIDER_OPERATOR_LISTEN.*${taken}`));
+  const service = await startProcess(folder);
+  expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
 });
 
 const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: RegExp])[] = [

@@ -1,5 +1,5 @@
 /** No 201 before the sync: a slow one makes the client wait, a failing one gives it a 500. */
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadSettings } from '../../src/config/load.ts';
@@ -9,7 +9,7 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { submit } from '../rig/service.ts';
 
-async function serviceWithFate() {
+async function serviceWithFate(more: Record<string, string> = {}) {
   const path = join(temporaryFolder(), 'postrider.db');
   const decide = (fate: 'well' | 'slow' | 'fail') => writeFileSync(`${path}-fate`, fate);
   decide('well');
@@ -19,6 +19,7 @@ async function serviceWithFate() {
       POSTRIDER_LISTEN: '127.0.0.1:0',
       POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
       POSTRIDER_LOG: 'silent',
+      ...more,
     },
     null,
   );
@@ -48,7 +49,8 @@ test('the embedded database is opened in WAL mode with full sync', () => {
 });
 
 test('the client waits while the sync does, and the 201 comes after it', async () => {
-  const { path, decide, send } = await serviceWithFate();
+  // Without delivery, so that the only commits are those of the requests.
+  const { path, decide, send, url } = await serviceWithFate({ POSTRIDER_ROLES: 'api' });
   expect((await send()).status).toBe(201);
   decide('slow');
   rmSync(`${path}-synced`, { force: true });
@@ -57,12 +59,13 @@ test('the client waits while the sync does, and the 201 comes after it', async (
     answered = true;
     return { status: response.status, synced: existsSync(`${path}-synced`) };
   });
-  // The commit is known to be held once another request waits behind it without an answer either.
-  const second = send();
-  await expect.poll(() => answered, { timeout: 300 }).toBe(false);
+  const held = () => (existsSync(`${path}-held`) ? readFileSync(`${path}-held`, 'utf8') : null);
+  await expect.poll(held, { timeout: 20_000 }).toBe('2');
+  // The rows are written and wait for their sync alone. An answer given too early would be here before these are.
+  for (let n = 0; n < 5; n += 1) expect((await submit(url, 'pr_unknown')).status).toBe(401);
+  expect(answered).toBe(false);
   decide('well');
   expect(await answer).toEqual({ status: 201, synced: true });
-  expect((await second).status).toBe(201);
 });
 
 test('a failing sync is a 500 and never a 201, and readiness tells it until commits work again', async () => {

@@ -7,7 +7,7 @@ import type { SourceFile } from './source.ts';
 
 /** Pure: the same input gives the same output, and nothing else happens. */
 export const PURE_ROOMS: readonly string[] = ['admit', 'classify', 'message', 'record'];
-const STAGES = ['http', 'store', 'queue', 'deliver', 'feedback', 'domains', 'operator', 'observe'];
+const STAGES = ['http', 'store', 'queue', 'deliver', 'feedback', 'domains', 'doctor', 'operator', 'observe'];
 /** These wire: they import whatever they put together. Nothing in src imports them, but for `main` and `cli` each other. */
 const WIRING = ['main.ts', 'cli'];
 
@@ -25,8 +25,9 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   deliver: [],
   observe: ['pino', 'prom-client'],
   feedback: [],
-  domains: [],
-  cli: ['commander'],
+  domains: ['tldts'],
+  doctor: [],
+  cli: ['commander', 'csv-parse'],
   'main.ts': ['pino', 'prom-client'],
 };
 

@@ -8,6 +8,7 @@ export const EXPOSED_ROOMS: readonly string[] = [
   'admit',
   'classify',
   'deliver',
+  'domains',
   'feedback',
   'http',
   'message',
@@ -23,6 +24,24 @@ export interface ListedRegex {
   readonly regex: string;
   readonly why: string;
 }
+
+const SCRIPTS = [
+  'Latin',
+  'Greek',
+  'Cyrillic',
+  'Armenian',
+  'Georgian',
+  'Hebrew',
+  'Arabic',
+  'Devanagari',
+  'Thai',
+  'Cherokee',
+  'Han',
+  'Hiragana',
+  'Katakana',
+  'Bopomofo',
+  'Hangul',
+];
 
 export const LISTED: readonly ListedRegex[] = [
   {
@@ -45,4 +64,34 @@ export const LISTED: readonly ListedRegex[] = [
     regex: `/[&<>"']/g`,
     why: 'one character class, no repetition',
   },
+  {
+    file: 'src/domains/dkim-record.ts',
+    regex: String.raw`/\s/`,
+    why: 'one character class, no repetition',
+  },
+  {
+    file: 'src/domains/dmarc-record.ts',
+    regex: String.raw`/\s/`,
+    why: 'one character class, no repetition',
+  },
+  {
+    file: 'src/domains/name.ts',
+    regex: String.raw`/\p{C}/gu`,
+    why: 'one character class, no repetition',
+  },
+  {
+    file: 'src/domains/verify.ts',
+    regex: String.raw`/\p{Cc}|\p{Cf}/gu`,
+    why: 'one character at a time, no repetition',
+  },
+  {
+    file: 'src/domains/scripts.ts',
+    regex: String.raw`/\p{Script=Common}|\p{Script=Inherited}/u`,
+    why: 'tried on single characters of a domain name',
+  },
+  ...SCRIPTS.map((script) => ({
+    file: 'src/domains/scripts.ts',
+    regex: `/\\p{Script=${script}}/u`,
+    why: 'tried on single characters of a domain name',
+  })),
 ];

@@ -1,6 +1,7 @@
 /**
  * A store thread whose COMMIT (the statement that syncs) does what a file says: `slow` waits until the file says
- * something else, `fail` fails as SQLite does when the disk's sync fails. The file stands beside the database, named `*-fate`.
+ * something else, `fail` fails as SQLite does when the disk's sync fails. The file stands beside the database, named `*-fate`;
+ * `*-held` beside it tells how many mail requests the transaction sees that waits.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -15,6 +16,10 @@ function openHeld(path: string, locked: boolean): DatabaseSync {
   const exec = database.exec.bind(database);
   database.exec = (sql) => {
     if (sql !== 'COMMIT') return exec(sql);
+    if (fate() === 'slow') {
+      const { n } = database.prepare('SELECT count(*) AS n FROM mail_request').get() ?? {};
+      writeFileSync(`${path}-held`, String(n));
+    }
     while (fate() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     if (fate() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
     exec(sql);

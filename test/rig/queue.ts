@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Attempt } from '../../src/deliver/outcome.ts';
 import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
-import type { DispatcherParts, Gate } from '../../src/queue/dispatcher.ts';
+import type { Gate } from '../../src/queue/attempt.ts';
+import type { DispatcherParts } from '../../src/queue/dispatcher.ts';
 import { createDispatcher } from '../../src/queue/dispatcher.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import type { Operations } from '../../src/store/sqlite/engine.ts';
@@ -71,15 +72,18 @@ export function queueRig(
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,
     gate: OPEN_GATE,
-    claim: (limit, lease, now) => called(() => store.claim(limit, lease, now)),
+    claim: (room, lease, now) => called(() => store.claim(room, lease, now)),
+    release: (batch, now) => called(() => store.release(batch, now)),
     settle: (settlement) => called(() => store.settle(pack([settlement]))[0] ?? 'lost'),
     mark: (lease) => called(() => store.mark([lease])[0] ?? 'lost'),
     prepare,
     following: () => [],
     answeredHere: () => false,
-    heldBack: () => null,
+    heldBack: () => false,
     observe: {
       attempted: () => undefined,
+      followed: () => undefined,
+      suppressed: () => undefined,
       expired: () => undefined,
       lost: ({ id }) => lost.push(id),
       failed: (what, error) => failures.push(`${what}: ${error instanceof Error ? error.message : String(error)}`),

@@ -52,6 +52,14 @@ describe('--json', () => {
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
     expect(await askCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
   });
+
+  test('send needs no key beside the store of the service, and leaves none that works', async () => {
+    const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' };
+    const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
+    expect(await askCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
+    const keys = await askCommand<{ name: string; state: string }[]>(folder, ['key', 'list', 'default']);
+    expect(keys.filter(({ name }) => name === 'send')).toMatchObject([{ state: 'revoked' }]);
+  });
 });
 
 test('what people read is plain text in a pipe, and mail cannot write to the terminal', async () => {

@@ -1,13 +1,14 @@
 /**
  * Reads what the capture transport wrote, for the operator's listener. Bounded: a listing opens at most `limit`
- * files and reads 4 KiB of each. A name that is no id is never turned into a path.
+ * files and reads 8 KiB of each. A name that is no id is never turned into a path.
  */
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { decodeEncodedWords } from './encoded-words.ts';
+import { decodeEncodedWords } from '../../message/encoded-word-decoder.ts';
 import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
 
-const HEAD_BYTES = 4_096;
+/** Envelope, From, To and an encoded Subject of 998 bytes take 4 KiB at most; they come first. */
+const HEAD_BYTES = 8_192;
 const MAX_LIMIT = 1_000;
 
 export interface InboxEntry {

@@ -112,8 +112,13 @@ async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
   for (const path of [maildir.tmp, maildir.new, maildir.cur]) await mkdir(path, { recursive: true, mode: 0o700 });
   for (const name of await readdir(maildir.tmp)) {
     const path = join(maildir.tmp, name);
-    const { mtimeMs } = await stat(path);
-    if (clock.now() - mtimeMs > STALE_TMP_MS) await unlink(path);
+    try {
+      const { mtimeMs } = await stat(path);
+      if (clock.now() - mtimeMs > STALE_TMP_MS) await unlink(path);
+    } catch (error) {
+      // Attempts under way rename their files away meanwhile.
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    }
   }
 }
 

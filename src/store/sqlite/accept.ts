@@ -6,6 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { AcceptAnswer, Account, LimitsLeft, NewMail } from '../store.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
+import { transition } from './transition.ts';
 
 /** Idempotency keys are kept this long (product promise). */
 const IDEMPOTENCY_MS = 24 * 3_600_000;
@@ -41,6 +42,10 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
     'INSERT INTO event (seq, n, at, verb, by, detail, attempt) VALUES (?, 1, ?, ?, ?, ?, NULL)',
   );
 
+  const queued = transition(null, 'queued', 'accept');
+  const sending = transition(null, 'sending', 'accept');
+  const ended = transition(null, 'suppressed', 'accept');
+
   function countsOf(id: number, known: Map<number, Counts>): Counts | null {
     const held = known.get(id);
     if (held !== undefined) return held;
@@ -67,9 +72,9 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
     const seq = seqOf(mail.id);
     const at = mail.acceptedAt;
     const suppressed = mail.suppressed || readSuppression.get(mail.recipient, mail.accountId) !== undefined;
-    const state = suppressed ? 'suppressed' : mail.lease === null ? 'queued' : 'sending';
+    const state = suppressed ? ended : mail.lease === null ? queued : sending;
     const recipient = mail.recipient === mail.to ? null : mail.recipient;
-    const lease = state === 'sending' ? mail.lease : null;
+    const lease = state === sending ? mail.lease : null;
     const dueAt = suppressed ? null : lease === null ? at : lease.until;
     const endedAt = suppressed ? at : null;
     writeMail.run(
@@ -93,7 +98,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
       writeEvent.run(
         seq,
         at,
-        'suppressed',
+        ended,
         mail.suppressed ? 'simulator' : 'store',
         'the recipient is on the suppression list',
       );
@@ -132,6 +137,9 @@ function refusal(counts: Counts, now: number): 'volume-expired' | 'volume-exhaus
     counts.rateWindowAt = now;
     counts.rateUsed = 0;
   }
+  // A clock set back must not make a period last until it has caught up. What was counted stays counted, so that mail
+  // requests a little out of order are still counted exactly.
+  if (now < counts.rateWindowAt) counts.rateWindowAt = now;
   return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
 }
 

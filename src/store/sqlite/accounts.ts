@@ -1,9 +1,18 @@
-/** Accounts and API keys, and the directory of both that running nodes keep by heart. */
+/** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Store } from '../store.ts';
+import type { Thresholds, WindowCounts } from '../../record/reputation.ts';
+import type { Account, AccountLimits, ApiKey, Changed, Store } from '../store.ts';
+import type { prepareReputation } from './reputation.ts';
 import * as rows from './rows.ts';
 
-export function prepareAccounts(database: DatabaseSync) {
+const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+
+/** `nextRevision` is the directory's counter; `reputation` tells the window of an account that is shown. */
+export function prepareAccounts(
+  database: DatabaseSync,
+  nextRevision: () => number,
+  reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'forgive'>,
+) {
   const byName = database.prepare('SELECT * FROM account WHERE name = ?');
   const all = database.prepare('SELECT * FROM account ORDER BY name');
   const insert = database.prepare(
@@ -15,7 +24,12 @@ export function prepareAccounts(database: DatabaseSync) {
        volume_used = CASE WHEN ? THEN 0 ELSE volume_used END, rate_used = CASE WHEN ? THEN 0 ELSE rate_used END,
        rate_window_at = CASE WHEN ? THEN NULL ELSE rate_window_at END, revision = ? WHERE id = ?`,
   );
-  const setLock = database.prepare('UPDATE account SET locked_reason = ?, locked_at = ?, revision = ? WHERE id = ?');
+  const setLock = database.prepare(
+    'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
+  );
+  const setRates = database.prepare(
+    'UPDATE account SET bounce_rate = coalesce(?, bounce_rate), complaint_rate = coalesce(?, complaint_rate), revision = ? WHERE id = ?',
+  );
   const keyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
   const keysOf = database.prepare('SELECT * FROM api_key WHERE account_id = ? ORDER BY id');
   const insertKey = database.prepare(
@@ -23,12 +37,7 @@ export function prepareAccounts(database: DatabaseSync) {
   );
   const endKey = database.prepare('UPDATE api_key SET revoked_at = ?, expires_at = ?, revision = ? WHERE id = ?');
   const touch = database.prepare('UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?');
-  const bump = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
-  const readRevision = database.prepare('SELECT revision FROM meta');
-  const changedAccounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
-  const changedKeys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
 
-  const nextRevision = (): number => rows.int(bump.get() ?? {}, 'revision');
   const find = (name: string): Account | null => {
     const row = byName.get(name);
     return row === undefined ? null : rows.account(row);
@@ -58,6 +67,16 @@ export function prepareAccounts(database: DatabaseSync) {
   }
 
   return {
+    createFirstKey(
+      ...[name, { name: keyName, prefix, hash }, now]: Parameters<Store['createFirstKey']>
+    ): { account: Account; key: ApiKey } | null {
+      if (all.get() !== undefined) return null;
+      insert.run(name, now, ...columnsOf(UNLIMITED), nextRevision());
+      const account = find(name);
+      if (account === null) return null;
+      const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
+      return { account, key: key(lastInsertRowid) };
+    },
     createAccount(...[name, limits, now]: Parameters<Store['createAccount']>): Changed<Account> {
       if (find(name) !== null) return { kind: 'exists' };
       insert.run(name, now, ...columnsOf(limits), nextRevision());
@@ -78,8 +97,23 @@ export function prepareAccounts(database: DatabaseSync) {
       );
       return reread(name);
     },
+    setThresholds(name: string, { bounceRate, complaintRate }: Partial<Thresholds>): Changed<Account> {
+      const account = find(name);
+      if (account === null) return { kind: 'missing' };
+      setRates.run(bounceRate ?? null, complaintRate ?? null, nextRevision(), account.id);
+      return reread(name);
+    },
+    reputationOf(name: string, now: number): Changed<WindowCounts> {
+      const account = find(name);
+      return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
+    },
     lockAccount: (...[name, reason, now]: Parameters<Store['lockAccount']>) => lock(name, reason, now),
-    unlockAccount: (...[name]: Parameters<Store['unlockAccount']>) => lock(name, null, null),
+    /** Its reputation begins anew, or the next bounce would lock it again. */
+    unlockAccount(...[name]: Parameters<Store['unlockAccount']>): Changed<Account> {
+      const account = find(name);
+      if (account !== null) reputation.forgive(account.id);
+      return lock(name, null, null);
+    },
     listAccounts: (): Account[] => all.all().map(rows.account),
 
     createKey(
@@ -113,16 +147,6 @@ export function prepareAccounts(database: DatabaseSync) {
     },
     touchKeys(...[used]: Parameters<Store['touchKeys']>): void {
       for (const { id, at } of used) touch.run(at, id);
-    },
-    /** Accounts and keys changed after `since`, or null where none were. */
-    directorySince(since: number): DirectoryChanges | null {
-      const revision = rows.int(readRevision.get() ?? {}, 'revision');
-      if (revision <= since) return null;
-      return {
-        revision,
-        accounts: changedAccounts.all(since).map(rows.account),
-        keys: changedKeys.all(since).map(rows.apiKey),
-      };
     },
   };
 }

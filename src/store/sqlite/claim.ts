@@ -21,10 +21,10 @@ interface Left {
   untouched: boolean;
 }
 
-/** A due row on its way into the claim, with the size of its message. */
-interface Found {
-  readonly row: rows.Row;
-  readonly bytes: number;
+/** What a claim has come to so far. */
+interface Gathered {
+  readonly mails: LeasedMail[];
+  readonly suppressed: Pick<LeasedMail, 'id' | 'accountId' | 'to'>[];
 }
 
 export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: Lease, now: number) => Claimed {
@@ -48,18 +48,20 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
   const writeEvent = database.prepare(APPEND_EVENT);
   const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(database, lane) }));
 
-  function lendOne({ row }: Found, lease: Lease, now: number): LeasedMail | null {
+  function lendOne(row: rows.Row, lease: Lease, now: number, claimed: Gathered): void {
     const seq = rows.int(row, 'seq');
+    const id = rows.text(row, 'id');
     const to = rows.text(row, 'to');
     const accountId = rows.int(row, 'account_id');
     if (isSuppressed.get(rows.textOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
       writeEvent.run(seq, seq, now, suppressed, 'store', 'the recipient is on the suppression list', null);
-      return null;
+      claimed.suppressed.push({ id, accountId, to });
+      return;
     }
     lend.run(lease.until, lease.owner, seq);
-    return {
-      id: rows.text(row, 'id'),
+    claimed.mails.push({
+      id,
       accountId,
       to,
       from: rows.text(row, 'from'),
@@ -68,12 +70,12 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
       acceptedAt: rows.int(row, 'accepted_at'),
       attempts: rows.int(row, 'attempts') + 1,
       lease,
-    };
+    });
   }
 
   /** The account's due rows that fit, earliest first, and whether one was left because it did not. */
   function fitting(lane: number, account: number, wanted: number, left: Left, now: number) {
-    const found: Found[] = [];
+    const found: rows.Row[] = [];
     // Read one at a time, so that no more message text is in memory than what fits, and one message.
     for (const row of due.iterate(lane, account, now, wanted)) {
       const bytes = rows.int(row, 'bytes');
@@ -81,14 +83,15 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
       left.untouched = false;
       left.bytes -= bytes;
       left.mails -= 1;
-      found.push({ row, bytes });
+      found.push(row);
     }
     return { found, full: false };
   }
 
-  /** Leases from one lane what fits into `left`; true where bytes or mails ran out first. */
-  function claimLane(lane: number, turn: Turn, left: Left, lease: Lease, now: number, leased: LeasedMail[]): boolean {
-    let accounts = left.mails > 0 && (left.bytes > 0 || left.untouched) ? turn.next(now, left.mails) : [];
+  /** Leases from one lane what fits into `left`; true where more may be due in it. */
+  function claimLane(lane: number, turn: Turn, left: Left, lease: Lease, now: number, claimed: Gathered): boolean {
+    if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
+    let accounts = turn.next(now, left.mails);
     let served: number | null = null;
     for (let round = 0; accounts.length > 0; round += 1) {
       const share = Math.max(1, Math.floor(left.mails / accounts.length));
@@ -97,10 +100,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
         const wanted = Math.min(share, left.mails);
         if (wanted === 0) return true;
         const { found, full } = fitting(lane, account, wanted, left, now);
-        for (const one of found) {
-          const mail = lendOne(one, lease, now);
-          if (mail !== null) leased.push(mail);
-        }
+        for (const row of found) lendOne(row, lease, now, claimed);
         if (full) {
           // Only the first round follows the turn; in it, one that got something has had its turn.
           if (round === 0) turn.servedUntil(found.length > 0 ? account : (served ?? account - 1));
@@ -111,26 +111,24 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
       }
       accounts = more;
     }
-    return left.mails === 0;
+    return left.mails === 0 || turn.more;
   }
 
   return function claim(room, lease, now) {
-    const mails: LeasedMail[] = [];
+    const claimed: Gathered = { mails: [], suppressed: [] };
     const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
     const [first, second] = lanes;
     lanes.reverse();
-    if (first === undefined || second === undefined) return { mails, more: false };
-    const half = { ...left, mails: Math.ceil(left.mails / 2), bytes: Math.ceil(left.bytes / 2) };
-    const [halfMails, halfBytes] = [half.mails, half.bytes];
-    let more = claimLane(first.lane, first.turn, half, lease, now, mails);
-    left.mails -= halfMails - half.mails;
-    left.bytes -= halfBytes - half.bytes;
+    if (first === undefined || second === undefined) return { ...claimed, more: false };
+    const half: Left = { ...left, mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2) };
+    const begun = { ...half };
+    let firstMore = claimLane(first.lane, first.turn, half, lease, now, claimed);
+    left.mails -= begun.mails - half.mails;
+    left.bytes -= begun.bytes - half.bytes;
     left.untouched = half.untouched;
-    more = claimLane(second.lane, second.turn, left, lease, now, mails) || second.turn.more || more;
-    if (more || first.turn.more) {
-      // What the second lane has left is the first one's again.
-      more = claimLane(first.lane, first.turn, left, lease, now, mails) || first.turn.more || second.turn.more;
-    }
-    return { mails, more };
+    const secondMore = claimLane(second.lane, second.turn, left, lease, now, claimed);
+    // What the second lane has left is the first one's again.
+    if (firstMore) firstMore = claimLane(first.lane, first.turn, left, lease, now, claimed);
+    return { ...claimed, more: firstMore || secondMore };
   };
 }

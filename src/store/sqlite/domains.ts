@@ -27,7 +27,9 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   );
   const share = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
   const bury = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
-  const keysOf = database.prepare('SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector');
+  const keysOf = database.prepare(
+    'SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector',
+  );
   const dropKeys = database.prepare('DELETE FROM dkim_key WHERE domain_id = ?');
   const insertKey = database.prepare(
     `INSERT INTO dkim_key (domain_id, selector, algorithm, public_key, sealed, state, created_at, activated_at, retire_at)
@@ -70,7 +72,11 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   return {
     addDomain(
       accountName: string,
-      { name, subdomains, keys }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
+      {
+        name,
+        subdomains,
+        keys,
+      }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
       now: number,
     ): Changed<SendingDomain> {
       const account = accountId.get(accountName);
@@ -94,7 +100,15 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const row = live(name);
       return row === null ? [] : (JSON.parse(rows.text(row, 'checks')) as RecordCheck[]);
     },
-    updateDomain({ id, status, checkedAt, authenticatedAt, failingSince, checks, keys }: DomainUpdate): Changed<SendingDomain> {
+    updateDomain({
+      id,
+      status,
+      checkedAt,
+      authenticatedAt,
+      failingSince,
+      checks,
+      keys,
+    }: DomainUpdate): Changed<SendingDomain> {
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
       update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(checks), nextRevision(), id);

@@ -7,8 +7,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareClaim } from './claim.ts';
+import { prepareDirectory } from './directory.ts';
+import { prepareDomains } from './domains.ts';
 import { prepareMail } from './mail.ts';
+import { prepareReputation } from './reputation.ts';
 import { prepareSettle } from './settle.ts';
+import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
 
 export type Operations = ReturnType<typeof prepareOperations>;
@@ -27,29 +31,36 @@ export type Reply =
 const READS: ReadonlySet<OperationName> = new Set([
   'listAccounts',
   'listKeys',
+  'listSuppressions',
+  'findDomain',
+  'listDomains',
+  'domainChecks',
+  'reputationOf',
   'directorySince',
   'listMail',
   'showMail',
   'queueFigures',
   'newestId',
-  'dataVersion',
 ]);
 
 function prepareOperations(database: DatabaseSync) {
   const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
-  const dataVersion = database.prepare('PRAGMA data_version');
+  const directory = prepareDirectory(database, (revision) => domains.domainsSince(revision));
+  const domains = prepareDomains(database, directory.nextRevision);
+  const reputation = prepareReputation(database, directory.nextRevision);
   return {
     accept: prepareAccept(database),
     claim: prepareClaim(database),
-    ...prepareSettle(database),
+    ...prepareSettle(database, reputation.count),
     ...prepareSweep(database),
-    ...prepareAccounts(database),
+    ...prepareAccounts(database, directory.nextRevision, reputation),
+    ...prepareSuppressions(database),
+    ...domains,
+    directorySince: directory.since,
     ...prepareMail(database),
     probe: (): void => {
       probe.run();
     },
-    /** Changes whenever another connection has committed. */
-    dataVersion: (): number => Number(dataVersion.get()?.data_version),
   };
 }
 

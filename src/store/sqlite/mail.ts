@@ -7,17 +7,20 @@ import { StoreError } from '../store.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
 import { lastSeqAt, seqOf } from './seq.ts';
+import { transition } from './transition.ts';
 
 export function prepareMail(database: DatabaseSync) {
   const byId = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
   const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const queued = transition('uncertain', 'queued', 'operator');
+  const cancelled = transition('queued', 'cancelled', 'operator');
   const requeue = database.prepare(
-    `UPDATE mail_request SET state = 'queued', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${queued}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
   );
   const cancel = database.prepare(
-    `UPDATE mail_request SET state = 'cancelled', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${cancelled}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const writeEvent = database.prepare(APPEND_EVENT);
   const open = database.prepare(

@@ -3,7 +3,8 @@
  * mail request, and the lock that follows from them in the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, type WindowCounts, WINDOW_HOURS } from '../../record/reputation.ts';
+import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, WINDOW_HOURS, type WindowCounts } from '../../record/reputation.ts';
+import type { State } from '../../record/states.ts';
 import * as rows from './rows.ts';
 
 /** What ended mail requests add to an account's reputation. */
@@ -11,6 +12,27 @@ export interface Tally {
   emails: number;
   bounces: number;
   complaints: number;
+}
+
+/** The tallies of one batch, so that each account is written once. */
+export class Tallies {
+  readonly #byAccount = new Map<number, Tally & { at: number }>();
+
+  /** A change of state; only what ends an email, and a complaint after it, counts. */
+  add(accountId: number, to: State, suppress: string | null, at: number): void {
+    if (to !== 'delivered' && to !== 'bounced' && to !== 'complained') return;
+    const tally = this.#byAccount.get(accountId) ?? { emails: 0, bounces: 0, complaints: 0, at };
+    this.#byAccount.set(accountId, tally);
+    tally.at = at;
+    if (to === 'complained') tally.complaints += 1;
+    else tally.emails += 1;
+    // A hard bounce is one that says the mailbox does not exist: the same that suppresses the recipient.
+    if (to === 'bounced' && suppress === 'bounce') tally.bounces += 1;
+  }
+
+  each(count: (accountId: number, tally: Tally, now: number) => void): void {
+    for (const [accountId, tally] of this.#byAccount) count(accountId, tally, tally.at);
+  }
 }
 
 /** `nextRevision` is the directory's counter: every node learns of a lock within a second. */
@@ -25,15 +47,20 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
      FROM reputation WHERE account_id = ? AND hour > ?`,
   );
   const old = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
-  const account = database.prepare(
-    'SELECT locked_at, bounce_rate, complaint_rate, warning, reputation_from FROM account WHERE id = ?',
+  const clear = database.prepare('DELETE FROM reputation WHERE account_id = ?');
+  const account = database.prepare('SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?');
+  const lock = database.prepare(
+    'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
   );
-  const lock = database.prepare('UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?');
   const warn = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
 
-  function windowOf(accountId: number, now: number, from: number): WindowCounts {
-    const row = sum.get(accountId, Math.max(Math.floor(now / BUCKET_MS) - WINDOW_HOURS, from)) ?? {};
-    return { emails: rows.int(row, 'emails'), bounces: rows.int(row, 'bounces'), complaints: rows.int(row, 'complaints') };
+  function windowOf(accountId: number, now: number): WindowCounts {
+    const row = sum.get(accountId, Math.floor(now / BUCKET_MS) - WINDOW_HOURS) ?? {};
+    return {
+      emails: rows.int(row, 'emails'),
+      bounces: rows.int(row, 'bounces'),
+      complaints: rows.int(row, 'complaints'),
+    };
   }
 
   /** Adds a tally and locks or warns where it makes the account reach a threshold. */
@@ -45,13 +72,23 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
     old.run(accountId, hour - 2 * WINDOW_HOURS);
     const thresholds = {
-      bounceRate: rows.numberOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
-      complaintRate: rows.numberOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
+      bounceRate: rows.intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
+      complaintRate: rows.intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
     };
-    const verdict = standing(windowOf(accountId, now, rows.int(row, 'reputation_from')), thresholds);
+    const verdict = standing(windowOf(accountId, now), thresholds);
     if (verdict.kind === 'lock') lock.run(verdict.reason, now, nextRevision(), accountId);
-    else if (verdict.kind === 'warning' && rows.textOrNull(row, 'warning') === null) warn.run(verdict.reason, nextRevision(), accountId);
+
+    const warning = verdict.kind === 'warning' ? verdict.reason : null;
+    const before = rows.textOrNull(row, 'warning');
+    // The first warning is kept as it was: one line for the operator, not one for each further bounce.
+    if (verdict.kind !== 'lock' && (warning === null) !== (before === null))
+      warn.run(warning, nextRevision(), accountId);
   }
 
-  return { count, windowOf };
+  /** The window begins anew: what an unlock forgives. */
+  function forgive(accountId: number): void {
+    clear.run(accountId);
+  }
+
+  return { count, windowOf, forgive };
 }

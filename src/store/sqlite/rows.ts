@@ -1,5 +1,6 @@
 /** Rows of the embedded database turned into the contract's types. */
 import type { SQLOutputValue } from 'node:sqlite';
+import { DEFAULT_THRESHOLDS } from '../../record/reputation.ts';
 import type { State } from '../../record/states.ts';
 import { STATES } from '../../record/states.ts';
 import type { Account, ApiKey, MailSummary } from '../store.ts';
@@ -7,14 +8,14 @@ import { StoreError } from '../store.ts';
 
 export type Row = Record<string, SQLOutputValue>;
 
-/** An integer column. */
+/** A number column. */
 export function int(row: Row, column: string): number {
   const value = row[column];
   if (typeof value !== 'number') throw new StoreError(`column ${column} holds no number: the database is damaged.`);
   return value;
 }
 
-/** An integer column or null. */
+/** A number column or null. */
 export function intOrNull(row: Row, column: string): number | null {
   return row[column] === null ? null : int(row, column);
 }
@@ -49,6 +50,11 @@ export function account(row: Row): Account {
     name: text(row, 'name'),
     createdAt: int(row, 'created_at'),
     locked: lockedAt === null ? null : { reason: text(row, 'locked_reason'), at: lockedAt },
+    warning: textOrNull(row, 'warning'),
+    thresholds: {
+      bounceRate: intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
+      complaintRate: intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
+    },
     limits: {
       volume: intOrNull(row, 'volume'),
       volumeExpiresAt: intOrNull(row, 'volume_expires_at'),

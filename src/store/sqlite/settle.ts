@@ -1,10 +1,13 @@
 /** The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. */
 import type { DatabaseSync } from 'node:sqlite';
-import { TERMINAL } from '../../record/states.ts';
+import type { State } from '../../record/states.ts';
+import { allowed, TERMINAL } from '../../record/states.ts';
 import type { SettleAnswer, Store } from '../store.ts';
 import { APPEND_EVENT } from './event.ts';
+import { Tallies, type Tally } from './reputation.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
+import { transition } from './transition.ts';
 
 /** A settlement as it crosses to the writer: attempts already as JSON, which is cheaper than cloning them. */
 export interface PackedSettlement {
@@ -12,8 +15,9 @@ export interface PackedSettlement {
   readonly owner: string;
   readonly attempts: number;
   readonly uncount: boolean;
+  readonly untallied: boolean;
   readonly changes: readonly {
-    readonly to: string;
+    readonly to: State;
     readonly terminal: boolean;
     readonly dueAt: number | null;
     readonly at: number;
@@ -27,11 +31,12 @@ export interface PackedSettlement {
 
 /** Packs settlements for the way to the writer. */
 export function pack(batch: Parameters<Store['settle']>[0]): PackedSettlement[] {
-  return batch.map(({ id, owner, attempts, uncount, changes }) => ({
+  return batch.map(({ id, owner, attempts, uncount, untallied, changes }) => ({
     id,
     owner,
     attempts,
     uncount,
+    untallied: untallied === true,
     changes: changes.map(({ to, dueAt, event, suppress }) => ({
       to,
       terminal: TERMINAL.has(to),
@@ -46,11 +51,12 @@ export function pack(batch: Parameters<Store['settle']>[0]): PackedSettlement[] 
   }));
 }
 
-export function prepareSettle(database: DatabaseSync) {
+/** `count` adds ended mail to an account's reputation, in the same transaction. */
+export function prepareSettle(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
   const fenced = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
   const markOne = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fenced}`);
   const change = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fenced}`,
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fenced} RETURNING account_id`,
   );
   const changeAgain = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const writeEvent = database.prepare(APPEND_EVENT);
@@ -59,29 +65,54 @@ export function prepareSettle(database: DatabaseSync) {
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
   );
   const overdue = database.prepare(
-    `SELECT seq, due_at, handing_over FROM mail_request WHERE ended_at IS NULL AND state = 'sending' AND (? OR due_at <= ?)`,
+    `SELECT seq, id, owner, handing_over FROM mail_request WHERE ended_at IS NULL AND state = 'sending' AND (? OR due_at <= ?)`,
   );
   const takeBack = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
+  );
+  const queued = transition('sending', 'queued', 'queue');
+  const uncertain = transition('sending', 'uncertain', 'queue');
+  // First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
+  const releaseOne = database.prepare(
+    `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
+       handing_over = 0, attempts = attempts - 1 ${fenced}`,
   );
 
-  function settleOne(one: PackedSettlement): SettleAnswer {
+  function settleOne(one: PackedSettlement, tallies: Tallies): SettleAnswer {
     const seq = seqOf(one.id);
     let first = true;
+    let accountId = 0;
+    let from: State = 'sending';
     for (const { to, terminal, dueAt, at, verb, by, detail, attempt, suppress: reason } of one.changes) {
       const endedAt = terminal ? at : null;
+      // What follows the attempt's own change is a notice about it (the simulator's complaint).
+      if (first || !allowed(from, to, 'feedback')) transition(from, to, 'queue');
+      from = to;
       if (first) {
         const retried = verb === 'deferred' ? 1 : 0;
-        const { changes } = change.run(to, dueAt, retried, one.uncount ? 1 : 0, endedAt, seq, one.owner, one.attempts);
-        if (changes === 0) return 'lost';
+        const row = change.get(to, dueAt, retried, one.uncount ? 1 : 0, endedAt, seq, one.owner, one.attempts);
+        if (row === undefined) return 'lost';
+        accountId = rows.int(row, 'account_id');
         first = false;
       } else {
         changeAgain.run(to, dueAt, endedAt, seq);
       }
+      if (!one.untallied) tallies.add(accountId, to, reason, at);
       writeEvent.run(seq, seq, at, verb, by, detail, attempt);
       if (reason !== null) suppress.run(reason, at, seq);
     }
     return 'settled';
+  }
+
+  /** What becomes of a lease that ended without an answer. Only under `hold` do marks tell whether it was used. */
+  function endOf(onUncertain: 'resend' | 'hold', marked: boolean) {
+    if (onUncertain === 'resend') {
+      const detail = 'the lease ended without an answer; whether the message was sent is not known';
+      return { to: queued, verb: 'recovered', detail, uncount: false };
+    }
+    return marked
+      ? { to: uncertain, verb: 'uncertain', detail: 'the node died while handing over', uncount: false }
+      : { to: queued, verb: 'recovered', detail: 'the lease ended before the message was sent', uncount: true };
   }
 
   return {
@@ -91,17 +122,27 @@ export function prepareSettle(database: DatabaseSync) {
       );
     },
     settle(batch: readonly PackedSettlement[]): SettleAnswer[] {
-      return batch.map(settleOne);
+      const tallies = new Tallies();
+      const answers = batch.map((one) => settleOne(one, tallies));
+      tallies.each(count);
+      return answers;
     },
-    recover({ now, everyLease, onUncertain, by }: Parameters<Store['recover']>[0]): number {
-      const found = overdue.all(everyLease ? 1 : 0, now);
+    release(...[batch, now]: Parameters<Store['release']>): SettleAnswer[] {
+      return batch.map(({ id, owner, attempts }) =>
+        releaseOne.run(now, now, seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+      );
+    },
+    recover({ now, everyLease, onUncertain, by, except = [] }: Parameters<Store['recover']>[0]): number {
+      const kept = new Set(except);
+      const found = overdue.all(everyLease ? 1 : 0, now).filter((row) => !kept.has(rows.text(row, 'id')));
       for (const row of found) {
         const seq = rows.int(row, 'seq');
-        const held = onUncertain === 'hold' && rows.int(row, 'handing_over') === 1;
-        takeBack.run(held ? 'uncertain' : 'queued', held ? null : now, seq);
-        const verb = held ? 'uncertain' : 'recovered';
-        const detail = held ? 'the node died while handing over' : 'the lease ended without an answer';
-        writeEvent.run(seq, seq, now, verb, by, detail, null);
+        const marked = rows.int(row, 'handing_over') === 1;
+        const end = endOf(onUncertain, marked);
+        // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
+        const uncount = end.uncount && rows.textOrNull(row, 'owner') !== by;
+        takeBack.run(end.to, end.to === uncertain ? null : now, uncount ? 1 : 0, seq);
+        writeEvent.run(seq, seq, now, end.verb, by, end.detail, null);
       }
       return found.length;
     },

@@ -29,7 +29,8 @@ export function prepareSuppressions(database: DatabaseSync) {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       let added = 0;
-      for (const { address, reason, source, at } of entries) added += Number(insert.run(address, id, reason, source, at).changes);
+      for (const { address, reason, source, at } of entries)
+        added += Number(insert.run(address, id, reason, source, at).changes);
       return { kind: 'done', value: added };
     },
     removeSuppression(name: string, address: string): Changed<boolean> {
@@ -50,5 +51,10 @@ const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
 function suppression(row: rows.Row): Suppression {
   const reason = REASONS.find((known) => known === rows.text(row, 'reason'));
   if (reason === undefined) throw new StoreError('unknown suppression reason: the database is damaged.');
-  return { address: rows.text(row, 'recipient'), reason, source: rows.textOrNull(row, 'source'), at: rows.int(row, 'at') };
+  return {
+    address: rows.text(row, 'recipient'),
+    reason,
+    source: rows.textOrNull(row, 'source'),
+    at: rows.int(row, 'at'),
+  };
 }

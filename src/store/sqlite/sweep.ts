@@ -1,15 +1,19 @@
-/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys. */
+/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 import type { DatabaseSync } from 'node:sqlite';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
 import { lastSeqAt } from './seq.ts';
+import { transition } from './transition.ts';
 
 export function prepareSweep(database: DatabaseSync) {
   // Accepted order is `seq` order, so the oldest queued ones are a range of this index however long they are not due.
   const overAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
-  const end = database.prepare(`UPDATE mail_request SET state = 'expired', due_at = NULL, ended_at = ? WHERE seq = ?`);
+  const expired = transition('queued', 'expired', 'queue');
+  const end = database.prepare(
+    `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+  );
   const writeEvent = database.prepare(APPEND_EVENT);
   // A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
   const ended = database.prepare(
@@ -20,20 +24,43 @@ export function prepareSweep(database: DatabaseSync) {
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
+  // The last due row of each account in each lane is one seek, so a queue of any length costs what its accounts cost.
+  const nextAccount = database.prepare(
+    `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
+     WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
+  );
+  const tooFar = database.prepare(
+    `SELECT seq FROM mail_request INDEXED BY mail_request_due
+     WHERE state = 'queued' AND lane = ? AND account_id = ? AND due_at > ? ORDER BY due_at DESC LIMIT ?`,
+  );
+  const makeDue = database.prepare('UPDATE mail_request SET due_at = ? WHERE seq = ?');
+
   return {
+    hasten(latestDueAt: number, now: number, limit: number): number {
+      let done = 0;
+      let at = nextAccount.get(-1, 0);
+      while (at !== undefined && done < limit) {
+        const [lane, account] = [rows.int(at, 'lane'), rows.int(at, 'account_id')];
+        const found = tooFar.all(lane, account, latestDueAt, limit - done);
+        for (const row of found) makeDue.run(now, rows.int(row, 'seq'));
+        done += found.length;
+        at = nextAccount.get(lane, account);
+      }
+      return done;
+    },
     expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
       return overAge.all(lastSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.int(row, 'seq');
         end.run(now, seq);
-        writeEvent.run(seq, seq, now, 'expired', by, 'still not delivered at its maximum age', null);
+        writeEvent.run(seq, seq, now, expired, by, 'still not delivered at its maximum age', null);
         return rows.text(row, 'id');
       });
     },
     erase(endedBefore: number, keysBefore: number, limit: number): number {
       const found = ended.all(lastSeqAt(endedBefore), endedBefore, limit);
       for (const row of found) eraseBody.run(rows.int(row, 'seq'));
-      forgetKeys.run(keysBefore, limit);
-      return found.length;
+      const { changes } = forgetKeys.run(keysBefore, limit);
+      return Math.max(found.length, Number(changes));
     },
   };
 }

@@ -20,7 +20,11 @@ export interface ThreadData {
 }
 
 /** Opens the database and serves calls from `port` until a call of `null`. A failed opening is posted as `failed`. */
-export function serveThread(port: MessagePort, data: ThreadData, open: (path: string, locked: boolean) => DatabaseSync): void {
+export function serveThread(
+  port: MessagePort,
+  data: ThreadData,
+  open: (path: string, locked: boolean) => DatabaseSync,
+): void {
   let database: DatabaseSync;
   try {
     database = open(data.path, data.locked);

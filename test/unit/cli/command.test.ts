@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -319,7 +319,10 @@ describe('misuse', () => {
     [['message', 'list', '--state', 'quued'], '--state: "quued" is not one of'],
     [['message', 'list', '--limit', '0'], '--limit: "0" is not a whole number from 1'],
     [['message', 'show', '12'], '"12" is not the id of a mail request'],
-    [['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd'], '--key is missing'],
+    [
+      ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--account', 'y'],
+      '--account and --key exclude each other',
+    ],
     [
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
       '--url: "ftp://x" is not an address',
@@ -426,6 +429,53 @@ describe('send', () => {
         1,
         'the answer is not of this interface',
       );
+    }));
+
+  it('without a key makes one of the account, tries until the service knows it, and revokes it', () =>
+    inFolder(async (folder) => {
+      await run(folder, ['account', 'create', 'shop']);
+      const none = await run(folder, [...flags, '--url', url]);
+      expectFailure(none, 1, 'there is no account "default"');
+      const body = JSON.stringify({ result: 'error', message: 'Invalid API key' });
+      answer = { status: 401, headers: {}, body };
+      seen = { path: '', key: '', body: '' };
+      const sending = run(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
+      await expect.poll(() => seen.key, { timeout: 10_000 }).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
+      const [listed] = (await json(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
+      expect(listed).toMatchObject({
+        name: 'send',
+        state: 'active',
+        prefix: seen.key.slice(0, listed?.prefix?.length),
+      });
+      expect(Date.parse(listed?.expires ?? '') - Date.parse(listed?.created ?? '')).toBe(300_000);
+      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
+      expect(await sending).toEqual({ code: 0, out: `{"id":"${MAIL_ID}"}\n`, err: '' });
+      expect(await json(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
+    }));
+
+  it('a key that it made is revoked too when the service does not answer or refuses', () =>
+    inFolder(async (folder) => {
+      await run(folder, ['account', 'create', 'default']);
+      expectFailure(await run(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no answer from');
+      answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
+      expectFailure(await run(folder, [...flags, '--url', url]), 1, '401 Account locked');
+      expect(await json(folder, ['key', 'list', 'default'])).toMatchObject([
+        { state: 'revoked' },
+        { state: 'revoked' },
+      ]);
+    }));
+
+  it('without a key and without a store is one line with the remedy, and makes no store', () =>
+    inFolder(async (folder) => {
+      expectFailure(await run(folder, [...flags, '--url', url]), 1, 'postrider.db" to make a key in; give --key');
+      expect(existsSync(join(folder, 'data'))).toBe(false);
+    }));
+
+  it('a service on another store never knows the key, which is said', () =>
+    inFolder(async (folder) => {
+      await run(folder, ['account', 'create', 'default']);
+      answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
+      expectFailure(await run(folder, [...flags, '--url', url]), 1, 'so it runs on another store; give --key');
     }));
 
   it('no service there is one line with the remedy, and the address comes from POSTRIDER_LISTEN', () =>

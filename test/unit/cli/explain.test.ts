@@ -13,6 +13,8 @@ const ACCOUNT: Account = {
   name: 'acme',
   createdAt: T0,
   locked: null,
+  warning: null,
+  thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
   limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
   volumeUsed: 0,
   rateUsed: 0,

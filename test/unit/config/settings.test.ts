@@ -39,6 +39,9 @@ describe('settings', () => {
       maxRequestBytes: 1_048_576,
       keepBodyMs: 7 * 86_400_000,
       onUncertain: 'resend',
+      secret: null,
+      dns: null,
+      returnPathDomain: null,
       roles: new Set(['api', 'deliver', 'feedback', 'operator']),
       logLevel: 'info',
     });
@@ -58,6 +61,9 @@ describe('settings', () => {
       POSTRIDER_MAX_REQUEST: '64KiB',
       POSTRIDER_KEEP_BODY: '0s',
       POSTRIDER_ON_UNCERTAIN: 'hold',
+      POSTRIDER_SECRET: 'ab'.repeat(32),
+      POSTRIDER_DNS: '127.0.0.1:5353',
+      POSTRIDER_RETURN_PATH_DOMAIN: 'Bounces.Example.com',
       POSTRIDER_ROLES: 'api, operator',
       POSTRIDER_LOG: 'silent',
     };
@@ -78,6 +84,9 @@ describe('settings', () => {
       maxRequestBytes: 65_536,
       keepBodyMs: 0,
       onUncertain: 'hold',
+      secret: 'ab'.repeat(32),
+      dns: { host: '127.0.0.1', port: 5353 },
+      returnPathDomain: 'bounces.example.com',
       roles: new Set(['api', 'operator']),
       logLevel: 'silent',
     });
@@ -119,6 +128,9 @@ describe('settings', () => {
     ['POSTRIDER_ROLES', 'api,delivery', '"delivery" is not a role'],
     ['POSTRIDER_ROLES', 'api,', '"" is not a role'],
     ['POSTRIDER_ROLES', 'all,api', '"all" is not a role'],
+    ['POSTRIDER_ROLES', 'feedback', 'the role feedback has nothing to do in this version'],
+    ['POSTRIDER_TLS_CERT', '/proc/self/fd/2/x', 'there is no file'],
+    ['POSTRIDER_TLS_CERT', `/${'x'.repeat(300)}`, 'cannot be looked at (ENAMETOOLONG)'],
     ['POSTRIDER_LOG', 'warning', 'did you mean warn?'],
   ])('%s=%s stops the start with one line that names it', (name, value, part) => {
     const fault = faultOf({ [name]: value });

@@ -19,6 +19,8 @@ export function account(changes: Partial<Account> = {}): Account {
     name: 'default',
     createdAt: 0,
     locked: null,
+    warning: null,
+    thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
     limits: NO_LIMITS,
     volumeUsed: 0,
     rateUsed: 0,
@@ -51,6 +53,8 @@ export interface Seen {
   readonly certificates: (string | null)[];
   accepted: number;
   replayed: number;
+  /** Requests whose key was right. */
+  passed: number;
 }
 
 export interface Rig {
@@ -62,7 +66,7 @@ export interface Rig {
 
 /** Starts a listener on a free port; `submit` accepts everything unless given. */
 export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
-  const seen: Seen = { submitted: [], refused: [], faults: [], certificates: [], accepted: 0, replayed: 0 };
+  const seen: Seen = { submitted: [], refused: [], faults: [], certificates: [], accepted: 0, replayed: 0, passed: 0 };
   const directory = new KeyDirectory();
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
   const observe: HttpObserver = {
@@ -89,11 +93,14 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     throttle: new Throttle(),
     ids: mailIds(null, () => '00000000-0000-4000-8000-000000000000'),
     clock: systemClock,
-    load: () => ({ shed: false }),
     ready: () => null,
     domains: { authenticated: () => false },
     observe,
     ...changes,
+    load: () => {
+      seen.passed += 1;
+      return changes.load?.() ?? { shed: false };
+    },
     submit: (mail) => {
       seen.submitted.push(mail);
       return submit(mail);

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -109,6 +109,23 @@ test('speaks HTTPS, TLS 1.2 and later; a new pair is taken over, a broken one is
   await writePair('third');
   await until(() => seen.certificates.at(-1) === null);
   expect(await presented(at.port)).toBe('third');
+});
+
+test('a path that cannot be looked at is reported once and the old pair kept, until it can be again', async () => {
+  await writePair('first');
+  rig = await startRig(options());
+  const { at, seen } = rig;
+  rmSync(join(folder, 'cert.pem'));
+  symlinkSync('cert.pem', join(folder, 'cert.pem'));
+  await until(() => seen.certificates.length > 0);
+  expect(seen.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
+  expect(await presented(at.port)).toBe('first');
+  expect(await postOver(at.port)).toBe(201);
+  expect(seen.certificates).toHaveLength(1);
+  rmSync(join(folder, 'cert.pem'));
+  await writePair('second');
+  await until(() => seen.certificates.at(-1) === null);
+  expect(await presented(at.port)).toBe('second');
 });
 
 test('a pair that does not work stops the start with one clear line', async () => {

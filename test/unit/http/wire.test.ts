@@ -2,7 +2,21 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ListenerOptions } from '../../../src/http/ports.ts';
 import type { AcceptAnswer } from '../../../src/store/store.ts';
-import { ACCEPTED, got, KEY, MAIL, parsed, post, type Rig, raw, request, startRig, until } from './rig.ts';
+import {
+  ACCEPTED,
+  account,
+  apiKey,
+  got,
+  KEY,
+  MAIL,
+  parsed,
+  post,
+  type Rig,
+  raw,
+  request,
+  startRig,
+  until,
+} from './rig.ts';
 
 const rigs: Rig[] = [];
 const sockets: Socket[] = [];
@@ -149,17 +163,137 @@ describe('slow clients', () => {
     expect(text()).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  test('a client that leaves in the middle of its body counts no more as in flight', async () => {
-    const rig = await rigged({ limits: { maxInFlight: 1 } });
+  const slow = `${request('').replace('Content-Length: 0', 'Content-Length: 1000')}{`;
+  const OTHER = `pr_${'o'.repeat(43)}`;
+
+  test('slow bodies of one account refuse that account alone, and only until they end', async () => {
+    const rig = await rigged({ limits: { maxReading: 3, maxInFlight: 1 } });
+    rig.directory.apply({
+      revision: 2,
+      accounts: [account({ id: 2 })],
+      keys: [apiKey(OTHER, { id: 2, accountId: 2 })],
+    });
+    const clients = await Promise.all([1, 2, 3].map(() => opened(rig)));
+    for (const { socket } of clients) socket.write(slow);
+    await until(() => rig.seen.passed === 3);
+    const refused = await post(rig, MAIL);
+    expect([refused.status, refused.body, refused.headers.get('retry-after')]).toEqual([
+      429,
+      error('Too many requests'),
+      '1',
+    ]);
+    expect(rig.seen.refused).toEqual(['too-many-bodies']);
+    for (let i = 0; i < 20; i += 1) expect((await post(rig, MAIL, { Authorization: OTHER })).status).toBe(201);
+    clients[0]?.socket.destroy();
+    await eventually(rig, 201);
+  });
+
+  test('a body that arrives counts as in flight only once it is whole', async () => {
+    let commit = (_answer: AcceptAnswer): void => {};
+    const rig = await rigged({
+      limits: { maxInFlight: 1 },
+      submit: () => new Promise((resolve) => (commit = resolve)),
+    });
+    const { socket, text } = await opened(rig);
+    const whole = request(body);
+    socket.write(whole.slice(0, -1));
+    await until(() => rig.seen.passed === 1);
+    const first = post(rig, MAIL);
+    await until(() => rig.seen.submitted.length === 1);
+    socket.write(whole.slice(-1));
+    await until(() => text() !== '');
+    expect(parsed(text())).toMatchObject({ status: 429, body: error('Too many requests') });
+    commit(ACCEPTED);
+    expect((await first).status).toBe(201);
+  });
+
+  test('what all bodies hold together is bounded, and so is the share of one account', async () => {
+    const pending: (() => void)[] = [];
+    const rig = await rigged({
+      limits: { maxBufferedBytes: 8_000 },
+      submit: () => new Promise((resolve) => pending.push(() => resolve(ACCEPTED))),
+    });
+    rig.directory.apply({
+      revision: 2,
+      accounts: [2, 3].map((id) => account({ id })),
+      keys: [2, 3].map((id) => apiKey(`${OTHER.slice(0, -1)}${id}`, { id, accountId: id })),
+    });
+    const large = { ...MAIL, message: 'x'.repeat(3_000) };
+    const as = (id: number) => ({ Authorization: id === 1 ? KEY : `${OTHER.slice(0, -1)}${id}` });
+    const first = post(rig, large);
+    await until(() => pending.length === 1);
+    // Half of the whole is the most that one account may hold.
+    expect((await post(rig, large)).status).toBe(429);
+    const second = post(rig, large, as(2));
+    await until(() => pending.length === 2);
+    expect((await post(rig, large, as(3))).status).toBe(429);
+    expect(rig.seen.refused).toEqual(['too-many-bodies', 'overloaded']);
+    for (const answer of pending.splice(0)) answer();
+    expect([(await first).status, (await second).status]).toEqual([201, 201]);
+    const third = post(rig, large, as(3));
+    await until(() => pending.length === 1);
+    pending[0]?.();
+    expect((await third).status).toBe(201);
+  });
+
+  test('a client that leaves in the middle of its body counts no more', async () => {
+    const rig = await rigged({ limits: { maxReading: 1 } });
     const { socket } = await opened(rig);
-    socket.write(`${request('').replace('Content-Length: 0', 'Content-Length: 1000')}{`);
-    for (;;) {
-      if ((await post(rig, MAIL)).status === 429) break;
-    }
+    socket.write(slow);
+    await until(() => rig.seen.passed === 1);
+    expect((await post(rig, MAIL)).status).toBe(429);
     socket.destroy();
-    for (;;) {
-      if ((await post(rig, MAIL)).status === 201) break;
-    }
+    await eventually(rig, 201);
+  });
+
+  test('a body that is still arriving when the drain begins is waited for and answered', async () => {
+    const rig = await rigged();
+    const { socket, text, ended } = await opened(rig);
+    const whole = request(body);
+    socket.write(whole.slice(0, -1));
+    await until(() => rig.seen.passed === 1);
+    const drained = rig.listener.drain(10_000);
+    await expect(fetch(`${rig.at.url}/healthz`)).rejects.toThrow();
+    socket.write(whole.slice(-1));
+    await drained;
+    await until(ended);
+    expect(text()).toMatch(/^HTTP\/1\.1 201 /);
+  });
+
+  async function eventually(rig: Rig, status: number): Promise<void> {
+    while ((await post(rig, MAIL)).status !== status);
+  }
+});
+
+describe('the observer', () => {
+  test('hears of every refusal, also of those below HTTP', async () => {
+    const rig = await rigged({ limits: QUICK, ready: () => 'no' });
+    await raw(rig, 'hello there\r\n\r\n');
+    await raw(rig, request(body).replace('Host: localhost\r\n', ''));
+    await raw(rig, request(body, ['Expect: tea']));
+    await raw(rig, request(body, [`X-Long: ${'x'.repeat(20_000)}`]));
+    await raw(rig, 'POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
+    await raw(rig, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n');
+    await fetch(`${rig.at.url}/readyz`);
+    expect(rig.seen.refused).toEqual([
+      'malformed-request',
+      'invalid-host',
+      'expectation-failed',
+      'headers-too-large',
+      'request-timeout',
+      'not-found',
+      'not-ready',
+    ]);
+  });
+
+  test('hears nothing of a client that just went away', async () => {
+    const rig = await rigged();
+    const { socket } = await opened(rig);
+    socket.write('POST /api/v1/send-mail HTTP/1.1\r\nHo');
+    await fetch(`${rig.at.url}/healthz`);
+    socket.resetAndDestroy();
+    await fetch(`${rig.at.url}/healthz`);
+    expect(rig.seen.refused).toEqual([]);
   });
 });
 

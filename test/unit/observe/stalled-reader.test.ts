@@ -12,6 +12,7 @@ afterEach(() => {
 
 /** Logs `LINES` lines, then says on standard error that it lives, ten times a second; closes the log when told to. */
 const SCRIPT = `
+  process.stdout.on('error', () => {}); // as the command line does
   const { createLog } = await import(${JSON.stringify(LOG)});
   const log = createLog('info');
   for (let i = 0; i < ${LINES}; i += 1) log.delivered({ count: i, text: 'x'.repeat(200) });

@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { bind } from '../../../src/http/bind.ts';
 import { AccessControl, isLoopbackHost } from '../../../src/operator/access.ts';
@@ -62,6 +63,18 @@ function ask(port: number, path: string, headers: Record<string, string> = {}, m
   });
 }
 
+function raw(port: number, bytes: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('close', () => resolve(text));
+    socket.on('error', reject);
+  });
+}
+
 const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}` });
 
 describe('pages', () => {
@@ -104,6 +117,43 @@ describe('pages', () => {
       const answer = await ask(port, '/inbox', {}, method);
       expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD']);
     }
+  });
+
+  test.each([
+    ['no HTTP', 'hello there\r\n\r\n', 400, 'Malformed HTTP request'],
+    [
+      'a target that cannot be decoded',
+      'GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      400,
+      'Malformed request target',
+    ],
+    ['one below a page', 'GET /inbox/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed request target'],
+    [
+      'two Hosts',
+      'GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
+      400,
+      'Exactly one Host header is required',
+    ],
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
+    [
+      'large headers',
+      `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
+      431,
+      'Request header fields too large',
+    ],
+    ['an expectation', 'GET / HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n', 417, 'Expectation failed'],
+    ['an unknown route', 'GET /api/v1/send-mail HTTP/1.1\r\nHost: localhost\r\n\r\n', 404, 'Not found'],
+    ['an unknown method', 'PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n', 405, 'Method not allowed'],
+    ['a method of no HTTP', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
+    ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
+  ])('%s gets a short body of ours and no banner', async (_name, bytes, status, message) => {
+    const answer = await raw(await started(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(body).toBe(JSON.stringify({ result: 'error', message }));
+    expect(head).toMatch(/\r\nX-Content-Type-Options: nosniff/i);
+    expect(head).toMatch(/\r\nContent-Type: application\/json/i);
+    expect(answer).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
   });
 
   test('a fault is a 500 that tells nothing, and is reported', async () => {

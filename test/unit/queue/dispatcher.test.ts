@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
+import { createBreaker } from '../../../src/deliver/breaker.ts';
 import type { Attempt } from '../../../src/deliver/outcome.ts';
+import { ATTEMPT_MS } from '../../../src/queue/attempt.ts';
 import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
 import { simulatedComplaint } from '../../../src/record/record.ts';
 import { pack } from '../../../src/store/sqlite/settle.ts';
+import type { LeasedMail } from '../../../src/store/store.ts';
 import { attemptWith, newMail, settlementOf } from '../../rig/mail.ts';
 import { queueRig, START } from '../../rig/queue.ts';
 
@@ -56,7 +59,7 @@ test('newly accepted mail goes straight from memory under its lease', async () =
   const { clock, store, dispatcher, attempts } = queueRig();
   dispatcher.start();
   await clock.advance(1);
-  const lease = dispatcher.leaseForNew(clock.now());
+  const lease = dispatcher.leaseForNew(clock.now(), 100);
   if (lease === null) throw new Error('no lease');
   const mail = newMail({ acceptedAt: clock.now(), lease });
   store.accept([mail]);
@@ -70,11 +73,11 @@ test('no more leases are held than the bound, and those returned are free again'
   dispatcher.start();
   await clock.advance(1);
   let given = 0;
-  while (dispatcher.leaseForNew(clock.now()) !== null) given += 1;
+  while (dispatcher.leaseForNew(clock.now(), 100) !== null) given += 1;
   expect(given).toBeGreaterThan(100);
-  dispatcher.returnLease();
-  expect(dispatcher.leaseForNew(clock.now())).not.toBeNull();
-  expect(dispatcher.leaseForNew(clock.now())).toBeNull();
+  dispatcher.returnLease(100);
+  expect(dispatcher.leaseForNew(clock.now(), 100)).not.toBeNull();
+  expect(dispatcher.leaseForNew(clock.now(), 100)).toBeNull();
 });
 
 test('an outcome that cannot be recorded is kept and recorded later; meanwhile nothing more is begun, and nothing is sent again', async () => {
@@ -109,9 +112,9 @@ test('a failing claim is reported and tried again', async () => {
   let broken = true;
   const rig = queueRig({
     parts: {
-      claim: async (limit, lease, now) => {
+      claim: async (room, lease, now) => {
         if (broken) throw rig.storeError;
-        return rig.store.claim(limit, lease, now);
+        return rig.store.claim(room, lease, now);
       },
     },
   });
@@ -199,7 +202,7 @@ test('while the gate refuses nothing begins, and then exactly one attempt probes
   });
   rig.store.accept(Array.from({ length: 10 }, () => newMail({ acceptedAt: START })));
   rig.dispatcher.start();
-  expect(rig.dispatcher.leaseForNew(START)).toBeNull();
+  expect(rig.dispatcher.leaseForNew(START, 100)).toBeNull();
   await rig.clock.advance(29_000);
   expect(rig.attempts).toHaveLength(0);
   await rig.clock.advance(31_000);
@@ -301,13 +304,13 @@ test('a simulated complaint follows its delivery in the same transaction', async
 });
 
 test('mail of an account held back is given back uncounted', async () => {
-  const rig = queueRig({ parts: { heldBack: () => 'the account is locked' } });
+  const rig = queueRig({ parts: { heldBack: () => true } });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(100);
   const shown = rig.store.showMail(mail.id);
-  expect([shown?.attempts, rig.attempts.length, shown?.events.at(-1)?.detail]).toEqual([0, 0, 'the account is locked']);
+  expect([shown?.state, shown?.attempts, rig.attempts.length, shown?.events.length]).toEqual(['queued', 0, 0, 1]);
 });
 
 test('accounts take turns in memory too', async () => {
@@ -317,7 +320,7 @@ test('accounts take turns in memory too', async () => {
     parts: {
       heldBack: ({ accountId }) => {
         order.push(accountId);
-        return null;
+        return false;
       },
     },
   });
@@ -334,7 +337,11 @@ test('a settlement that comes after its lease was taken over changes nothing and
   const rig = queueRig({
     respond: ({ id }) => {
       rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'resend', by: 'node-b' });
-      const [taken] = rig.store.claim(1, { owner: 'node-b', until: rig.clock.now() + LEASE_MS }, rig.clock.now());
+      const [taken] = rig.store.claim(
+        { mails: 1, bytes: 1_000 },
+        { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
+        rig.clock.now(),
+      ).mails;
       if (taken !== undefined) rig.store.settle(pack([settlementOf(taken)]));
       expect(taken?.id).toBe(id);
       return attemptWith({
@@ -350,4 +357,286 @@ test('a settlement that comes after its lease was taken over changes nothing and
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect([rig.store.showMail(mail.id)?.state, rig.lost]).toEqual(['delivered', [mail.id]]);
+});
+
+test('memory stays flat: leases are bounded by the size of their messages too, and one above the bound goes alone', async () => {
+  const { clock, dispatcher } = queueRig();
+  dispatcher.start();
+  await clock.advance(1);
+  const size = 8 * 1024 * 1024;
+  let given = 0;
+  while (dispatcher.leaseForNew(clock.now(), size) !== null) given += 1;
+  expect(given).toBe(4);
+  for (let n = 0; n < given; n += 1) dispatcher.returnLease(size);
+  expect(dispatcher.leaseForNew(clock.now(), 20 * size)).not.toBeNull();
+  expect(dispatcher.leaseForNew(clock.now(), 1)).toBeNull();
+});
+
+test('of a backlog of large messages only so many are in memory at once, and all are delivered', async () => {
+  const message = 'x'.repeat(2_000_000);
+  const rig = queueRig({
+    concurrency: 2,
+    parts: {
+      claim: async (room, lease, now) => {
+        const claimed = rig.store.claim(room, lease, now);
+        held += claimed.mails.length;
+        most = Math.max(most, held);
+        return claimed;
+      },
+      settle: async (settlement) => {
+        held -= 1;
+        return rig.store.settle(pack([settlement]))[0] ?? 'lost';
+      },
+    },
+  });
+  let [held, most] = [0, 0];
+  rig.store.accept(Array.from({ length: 60 }, () => newMail({ acceptedAt: START, message })));
+  rig.dispatcher.start();
+  await rig.clock.until(() => rig.store.queueFigures().queued + rig.store.queueFigures().sending === 0, 60_000);
+  expect(rig.attempts).toHaveLength(60);
+  expect(most).toBeLessThanOrEqual(9);
+});
+
+test('however long the store fails, a lease whose outcome is held here is not taken back: nothing is sent twice', async () => {
+  for (const onUncertain of ['resend', 'hold'] as const) {
+    let broken = true;
+    const rig = queueRig({
+      parts: {
+        policy: { maxAgeMs: 24 * HOUR, onUncertain },
+        settle: async (settlement) => {
+          if (broken) throw rig.storeError;
+          return rig.store.settle(pack([settlement]))[0] ?? 'lost';
+        },
+      },
+      respond: async (_message, mark) => {
+        await mark?.();
+        return attemptWith();
+      },
+    });
+    const mail = newMail({ acceptedAt: START });
+    rig.store.accept([mail]);
+    rig.dispatcher.start();
+    await rig.clock.advance(2 * LEASE_MS);
+    const except = rig.dispatcher.unrecorded();
+    expect(except).toEqual([mail.id]);
+    rig.store.recover({ now: rig.clock.now(), everyLease: false, onUncertain, by: 'node-a', except });
+    broken = false;
+    await rig.clock.advance(10_000);
+    expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+    expect(rig.dispatcher.unrecorded()).toEqual([]);
+  }
+});
+
+test('draining with nothing under way ends at once, also where leases have to be given back', async () => {
+  const rig = queueRig({
+    parts: { gate: { ...createBreaker({ random: () => 0 }), retryAt: () => null, admits: () => false } },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  rig.dispatcher.wake();
+  const drained = rig.dispatcher.drain(60_000);
+  await rig.clock.advance(0);
+  await drained;
+  expect(rig.clock.now()).toBe(START);
+  expect(rig.store.showMail(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
+});
+
+test('what is given back does not keep a drain waiting for its bound', async () => {
+  let finish: (() => void) | null = null;
+  const answers: ((attempt: Attempt) => void)[] = [];
+  const rig = queueRig({
+    concurrency: 1,
+    respond: () => new Promise((resolve) => answers.push(resolve)),
+    parts: {
+      release: async (batch, now) => {
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        return rig.store.release(batch, now);
+      },
+    },
+  });
+  rig.store.accept([newMail({ acceptedAt: START }), newMail({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(1_500);
+  let ended = false;
+  const drained = rig.dispatcher.drain(60_000).then(() => {
+    ended = true;
+  });
+  answers[0]?.(attemptWith());
+  await rig.clock.advance(10);
+  expect(ended).toBe(false);
+  (finish as (() => void) | null)?.();
+  await rig.clock.advance(0);
+  await drained;
+  expect(rig.store.queueFigures()).toMatchObject({ queued: 1, sending: 0 });
+});
+
+test('a claim under way when the node drains is waited for, and its leases go back', async () => {
+  let answer: (() => void) | null = null;
+  const rig = queueRig({
+    parts: {
+      claim: async (room, lease, now) => {
+        const claimed = rig.store.claim(room, lease, now);
+        await new Promise<void>((resolve) => {
+          answer = resolve;
+        });
+        return claimed;
+      },
+    },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  let ended = false;
+  const drained = rig.dispatcher.drain(60_000).then(() => {
+    ended = true;
+  });
+  await rig.clock.advance(10);
+  expect([ended, rig.store.showMail(mail.id)?.state]).toEqual([false, 'sending']);
+  (answer as (() => void) | null)?.();
+  await rig.clock.advance(0);
+  await drained;
+  expect(rig.store.showMail(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
+  expect(rig.attempts).toEqual([]);
+});
+
+test('a next hop that comes and goes is probed with one lease at a time and leaves no trace in other histories', async () => {
+  const breaker = createBreaker({ random: () => 0 });
+  let leased = 0;
+  const rig = queueRig({
+    parts: {
+      gate: breaker,
+      prepare: async ({ id, from, to, message }: LeasedMail) => {
+        // A turn between the claim and the gate's answer.
+        await Promise.resolve();
+        return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
+      },
+      claim: async (room, lease, now) => {
+        const claimed = rig.store.claim(room, lease, now);
+        leased += claimed.mails.length;
+        return claimed;
+      },
+    },
+    respond: () => attemptWith(deferral('transport')),
+  });
+  const mails = Array.from({ length: 50 }, () => newMail({ acceptedAt: START }));
+  rig.store.accept(mails);
+  rig.dispatcher.start();
+  await rig.clock.advance(100);
+  const [before, tried] = [leased, rig.attempts.length];
+  await rig.clock.advance(20 * MINUTE);
+  expect(rig.attempts.length - tried).toBeGreaterThan(5);
+  expect(leased - before).toBe(rig.attempts.length - tried);
+  const events = mails.map(({ id }) => (rig.store.showMail(id)?.events.length ?? 0) - 1);
+  expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
+});
+
+test('an attempt that never ends is given up, recorded, and does not keep the next probe from going', async () => {
+  for (const [onUncertain, marks, state] of [
+    ['resend', false, 'delivered'],
+    ['hold', false, 'delivered'],
+    ['hold', true, 'uncertain'],
+  ] as const) {
+    const breaker = createBreaker({ random: () => 0 });
+    for (let n = 0; n < 3; n += 1) breaker.note(deferral('transport'), START);
+    let answers = 0;
+    const rig = queueRig({
+      parts: { gate: breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
+      respond: async (_message, mark) => {
+        answers += 1;
+        if (marks || answers > 1) await mark?.();
+        return answers === 1 ? new Promise(() => undefined) : attemptWith();
+      },
+    });
+    const [hanging, behind] = [newMail({ acceptedAt: START }), newMail({ acceptedAt: START + 1 })];
+    rig.store.accept([hanging, behind]);
+    rig.dispatcher.start();
+    await rig.clock.advance(ATTEMPT_MS);
+    expect([rig.attempts.length, rig.dispatcher.active]).toEqual([1, 1]);
+    await rig.clock.advance(30 * MINUTE);
+    expect([rig.store.showMail(hanging.id)?.state, rig.store.showMail(behind.id)?.state]).toEqual([state, 'delivered']);
+    expect(rig.failures).toEqual(['attempt: the attempt did not end within 10 minutes and was given up']);
+  }
+});
+
+test('a mark that the store does not answer ends the attempt before the message is handed over', async () => {
+  let handedOver = false;
+  const rig = queueRig({
+    parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
+    respond: async (_message, mark) => {
+      try {
+        await mark?.();
+        handedOver = true;
+        return attemptWith();
+      } catch {
+        return attemptWith(deferral());
+      }
+    },
+  });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(40_000);
+  expect([handedOver, rig.store.showMail(mail.id)?.state]).toEqual([false, 'queued']);
+});
+
+test('once stopped, an outcome that cannot be recorded is tried no more', async () => {
+  let tries = 0;
+  const rig = queueRig({
+    parts: {
+      settle: async () => {
+        tries += 1;
+        throw rig.storeError;
+      },
+    },
+  });
+  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  const drained = rig.dispatcher.drain(1_000);
+  await rig.clock.advance(10_000);
+  await drained;
+  const after = tries;
+  await rig.clock.advance(HOUR);
+  expect([tries, rig.dispatcher.active]).toEqual([after, 0]);
+});
+
+test('a settlement of several changes tells each of them', async () => {
+  const told: string[] = [];
+  const rig = queueRig({
+    parts: {
+      following: (_mail, _attempt, now) => [simulatedComplaint(now)],
+      observe: {
+        attempted: (_mail, _attempt, { to }) => void told.push(to),
+        followed: (_mail, { to }) => void told.push(to),
+        suppressed: () => undefined,
+        expired: () => undefined,
+        lost: () => undefined,
+        failed: () => undefined,
+      },
+    },
+  });
+  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  expect(told).toEqual(['delivered', 'complained']);
+});
+
+test('what the simulator answers touches no reputation, and what the next hop answers does', async () => {
+  const bounced = {
+    kind: 'bounced',
+    reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
+    reason: 'recipient-unknown',
+    suppress: true,
+  } as const;
+  for (const simulated of [true, false]) {
+    const rig = queueRig({ parts: { answeredHere: () => simulated }, respond: () => attemptWith(bounced) });
+    rig.store.accept([newMail({ acceptedAt: START })]);
+    rig.dispatcher.start();
+    await rig.clock.advance(2_000);
+    const counts = { emails: simulated ? 0 : 1, bounces: simulated ? 0 : 1, complaints: 0 };
+    expect(rig.store.reputationOf('default', rig.clock.now())).toEqual({ kind: 'done', value: counts });
+  }
 });

@@ -7,7 +7,9 @@ const HOUR = 3_600_000;
 const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR } as const;
 
 /** A sweeper over a store that answers as told; everything it did is in `calls`. */
-function sweeperRig(answers: { expire?: () => string[]; recover?: () => number; erase?: () => number } = {}) {
+function sweeperRig(
+  answers: { expire?: () => string[]; recover?: () => number; erase?: () => number; hasten?: () => number } = {},
+) {
   const clock = virtualClock(START);
   const calls: unknown[][] = [];
   const told = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
@@ -20,6 +22,10 @@ function sweeperRig(answers: { expire?: () => string[]; recover?: () => number; 
       calls.push(['recover', options]);
       return answers.recover?.() ?? 0;
     },
+    async hasten(...args: [number, number, number]) {
+      calls.push(['hasten', ...args]);
+      return answers.hasten?.() ?? 0;
+    },
     async erase(...args: [number, number, number]) {
       calls.push(['erase', ...args]);
       return answers.erase?.() ?? 0;
@@ -30,6 +36,7 @@ function sweeperRig(answers: { expire?: () => string[]; recover?: () => number; 
     clock,
     policy: POLICY,
     store,
+    unrecorded: () => ['held-by-this-node'],
     expired: (id) => told.expired.push(id),
     recovered: (count) => told.recovered.push(count),
     failed: (what, error) => told.failed.push(`${what}: ${String(error)}`),
@@ -43,7 +50,11 @@ test('each round asks for what is past its maximum age, for leases over, and for
   const { clock, named } = sweeperRig();
   await clock.advance(0);
   expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
-  expect(named('recover')).toEqual([['recover', { now: START, everyLease: false, onUncertain: 'hold', by: 'node-a' }]]);
+  const except = ['held-by-this-node'];
+  expect(named('recover')).toEqual([
+    ['recover', { now: START, everyLease: false, onUncertain: 'hold', by: 'node-a', except }],
+  ]);
+  expect(named('hasten')).toEqual([['hasten', START + 138 * 60_000, START, 500]]);
   expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Outcome, Reason, Stage } from '../../../src/deliver/outcome.ts';
-import { afterAttempt, expiredBeforeAttempt, released, simulatedComplaint } from '../../../src/record/record.ts';
+import { afterAttempt, expiredBeforeAttempt, simulatedComplaint } from '../../../src/record/record.ts';
 import { retryDelayMs } from '../../../src/record/schedule.ts';
 import { allowed } from '../../../src/record/states.ts';
 import { attemptWith } from '../../rig/mail.ts';
@@ -78,7 +78,6 @@ test('a permanent state comes only from a permanent outcome: all that is unknown
 
 test('the changes without an attempt are in the table too', () => {
   expect(allowed('sending', expiredBeforeAttempt({ maxAgeMs: 1, onUncertain: 'hold' }, 'n', 1).to, 'queue')).toBe(true);
-  expect(allowed('sending', released('n', 1, 'drain').to, 'queue')).toBe(true);
   expect(allowed('delivered', simulatedComplaint(1).to, 'feedback')).toBe(true);
 });
 

@@ -41,8 +41,47 @@ test('a failed commit rejects everything in it and nothing else', async () => {
   await expect.poll(() => held.length).toBe(2);
   held[0]?.fail(new Error('disk full'));
   held[1]?.finish();
+  for (const part of [2, 3]) {
+    await expect.poll(() => held.length).toBeGreaterThan(part);
+    held[part]?.fail(new Error('disk full'));
+  }
   const settled = await Promise.allSettled([...lost, kept]);
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
+});
+
+/** A commit that refuses every batch with one of `poisoned` in it; tells the batches it was asked for. */
+function poisonedCommits(poisoned: (item: number) => boolean) {
+  const asked: (readonly number[])[] = [];
+  const commit = async (batch: readonly number[]) => {
+    asked.push(batch);
+    if (batch.some(poisoned)) throw new Error('constraint failed');
+    return batch.map((n) => n * 10);
+  };
+  return { asked, group: groupCommit(commit, { maxBatch: 512, now }) };
+}
+
+test('an item that can never be committed fails alone, wherever it stands, at the price of a few more commits', async () => {
+  for (const bad of [0, 100, 511]) {
+    const { asked, group } = poisonedCommits((item) => item === bad);
+    const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
+    expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([bad]);
+    expect(all.every((one, n) => one.status === 'rejected' || one.value === n * 10)).toBe(true);
+    expect(asked.length).toBeLessThan(60);
+  }
+});
+
+test('several such items fail alone too', async () => {
+  const { group } = poisonedCommits((item) => [3, 4, 77].includes(item));
+  const all = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => group.submit(n)));
+  expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
+});
+
+test('a store that can commit nothing is not asked once for every item', async () => {
+  const { asked, group } = poisonedCommits(() => true);
+  const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
+  expect(all.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(group.waiting).toBe(0);
+  expect(asked.length).toBeLessThan(100);
 });
 
 test('a batch is never larger than its bound, and the order is kept', async () => {

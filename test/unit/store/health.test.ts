@@ -59,6 +59,29 @@ test('with nobody sending, asking finds out; many who ask are one look', async (
   expect([disk.probes, health.fault()]).toEqual([1, FAULT]);
 });
 
+test('once stopped it looks no more', async () => {
+  const { clock, disk, health, commit } = healthRig();
+  disk.broken = true;
+  await expect(commit()).rejects.toThrow();
+  await clock.advance(3_000);
+  health.stop();
+  const { probes } = disk;
+  await clock.advance(60_000);
+  expect([disk.probes, health.fault()]).toEqual([probes, FAULT]);
+});
+
+test('a clock set back does not keep it from looking', async () => {
+  let now = 1_000_000;
+  let probes = 0;
+  const probe = async () => {
+    probes += 1;
+  };
+  const health = watchHealth({ probe }, { now: () => now, after: () => () => undefined });
+  now -= 500_000;
+  health.fault();
+  expect(probes).toBe(1);
+});
+
 test('while commits come in, nobody probes', async () => {
   const { clock, disk, health, commit } = healthRig();
   for (let n = 0; n < 20; n += 1) {

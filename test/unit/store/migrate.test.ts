@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/engine.ts';
 import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { StoreError } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/mail.ts';
@@ -85,4 +86,45 @@ test('a database of another program is refused and left as it is', () => {
   const before = readFileSync(path);
   expect(() => openDatabase(path)).toThrow(/database of something else/);
   expect(readFileSync(path).equals(before)).toBe(true);
+});
+
+/** A database as the version before the newest migration left it. */
+function olderDatabase(): string {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA user_version = 0');
+  database.close();
+  return path;
+}
+
+test('while a service holds the lock, a command does not migrate beneath it, and says what to do', () => {
+  const path = olderDatabase();
+  const unlock = takeServeLock(path);
+  onTestFinished(unlock);
+  expect(() => openDatabase(path)).toThrow(/running service .* schema version 0, .* Restart the service/);
+  const database = new DatabaseSync(path);
+  onTestFinished(() => database.close());
+  expect(versionOf(database)).toBe(0);
+  // The service itself does.
+  openDatabase(path, true).close();
+  expect(versionOf(database)).toBe(NEWEST);
+}, 30_000);
+
+test('a second service changes nothing about a database that it may not serve', async () => {
+  const path = olderDatabase();
+  const unlock = takeServeLock(path);
+  onTestFinished(unlock);
+  await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow('another service runs on');
+  const database = new DatabaseSync(path);
+  onTestFinished(() => database.close());
+  expect(versionOf(database)).toBe(0);
+});
+
+test('a lock file that cannot be used is explained, and is not taken for another service', () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'a.db-serve'));
+  writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));
+  for (const name of ['a.db', 'b.db']) {
+    expect(() => takeServeLock(join(folder, name))).toThrow(new RegExp(`cannot lock .*${name}-serve .*Check`));
+  }
 });

@@ -47,7 +47,5 @@ CREATE TABLE reputation (
 ALTER TABLE account ADD COLUMN bounce_rate REAL;
 ALTER TABLE account ADD COLUMN complaint_rate REAL;
 ALTER TABLE account ADD COLUMN warning TEXT;
--- What an unlock forgives: reputation before this hour no longer counts.
-ALTER TABLE account ADD COLUMN reputation_from INTEGER NOT NULL DEFAULT 0;
 
 CREATE INDEX suppression_account ON suppression (account_id, recipient);

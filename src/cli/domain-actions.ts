@@ -1,0 +1,205 @@
+/**
+ * What the commands of `postrider domain` do. Only `verifyDomain` asks DNS. Private keys are made here and sealed at once;
+ * nothing prints them. Fails with a CommandFailure of one line; what failed has changed nothing.
+ */
+import { randomInt } from 'node:crypto';
+import { parseHost } from '../admit/host.ts';
+import { createResolver } from '../domains/dns.ts';
+import { beginRotation, type RecordCheck, type SendingDomain } from '../domains/domain.ts';
+import { newKeys } from '../domains/keys.ts';
+import { parseDomainName } from '../domains/name.ts';
+import { recordsFor } from '../domains/records.ts';
+import { sealingKey, sendingSetup, updateAfter } from '../domains/setup.ts';
+import { checkRecords } from '../domains/verify.ts';
+import type { Changed } from '../store/store.ts';
+import type { TrustStore } from '../store/trust.ts';
+import { type Context, findAccount, noAccount } from './context.ts';
+import { domainJson, domainTable, recordsText, removedText, verdictText } from './domain-text.ts';
+import { CommandFailure } from './failure.ts';
+import { styled } from './text.ts';
+
+const ALGORITHMS = ['rsa', 'ed25519'] as const;
+
+export interface DomainFlags {
+  readonly json?: boolean;
+}
+
+export async function showRecords(context: Context, typed: string, flags: DomainFlags): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const domain = await find(store, typed);
+    const records = recordsFor(domain, sendingSetup(settings));
+    if (flags.json) context.json(domainJson(domain, records, await store.domainChecks(domain.name)));
+    else context.out(recordsText(domain, records));
+  });
+}
+
+export async function listDomains(context: Context, flags: DomainFlags): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
+    const setup = sendingSetup(settings);
+    const json = async (domain: SendingDomain) =>
+      domainJson(domain, recordsFor(domain, setup), await store.domainChecks(domain.name));
+    if (flags.json) context.json(await Promise.all(domains.map(json)));
+    else if (domains.length === 0)
+      context.out('there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n');
+    else context.out(domainTable(domains, accounts));
+  });
+}
+
+export async function removeDomain(context: Context, typed: string, flags: DomainFlags): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const name = lookupName(typed);
+    const domain = found(name, await store.removeDomain(name));
+    const gone = recordsFor(domain, sendingSetup(settings));
+    if (flags.json) context.json({ ...domainJson(domain, gone, []), status: 'removed' });
+    else context.out(removedText(domain));
+  });
+}
+
+export async function setSubdomains(
+  context: Context,
+  typed: string,
+  subdomains: boolean,
+  flags: DomainFlags,
+): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const name = lookupName(typed);
+    const domain = found(name, await store.setSubdomains(name, subdomains));
+    const records = recordsFor(domain, sendingSetup(settings));
+    if (flags.json) context.json(domainJson(domain, records, await store.domainChecks(name)));
+    else context.out(`subdomains of ${name} ${subdomains ? 'may send too' : 'may not send'}\n`);
+  });
+}
+
+export async function addDomain(
+  context: Context,
+  account: string,
+  typed: string,
+  flags: DomainFlags & { readonly subdomains?: boolean },
+): Promise<void> {
+  const parsed = parseDomainName(typed);
+  if (!parsed.ok) throw new CommandFailure(parsed.fault, 2);
+  const { name, warning } = parsed;
+  await context.withStore(async (store, settings) => {
+    // Known before a key is made, so that a mistyped name costs nothing.
+    await findAccount(store, account);
+    if ((await store.findDomain(name)) !== null) throw taken(name);
+    const now = context.clock.now();
+    const keys = await newKeys({
+      domain: name,
+      algorithms: ALGORITHMS,
+      state: 'active',
+      taken: [],
+      sealingKey: sealingKey(settings),
+      now,
+      random,
+    });
+    const wanted = { name, subdomains: flags.subdomains === true, keys };
+    const domain = added(name, account, await store.addDomain(account, wanted, now));
+    const records = recordsFor(domain, sendingSetup(settings));
+    if (warning !== null) process.stderr.write(`postrider: warning: ${warning}\n`);
+    if (flags.json) context.json(domainJson(domain, records, []));
+    else context.out(`${styled('good', `added ${name} for account ${account}`)}\n\n${recordsText(domain, records)}`);
+  });
+}
+
+export async function verifyDomain(context: Context, typed: string, flags: DomainFlags): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const before = await find(store, typed);
+    const resolver = createResolver(settings.dns);
+    const checks = await checkRecords(recordsFor(before, sendingSetup(settings)), resolver);
+    // Read again: a rotation that began while DNS was asked must not be undone by what was read before it.
+    const domain = await find(store, before.name);
+    const { update, event } = updateAfter(domain, checks, context.clock.now(), settings.maxAgeMs);
+    const nothingKnown = checks.every((check) => check.found === 'unknown');
+    const after = nothingKnown ? domain : found(domain.name, await store.updateDomain(update));
+    if (flags.json) context.json(domainJson(after, checks, checks));
+    else context.out(verdictText(after, checks, event, context.clock.now()));
+    if (after.status !== 'authenticated') throw new CommandFailure(notAuthenticated(after, checks));
+  });
+}
+
+function notAuthenticated({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
+  const count = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
+  const counts = (['missing', 'wrong', 'unknown'] as const)
+    .filter((kind) => count(kind) > 0)
+    .map((kind) => `${count(kind)} ${kind}`);
+  const faults = counts.length === 0 ? 'all records are there' : `${counts.join(', ')} of ${checks.length} records`;
+  return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
+}
+
+export async function rotateKeys(context: Context, typed: string, flags: DomainFlags): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const domain = await find(store, typed);
+    const now = context.clock.now();
+    const taken = domain.keys.map((key) => key.selector);
+    const wanted = { domain: domain.name, algorithms: ALGORITHMS, state: 'staged', taken, now, random } as const;
+    // Asked before keys are made, and once more of what the store holds then.
+    begin(domain, []);
+    const fresh = await newKeys({ ...wanted, sealingKey: sealingKey(settings) });
+    const latest = await find(store, domain.name);
+    const { id, status, checkedAt, authenticatedAt, failingSince } = latest;
+    const keys = begin(latest, fresh);
+    const checks = await store.domainChecks(domain.name);
+    const update = { id, status, checkedAt, authenticatedAt, failingSince, checks, keys };
+    const rotated = found(domain.name, await store.updateDomain(update));
+    const records = recordsFor(rotated, sendingSetup(settings));
+    if (flags.json) context.json(domainJson(rotated, records, checks));
+    else context.out(`${styled('good', `staged new keys for ${domain.name}`)}\n\n${recordsText(rotated, records)}`);
+  });
+}
+
+function begin(domain: SendingDomain, fresh: SendingDomain['keys']): SendingDomain['keys'] {
+  const rotation = beginRotation(domain, fresh);
+  if (rotation.kind === 'staged') return rotation.keys;
+  const waiting = rotation.selectors.join(', ');
+  throw new CommandFailure(
+    `new keys of ${domain.name} are staged already (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\``,
+  );
+}
+
+/** Selectors are public; they only have to differ. */
+function random(): number {
+  return randomInt(2 ** 32) / 2 ** 32;
+}
+
+async function find(store: TrustStore, typed: string): Promise<SendingDomain> {
+  const name = lookupName(typed);
+  const domain = await store.findDomain(name);
+  if (domain === null) throw noDomain(name);
+  return domain;
+}
+
+/** The name of a domain that was added, maybe when the list of public suffixes was another. */
+function lookupName(typed: string): string {
+  const parsed = parseDomainName(typed);
+  if (parsed.ok) return parsed.name;
+  const name = parseHost(typed.endsWith('.') ? typed.slice(0, -1) : typed, 0);
+  if (name === null) throw new CommandFailure(parsed.fault, 2);
+  return name;
+}
+
+function noDomain(name: string): CommandFailure {
+  return new CommandFailure(`there is no domain ${name}; \`postrider domain list\` shows them`);
+}
+
+/** Whose it is stays untold. */
+function taken(name: string): CommandFailure {
+  return new CommandFailure(`${name} has been added already; a domain belongs to one account`);
+}
+
+function added(name: string, account: string, changed: Changed<SendingDomain>): SendingDomain {
+  switch (changed.kind) {
+    case 'done':
+      return changed.value;
+    case 'missing':
+      throw noAccount(account);
+    case 'exists':
+      throw taken(name);
+  }
+}
+
+function found(name: string, changed: Changed<SendingDomain>): SendingDomain {
+  if (changed.kind === 'done') return changed.value;
+  throw noDomain(name);
+}

@@ -1,0 +1,147 @@
+/** Sending domains as the commands print them: JSON with exactly the promised members, zone lines, tables. */
+import { domainToUnicode } from 'node:url';
+import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../domains/domain.ts';
+import { dkimRecordName, GRACE_MS } from '../domains/domain.ts';
+import { formatZone } from '../domains/records.ts';
+import type { Account } from '../store/store.ts';
+import { type Cell, printable, type Style, span, styled, table, time, timeOr } from './text.ts';
+
+/** `found` is what the last check said of that very record, and `unknown` where none has looked yet. */
+export function domainJson(
+  domain: SendingDomain,
+  records: readonly DnsRecord[],
+  checks: readonly RecordCheck[],
+): object {
+  return {
+    domain: domain.name,
+    status: domain.status,
+    records: records.map(({ purpose, type, name, value }) => {
+      const check = checks.find((one) => one.name === name && one.type === type && one.value === value);
+      return { purpose, type, name, value, found: check?.found ?? 'unknown' };
+    }),
+  };
+}
+
+/** Everything to publish: a zone file's lines, each under a comment that says what it is for. */
+export function recordsText(domain: SendingDomain, records: readonly DnsRecord[]): string {
+  const lines = records.map(
+    (record) => `${styled('quiet', `; ${purposeText(domain, record)}`)}\n${formatZone([record])}`,
+  );
+  return [
+    `Records to publish (status: ${domain.status}):\n\n`,
+    lines.join('\n'),
+    `\nWhen they are published: postrider domain verify ${domain.name}\n`,
+  ].join('');
+}
+
+function purposeText(domain: SendingDomain, { purpose, name }: DnsRecord): string {
+  switch (purpose) {
+    case 'dkim':
+      return dkimText(domain, name);
+    case 'spf':
+      return 'SPF: who may send for this name. One SPF record for a name: add these terms to one that is there';
+    case 'dmarc':
+      return 'DMARC: what receivers do with mail that fails. A policy that is there already may stay';
+    case 'return-path':
+      return 'return path: where bounces come back to';
+  }
+}
+
+function dkimText(domain: SendingDomain, name: string): string {
+  const key = domain.keys.find(({ selector }) => dkimRecordName(domain.name, selector) === name);
+  const what = `DKIM ${key?.algorithm === 'ed25519' ? 'Ed25519' : 'RSA'} key`;
+  switch (key?.state) {
+    case undefined:
+      return 'DKIM, as the provider asks for it';
+    case 'active':
+      return `${what}, which signs`;
+    case 'staged':
+      return `${what}, which signs from when its record is seen`;
+    case 'retiring':
+      return `${what} of before: leave it there until ${timeOr(key.retireAt, 'the next key signs')}`;
+  }
+}
+
+const FOUND_STYLE: Readonly<Record<RecordCheck['found'], Style>> = {
+  found: 'good',
+  missing: 'bad',
+  wrong: 'bad',
+  unknown: 'waiting',
+};
+
+const STATUS_STYLE: Readonly<Record<SendingDomain['status'], Style>> = {
+  pending: 'waiting',
+  authenticated: 'good',
+  failing: 'bad',
+};
+
+function statusCell({ status }: SendingDomain): Cell {
+  return { text: status, style: STATUS_STYLE[status] };
+}
+
+/** One row for each record; for those that are not as they should be, what was seen and what to publish. */
+export function verdictText(
+  domain: SendingDomain,
+  checks: readonly RecordCheck[],
+  event: AfterCheck['event'],
+  now: number,
+): string {
+  const rows = checks.map(({ found, purpose, type, name, detail }): Cell[] => [
+    { text: found, style: FOUND_STYLE[found] },
+    purpose,
+    type,
+    name,
+    detail,
+  ]);
+  const faults = checks.filter(({ found }) => found === 'missing' || found === 'wrong').map(faultText);
+  return [
+    `${domain.name}: ${styled(STATUS_STYLE[domain.status], domain.status)}${newsText(domain, event, now)}\n\n`,
+    table(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows),
+    ...faults.map((text) => `\n${text}`),
+  ].join('');
+}
+
+function newsText({ failingSince }: SendingDomain, event: AfterCheck['event'], now: number): string {
+  if (failingSince !== null) {
+    const left = failingSince + GRACE_MS - now;
+    return left > 0 ? ` (mail from it is refused in ${span(left)})` : ' (mail from it is refused)';
+  }
+  return event === 'authenticated' ? ' (from now on)' : event === 'recovered' ? ' (again)' : '';
+}
+
+function faultText(check: RecordCheck): string {
+  const seen = check.seen.length === 0 ? ['nothing'] : check.seen.map(printable);
+  const lines = seen.map((text, at) => `  ${at === 0 ? 'seen:    ' : '         '} ${text}\n`);
+  return `${styled('head', check.name)}\n${lines.join('')}  expected: ${formatZone([check])}`;
+}
+
+export function domainTable(domains: readonly SendingDomain[], accounts: readonly Account[]): string {
+  const rows = domains.map((domain): Cell[] => [
+    shownName(domain.name),
+    accounts.find(({ id }) => id === domain.accountId)?.name ?? `(number ${domain.accountId})`,
+    statusCell(domain),
+    domain.subdomains ? 'yes' : 'no',
+    keysText(domain),
+    timeOr(domain.checkedAt, 'never'),
+  ]);
+  return table(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows);
+}
+
+function shownName(name: string): string {
+  return name.includes('xn--') ? `${name} (${domainToUnicode(name)})` : name;
+}
+
+function keysText({ keys }: SendingDomain): string {
+  const counts = (['active', 'staged', 'retiring'] as const)
+    .map((state) => [keys.filter((key) => key.state === state).length, state] as const)
+    .filter(([count]) => count > 0);
+  return counts.map(([count, state]) => `${count} ${state}`).join(', ');
+}
+
+/** What became of a domain that was removed. */
+export function removedText({ name, keys }: SendingDomain): string {
+  const last = keys.reduce((latest, key) => Math.max(latest, key.retireAt ?? 0), 0);
+  const records = keys.map(({ selector }) => `  ${dkimRecordName(name, selector)}\n`).join('');
+  const when = last === 0 ? 'once no mail signed with them is under way, in 3 days' : `after ${time(last)}`;
+  return `removed ${name}; mail from it is refused from now on\n\nThese records may be taken out of DNS ${when}:\n${records}`;
+}

@@ -1,0 +1,87 @@
+/**
+ * A conversation with the relay that sends nothing: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT, over the same code that
+ * opens connections for mail. Never rejects; credentials are in nothing that it tells.
+ */
+import type { Clock } from '../clock.ts';
+import { isLoopback } from '../config/host.ts';
+import type { SmtpSetting } from '../deliver/smtp/authentication.ts';
+import { openConnection } from '../deliver/smtp/connection.ts';
+import { SMTP_LIMITS, type SmtpLimits } from '../deliver/smtp/limits.ts';
+import { Transcript } from '../deliver/smtp/transcript.ts';
+import type { Conversation } from '../doctor/transport.ts';
+
+/** A person waits for it; servers that let a greeting wait on purpose take some seconds for it. */
+const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };
+
+export interface Probe {
+  readonly conversation: Conversation;
+  /** The first line the server said and this machine's time then, or null. */
+  readonly greeting: { readonly text: string; readonly at: number } | null;
+}
+
+/** Holds the conversation; it is over `timeoutMs` from now at the latest. */
+export async function probeRelay(setting: SmtpSetting, clock: Clock, timeoutMs: number): Promise<Probe> {
+  const limitAt = clock.now() + timeoutMs;
+  const first = await converse(setting, clock, limitAt, false);
+  // As the transport itself does: where TLS was only taken because it was offered, mail goes on without it.
+  if (!first.tlsFailed || setting.auth !== null) return first.probe;
+  const second = await converse(setting, clock, limitAt, true);
+  const { conversation } = second.probe;
+  if (conversation.kind === 'failed') return second.probe;
+  return { ...second.probe, conversation: { ...conversation, fellBack: true } };
+}
+
+async function converse(
+  setting: SmtpSetting,
+  clock: Clock,
+  limitAt: number,
+  clear: boolean,
+): Promise<{ readonly probe: Probe; readonly tlsFailed: boolean }> {
+  const transcript = new GreetedTranscript(clock);
+  const onChannel = () => undefined;
+  const opened = await openConnection(setting, { clock }, LIMITS, { transcript, clear, limitAt, onChannel });
+  const told = (conversation: Conversation) => ({ conversation, greeting: transcript.greeting });
+  if (opened.kind === 'failed') {
+    const { stage, code, enhanced, text } = opened.outcome.reply;
+    const said = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
+    const what = code === null ? text : `${setting.host}:${setting.port} answered ${said}`;
+    return { probe: told({ kind: 'failed', stage, text: what }), tlsFailed: opened.tlsFailed };
+  }
+  const { connection } = opened;
+  const ready = {
+    kind: 'ready',
+    description: connection.description,
+    secure: connection.channel.secure,
+    loopback: isLoopback(connection.channel.remoteAddress ?? ''),
+    fellBack: false,
+  } as const;
+  connection.channel.command('NOOP');
+  const answer = await connection.channel.next('the answer to NOOP', LIMITS.commandMs);
+  if (answer.kind === 'lost')
+    return { probe: told({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
+  if (answer.code !== 250) {
+    const text = `${setting.host}:${setting.port} answered NOOP with ${answer.lines[0] ?? answer.code}`;
+    connection.channel.destroy();
+    return { probe: told({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
+  }
+  connection.channel.command('QUIT');
+  await connection.channel.next('the answer to QUIT', LIMITS.quitMs);
+  connection.channel.destroy();
+  return { probe: told(ready), tlsFailed: false };
+}
+
+/** Remembers the first line of the server and when it came. */
+class GreetedTranscript extends Transcript {
+  readonly #clock: Clock;
+  greeting: { readonly text: string; readonly at: number } | null = null;
+
+  constructor(clock: Clock) {
+    super();
+    this.#clock = clock;
+  }
+
+  override server(line: string): void {
+    this.greeting ??= { text: line.slice(0, 500), at: this.#clock.now() };
+    super.server(line);
+  }
+}

@@ -1,0 +1,279 @@
+/**
+ * Suppression lists as CSV (RFC 4180): Postrider's own exports, plain lists of addresses, and what Postmark, SES and
+ * SendGrid export. Read as a stream, in bounded memory.
+ *
+ * Promises: every row comes out once, in order, as an entry or as a fault with its line. Fails with a CsvFault of one
+ * line where the file is no CSV at all.
+ */
+import { pipeline } from 'node:stream/promises';
+import { parse } from 'csv-parse';
+import { canonicalAddress, parseAddress } from '../admit/address.ts';
+import { isMailId } from '../admit/mail-id.ts';
+import { parseMoment, quote } from '../config/units.ts';
+import type { Suppression, SuppressionReason } from '../store/trust.ts';
+
+/** A file that cannot be read as CSV from `line` on; the message is a predicate for the file's name. */
+export class CsvFault extends Error {
+  override readonly name = 'CsvFault';
+}
+
+/** Lines are counted from 1; `lastLine` is another one where a quoted cell holds line breaks. */
+export type CsvRow =
+  | { readonly kind: 'entry'; readonly entry: Suppression }
+  | { readonly kind: 'bad'; readonly line: number; readonly lastLine: number; readonly fault: string };
+
+export interface CsvOptions {
+  /** For rows that name no reason. */
+  readonly reason: SuppressionReason;
+  readonly now: number;
+  /** Called with the size of each chunk read. */
+  readonly onBytes?: (count: number) => void;
+  /** Called where a header row names the columns. */
+  readonly onHeader?: () => void;
+}
+
+/** More than any row of an export; a quote that is never closed would otherwise take the file into memory. */
+const MAX_ROW_BYTES = 65_536;
+/** Clocks differ; a time further ahead than this was written wrongly. */
+const AHEAD_MS = 86_400_000;
+
+/** Column names as they are compared: lower case, letters and digits alone. */
+const ADDRESS_NAMES = ['address', 'email', 'emailaddress', 'recipient', 'recipientaddress', 'recipientemail', 'mail'];
+const REASON_NAMES = ['reason', 'suppressionreason', 'type', 'bouncetype', 'event'];
+const TIME_NAMES = ['at', 'created', 'createdat', 'lastupdatetime', 'bouncedat', 'date', 'time', 'timestamp'];
+
+const REASONS: Readonly<Record<string, SuppressionReason>> = {
+  bounce: 'bounce',
+  bounced: 'bounce',
+  hardbounce: 'bounce',
+  hardbounced: 'bounce',
+  permanent: 'bounce',
+  invalid: 'bounce',
+  bademailaddress: 'bounce',
+  complaint: 'complaint',
+  complained: 'complaint',
+  spam: 'complaint',
+  spamcomplaint: 'complaint',
+  spamreport: 'complaint',
+  abuse: 'complaint',
+  manual: 'manual',
+  manualsuppression: 'manual',
+  unsub: 'manual',
+  unsubscribe: 'manual',
+  unsubscribed: 'manual',
+};
+
+/** Where each value stands in a row; -1 for nowhere. */
+interface Columns {
+  readonly address: number;
+  readonly reason: number;
+  readonly at: number;
+  readonly source: number;
+  /** SendGrid's enhanced status code: its `reason` is then the text of the server's reply. */
+  readonly status: number;
+}
+
+/** Without a header row. */
+const BY_PLACE: Columns = { address: 0, reason: 1, at: 2, source: 3, status: -1 };
+
+/** The rows of `source`. Throws a CsvFault, or the fault of the source itself. */
+export async function* readCsv(source: AsyncIterable<Buffer>, options: CsvOptions): AsyncGenerator<CsvRow> {
+  const chunks = textChunks(source, options)[Symbol.asyncIterator]();
+  const first = await chunks.next();
+  if (first.done === true) throw new CsvFault('is empty; give rows such as ada@example.com,bounce');
+  const parser = parse({
+    bom: true,
+    delimiter: delimiterOf(first.value),
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    // A quote inside a cell is a character like any other: `"ada lovelace"@example.com` needs no doubled quotes.
+    relax_quotes: true,
+    skip_empty_lines: true,
+    max_record_size: MAX_ROW_BYTES,
+    info: true,
+  });
+  // The parser is destroyed with whatever goes wrong before it, so that the loop below hears of it.
+  pipeline(joined(first.value, chunks), parser).catch(() => undefined);
+  let columns: Columns | null = null;
+  let line = 1;
+  let emptyLines = 0;
+  try {
+    for await (const row of parser as AsyncIterable<ParsedRow>) {
+      const { lines, empty_lines } = row.info;
+      const start = line + (empty_lines - emptyLines);
+      emptyLines = empty_lines;
+      line = lines + 1;
+      const cells = row.record.map((cell) => cell.trim());
+      if (columns === null) {
+        columns = headerOf(cells);
+        if (columns !== null) {
+          options.onHeader?.();
+          continue;
+        }
+        columns = BY_PLACE;
+      }
+      if (cells.every((cell) => cell === '')) continue;
+      const entry = entryOf(cells, columns, options);
+      yield typeof entry === 'string'
+        ? { kind: 'bad', line: start, lastLine: lines, fault: lines > start ? `${OPEN_QUOTE}${entry}` : entry }
+        : { kind: 'entry', entry };
+    }
+  } catch (error) {
+    throw csvFault(error, line);
+  }
+}
+
+interface ParsedRow {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number; readonly empty_lines: number };
+}
+
+const OPEN_QUOTE = 'a quote makes one row of these lines; ';
+
+function csvFault(error: unknown, line: number): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  if (code === 'CSV_QUOTE_NOT_CLOSED')
+    return new CsvFault(`cannot be read from line ${line} on: a quote opens there and never closes; correct that line`);
+  if (code === 'CSV_MAX_RECORD_SIZE')
+    return new CsvFault(
+      `cannot be read from line ${line} on: the row has more than ${MAX_ROW_BYTES} bytes; is a quote left open there?`,
+    );
+  return error;
+}
+
+async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvOptions): AsyncGenerator<Buffer> {
+  let line = 1;
+  let begun = false;
+  for await (const chunk of source) {
+    if (chunk.length === 0) continue;
+    const fault = begun ? null : foreignFormat(chunk);
+    if (fault !== null) throw new CsvFault(fault);
+    begun = true;
+    const nul = chunk.indexOf(0);
+    if (nul !== -1) {
+      line += countLines(chunk.subarray(0, nul));
+      throw new CsvFault(`is no CSV: line ${line} holds binary data; give a text file in UTF-8`);
+    }
+    line += countLines(chunk);
+    onBytes?.(chunk.length);
+    yield chunk;
+  }
+}
+
+async function* joined(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield first;
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+function countLines(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) lines += 1;
+  return lines;
+}
+
+/** What people give instead of CSV, told by its first bytes. */
+function foreignFormat(first: Buffer): string | null {
+  const starts = (...bytes: readonly number[]) => bytes.every((byte, at) => first[at] === byte);
+  if (starts(0xff, 0xfe) || starts(0xfe, 0xff)) return 'is UTF-16 text; save it as CSV in UTF-8';
+  if (starts(0x50, 0x4b, 3, 4)) return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8';
+  if (starts(0x1f, 0x8b)) return 'is compressed; unpack it first';
+  return null;
+}
+
+/** Comma, semicolon (spreadsheets in much of Europe) or tab: whichever the first line has most of outside quotes. */
+function delimiterOf(chunk: Buffer): string {
+  const counts: Record<string, number> = { ',': 0, ';': 0, '\t': 0 };
+  let quoted = false;
+  for (const character of chunk.toString('latin1')) {
+    if (character === '"') quoted = !quoted;
+    else if (!quoted && (character === '\n' || character === '\r')) break;
+    else if (!quoted && character in counts) counts[character] = (counts[character] ?? 0) + 1;
+  }
+  return Object.keys(counts).reduce((best, next) => ((counts[next] ?? 0) > (counts[best] ?? 0) ? next : best));
+}
+
+/** The columns that a header row names, or null where the row is none. */
+function headerOf(cells: readonly string[]): Columns | null {
+  const names = cells.map(plainWord);
+  const place = (known: readonly string[]) => known.map((name) => names.indexOf(name)).find((at) => at !== -1) ?? -1;
+  const address = place(ADDRESS_NAMES);
+  if (address === -1) return null;
+  return {
+    address,
+    reason: place(REASON_NAMES),
+    at: place(TIME_NAMES),
+    source: place(['source']),
+    status: place(['status']),
+  };
+}
+
+/** `Email-Address` and `EmailAddress` are one. */
+function plainWord(text: string): string {
+  let word = '';
+  for (const character of text.slice(0, 40).toLowerCase()) {
+    if ((character >= 'a' && character <= 'z') || (character >= '0' && character <= '9')) word += character;
+  }
+  return word;
+}
+
+/** The row's entry, or what is wrong with it. */
+function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions): Suppression | string {
+  const cell = (at: number): string => (at === -1 ? '' : (cells[at] ?? ''));
+  const written = cell(columns.address);
+  if (written === '') return 'there is no address in it';
+  if (written.includes('\uFFFD')) return `${quote(written)} is not UTF-8 text`;
+  const address = parseAddress(written);
+  if (address === null) return `${quote(written)} is not an email address`;
+  const reason = reasonOf(cell(columns.reason), cell(columns.status), options.reason);
+  if (reason === null) return `the reason ${quote(cell(columns.reason))} is not bounce, complaint or manual`;
+  const time = cell(columns.at);
+  const at = time === '' ? options.now : parseTime(time);
+  if (at === null) return `${quote(time)} is not a time such as 2030-12-31T18:00:00Z`;
+  if (at > options.now + AHEAD_MS) return `the time ${quote(time)} lies ahead`;
+  const source = cell(columns.source).toLowerCase();
+  return { address: canonicalAddress(address), reason, source: isMailId(source) ? source : null, at };
+}
+
+/** A word for a reason in any of the providers' spellings; null where it is none. */
+export function reasonOf(text: string, status: string, otherwise: SuppressionReason): SuppressionReason | null {
+  // An enhanced status code beside it: the list of bounces, whose reason is the reply.
+  if (status !== '' && (status.startsWith('4') || status.startsWith('5'))) return 'bounce';
+  if (text === '') return otherwise;
+  const word = plainWord(text);
+  return Object.hasOwn(REASONS, word) ? (REASONS[word] ?? null) : null;
+}
+
+/** ISO 8601, with a space for the T and without a zone (UTC) too; seconds or milliseconds since 1970. */
+function parseTime(text: string): number | null {
+  if (/^\d{9,10}$/.test(text)) return Number(text) * 1000;
+  if (/^\d{12,13}$/.test(text)) return Number(text);
+  const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})? ?(Z|UTC|[+-]\d\d:?\d\d)?)?$/.exec(text);
+  if (parts === null) return null;
+  const [, date = '', clock, fraction = '', zone = 'Z'] = parts;
+  if (clock === undefined) return moment(date);
+  const offset = zone === 'UTC' ? 'Z' : zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;
+  const seconds = clock.length === 5 ? `${clock}:00` : clock;
+  return moment(`${date}T${seconds}${fraction.slice(0, 4)}${offset}`);
+}
+
+function moment(text: string): number | null {
+  const parsed = parseMoment(text, 0, 'back');
+  return parsed.ok ? parsed.value : null;
+}
+
+export const CSV_HEADER = 'address,reason,at,source\n';
+
+/** One row of an export. Line feeds alone: every reader takes them, and line tools are not left with a stray CR. */
+export function csvRow({ address, reason, at, source }: Suppression): string {
+  return `${csvCell(address)},${reason},${new Date(at).toISOString()},${source ?? ''}\n`;
+}
+
+/** RFC 4180 section 2, rules 5 to 7. */
+function csvCell(text: string): string {
+  const plain = !(text.includes(',') || text.includes('"') || text.includes('\n') || text.includes('\r'));
+  return plain ? text : `"${text.replaceAll('"', '""')}"`;
+}

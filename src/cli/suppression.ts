@@ -1,0 +1,250 @@
+/**
+ * `postrider suppression …`: the addresses that get no mail, one list for each account and `*` for the whole service.
+ * Lists of any length pass through a page or a batch at a time; what an import has put on a list stays, so that one
+ * that failed halfway is simply run again.
+ */
+import { createWriteStream } from 'node:fs';
+import { open, rename, stat, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Command } from 'commander';
+import { canonicalAddress, parseAddress } from '../admit/address.ts';
+import { didYouMean } from '../config/nearest.ts';
+import { isoTime, quote } from '../config/units.ts';
+import type { Changed } from '../store/store.ts';
+import type { Suppression, SuppressionReason, TrustStore } from '../store/trust.ts';
+import { type Context, noAccount } from './context.ts';
+import { CommandFailure } from './failure.ts';
+import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
+import { printable, styled, time } from './text.ts';
+
+/** Read or written at a time. */
+const PAGE = 5_000;
+const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
+
+type Lists = Pick<TrustStore, 'listSuppressions'>;
+
+/** Adds the commands. `terminal` is where progress goes. */
+export function addSuppressionCommands(
+  program: Command,
+  context: Context,
+  terminal: ProgressStream = process.stderr,
+): void {
+  const group = program
+    .command('suppression')
+    .description('addresses that get no mail; ACCOUNT * is the list of the whole service')
+    .helpCommand(false);
+
+  const add = group.command('add <account> <address>').description('put an address on a list');
+  add.option('--reason <reason>', 'bounce, complaint or manual', 'manual').option('--json', 'for machines');
+  add.action(async (account: string, address: string, flags: { reason: string; json?: boolean }) => {
+    const entry = {
+      address: canonical(address),
+      reason: parseReason(flags.reason),
+      source: null,
+      at: context.clock.now(),
+    };
+    const added = done(account, await context.withStore((store) => store.addSuppressions(account, [entry]))) === 1;
+    if (flags.json) context.json({ address: entry.address, added });
+    else if (added) context.out(`${entry.address} gets no more mail from ${ofList(account)}\n`);
+    else context.out(`${entry.address} was on the list of ${ofList(account)} already\n`);
+  });
+
+  const remove = group.command('remove <account> <address>').description('take an address off a list');
+  remove
+    .option('--json', 'for machines')
+    .action(async (account: string, written: string, flags: { json?: boolean }) => {
+      const address = canonical(written);
+      const removed = done(account, await context.withStore((store) => store.removeSuppression(account, address)));
+      if (!removed) throw new CommandFailure(`${address} is not on the list of ${ofList(account)}`);
+      if (flags.json) context.json({ address, removed });
+      else context.out(`${address} may get mail from ${ofList(account)} again\n`);
+    });
+
+  const list = group.command('list <account>').description('list the addresses in their order');
+  list.option('--json', 'for machines: [{"address","reason","source","at"}]');
+  list.action((account: string, flags: { json?: boolean }) =>
+    context.withStore((store) => (flags.json ? listJson(context, store, account) : listText(context, store, account))),
+  );
+
+  const load = group
+    .command('import <account> <file>')
+    .description('put the addresses of a CSV file (- for standard input) on a list');
+  load
+    .option('--reason <reason>', 'of rows that name none', 'manual')
+    .option('--json', 'for machines: {"read","added","known","skipped"}');
+  load.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
+    const reason = parseReason(flags.reason);
+    const { importFile } = await import('./suppression-import.ts');
+    const summary = await context.withStore(async (store) => {
+      done(account, await store.listSuppressions(account, null, 1));
+      const add = async (entries: readonly Suppression[]) =>
+        done(account, await store.addSuppressions(account, entries));
+      return importFile({ file, reason, batchSize: PAGE, add, terminal, now: context.clock.now });
+    });
+    if (flags.json) context.json(summary);
+    else {
+      const { read, added, known, skipped } = summary;
+      const counts = `${grouped(added)} added, ${grouped(known)} known before, ${grouped(skipped)} skipped`;
+      context.out(`read ${grouped(read)} ${read === 1 ? 'row' : 'rows'} for ${ofList(account)}: ${counts}\n`);
+    }
+  });
+
+  const save = group.command('export <account> [file]').description('write a list as CSV, which import reads');
+  save.action((account: string, file: string | undefined) =>
+    context.withStore((store) => exportList(context, store, account, file ?? '-', terminal)),
+  );
+}
+
+async function listJson(context: Context, store: Lists, account: string): Promise<void> {
+  let text = '[';
+  let first = true;
+  for await (const page of pages(store, account)) {
+    for (const entry of page) {
+      text += `${first ? '' : ',\n'}${JSON.stringify(entryJson(entry))}`;
+      first = false;
+    }
+    context.out(text);
+    text = '';
+    await drained(process.stdout);
+  }
+  context.out(`${text}]\n`);
+}
+
+function entryJson({ address, reason, source, at }: Suppression): object {
+  return { address, reason, source, at: isoTime(at) };
+}
+
+/** Fixed columns, the address last: the widths of a list that is never in memory as a whole. */
+async function listText(context: Context, store: Lists, account: string): Promise<void> {
+  let lines = 0;
+  for await (const page of pages(store, account)) {
+    if (lines === 0 && page.length > 0)
+      context.out(`${styled('head', listLine('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`);
+    lines += page.length;
+    context.out(
+      page.map(({ address, reason, source, at }) => `${listLine(reason, time(at), source ?? '-', address)}\n`).join(''),
+    );
+    await drained(process.stdout);
+  }
+  if (lines === 0) context.out(`the list of ${ofList(account)} is empty\n`);
+}
+
+function listLine(reason: string, since: string, source: string, address: string): string {
+  return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
+}
+
+/** Every entry, in pages. The first one is asked for before anything is written, so that a fault stands alone. */
+async function* pages(store: Lists, account: string): AsyncGenerator<readonly Suppression[]> {
+  let after: string | null = null;
+  for (;;) {
+    const page: readonly Suppression[] = done(account, await store.listSuppressions(account, after, PAGE));
+    yield page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    after = last.address;
+  }
+}
+
+/** A reader slower than the store must not leave a list of a million rows waiting in memory. */
+async function drained(stream: NodeJS.WriteStream): Promise<void> {
+  if (stream.writableNeedDrain) await new Promise<void>((resolve) => stream.once('drain', resolve));
+}
+
+async function exportList(
+  context: Context,
+  store: Lists,
+  account: string,
+  file: string,
+  terminal: ProgressStream,
+): Promise<void> {
+  const { CSV_HEADER, csvRow } = await import('./suppression-csv.ts');
+  const line = new StatusLine(terminal);
+  const progress = new RowProgress(line, context.clock.now);
+  let rows = 0;
+  async function* text(): AsyncGenerator<string> {
+    yield CSV_HEADER;
+    for await (const page of pages(store, account)) {
+      yield page.map(csvRow).join('');
+      rows += page.length;
+      progress.update(rows, null);
+    }
+  }
+  try {
+    if (file === '-') await writeOut(context, text());
+    else await writeWhole(file, text());
+  } finally {
+    line.end();
+  }
+  if (file !== '-') context.out(`wrote ${grouped(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
+}
+
+async function writeOut(context: Context, text: AsyncIterable<string>): Promise<void> {
+  const out = new Writable({
+    decodeStrings: false,
+    write(chunk: string, _encoding, next) {
+      context.out(chunk);
+      drained(process.stdout).then(() => next(), next);
+    },
+  });
+  // The first page before the header: no output at all where there is no such account.
+  const parts = text[Symbol.asyncIterator]();
+  const [header, first] = [await parts.next(), await parts.next()];
+  out.write(`${header.value ?? ''}${first.value ?? ''}`);
+  await pipeline(rest(parts), out);
+}
+
+async function* rest(parts: AsyncIterator<string>): AsyncGenerator<string> {
+  for (let next = await parts.next(); next.done !== true; next = await parts.next()) yield next.value;
+}
+
+/** Under another name first and synced, so that a file of that name is the whole list or none. Readable by its owner alone. */
+async function writeWhole(file: string, text: AsyncIterable<string>): Promise<void> {
+  const found = await stat(file).catch(() => null);
+  if (found?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
+  // A terminal or a named pipe is written to, never replaced.
+  if (found !== null && !found.isFile()) return pipeline(text, createWriteStream(file));
+  const draft = join(dirname(file), `.postrider-export-${process.pid}`);
+  try {
+    const handle = await open(draft, 'w', 0o600);
+    try {
+      await pipeline(text, handle.createWriteStream({ flush: true, autoClose: false }));
+    } finally {
+      await handle.close();
+    }
+    await rename(draft, file);
+  } catch (error) {
+    await unlink(draft).catch(() => undefined);
+    if (error instanceof Error && 'code' in error && typeof error.code === 'string')
+      throw new CommandFailure(`cannot write ${quote(file)} (${error.code}); give a file that this user may write`);
+    throw error;
+  }
+}
+
+function canonical(text: string): string {
+  const address = parseAddress(text);
+  if (address === null) throw new CommandFailure(`${quote(text)} is not an email address such as ada@example.com`, 2);
+  return canonicalAddress(address);
+}
+
+function parseReason(text: string): SuppressionReason {
+  const reason = REASONS.find((known) => known === text);
+  if (reason === undefined) {
+    throw new CommandFailure(
+      `--reason: ${quote(text)} is not one of ${REASONS.join(', ')}${didYouMean(text, REASONS)}`,
+      2,
+    );
+  }
+  return reason;
+}
+
+/** `account acme` or `the whole service`. */
+function ofList(account: string): string {
+  return account === '*' ? 'the whole service' : `account ${account}`;
+}
+
+function done<T>(account: string, changed: Changed<T>): T {
+  if (changed.kind === 'done') return changed.value;
+  throw noAccount(account);
+}

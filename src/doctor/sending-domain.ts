@@ -1,0 +1,61 @@
+/** One sending domain: its records in DNS, and whether its private keys open with the secret of the installation. */
+import type { RecordCheck, SendingDomain } from '../domains/domain.ts';
+import { type Finding, failure, ok, warning } from './finding.ts';
+
+export interface DomainParts {
+  readonly domain: SendingDomain;
+  readonly lookUp: () => Promise<readonly RecordCheck[]>;
+  /** Null where the key opens; else why not. */
+  readonly keyFault: (selector: string, sealed: string) => string | null;
+}
+
+export async function checkSendingDomain({ domain, lookUp, keyFault }: DomainParts): Promise<readonly Finding[]> {
+  const check = `domain ${domain.name}`;
+  for (const { selector, sealed } of domain.keys) {
+    const why = keyFault(selector, sealed);
+    if (why !== null) {
+      const remedy = 'its mail waits unsigned; give every node the POSTRIDER_SECRET that the keys were made with';
+      return [failure(check, why, remedy)];
+    }
+  }
+  const checks = await lookUp();
+  const signing = new Set(
+    domain.keys
+      .filter(({ state }) => state === 'active')
+      .map(({ selector }) => `${selector}._domainkey.${domain.name}`),
+  );
+  const faulty = checks.filter(({ found }) => found === 'missing' || found === 'wrong');
+  const fatal = faulty.filter(({ purpose, name }) => purpose === 'dkim' && signing.has(name));
+  const unknown = checks.filter(({ found }) => found === 'unknown');
+  const shows = `\`postrider domain verify ${domain.name}\` shows each record`;
+  if (fatal.length > 0) return [failure(check, listed(fatal), `${remedyOf(fatal)}; ${shows}`)];
+  if (faulty.length > 0) return [warning(check, listed(faulty), `${remedyOf(faulty)}; ${shows}`)];
+  if (unknown.length > 0) return [warning(check, listed(unknown), 'see that the name servers of the domain answer')];
+  if (domain.status !== 'authenticated') {
+    return [
+      warning(
+        check,
+        `all ${checks.length} records are there, and its status is ${domain.status}`,
+        `run \`postrider domain verify ${domain.name}\``,
+      ),
+    ];
+  }
+  return [ok(check, `authenticated; all ${checks.length} records are there`)];
+}
+
+/** `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
+function listed(checks: readonly RecordCheck[]): string {
+  const word = (found: RecordCheck['found']) => (found === 'unknown' ? 'not known' : found);
+  return checks.map(({ purpose, found, name }) => `${TITLES[purpose]} ${word(found)} (${name})`).join(', ');
+}
+
+const TITLES: Readonly<Record<RecordCheck['purpose'], string>> = {
+  dkim: 'DKIM',
+  spf: 'SPF',
+  dmarc: 'DMARC',
+  'return-path': 'return path',
+};
+
+function remedyOf([first]: readonly RecordCheck[]): string {
+  return first?.detail ?? 'publish the records';
+}

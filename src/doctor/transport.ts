@@ -1,0 +1,103 @@
+/** Whether the next hop is there and lets us in, by a conversation without a mail; for `capture:`, whether its folder takes files. */
+import type { TransportSetting } from '../config/settings.ts';
+import { type Finding, failure, ok, warning } from './finding.ts';
+
+/** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
+export type Conversation =
+  | {
+      readonly kind: 'ready';
+      /** Host, address and cipher, or `clear text`. */
+      readonly description: string;
+      readonly secure: boolean;
+      readonly loopback: boolean;
+      /** TLS was offered and broke down, and the conversation went on in clear text. */
+      readonly fellBack: boolean;
+    }
+  | { readonly kind: 'failed'; readonly stage: string; readonly text: string };
+
+export interface TransportParts {
+  readonly setting: TransportSetting;
+  readonly converse: () => Promise<Conversation>;
+  readonly inboxPath: string;
+  /** Null where a file can be made in the folder, or in the one it will be made in; else why not. */
+  readonly unwritable: () => Promise<string | null>;
+}
+
+export async function checkTransport(parts: TransportParts): Promise<readonly Finding[]> {
+  const { setting, converse, inboxPath, unwritable } = parts;
+  switch (setting.kind) {
+    case 'capture': {
+      const why = await unwritable();
+      if (why === null) return [ok('transport', `capture: keeps mail in ${inboxPath}; nothing leaves this machine`)];
+      return [
+        failure(
+          'transport',
+          `captured mail cannot be written in ${inboxPath} (${why})`,
+          'make it writable for this user',
+        ),
+      ];
+    }
+    case 'smtp': {
+      const talk = await converse();
+      return [talk.kind === 'ready' ? readyFinding(setting, talk) : failedFinding(setting, talk)];
+    }
+  }
+}
+
+type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
+
+function readyFinding(setting: SmtpSetting, talk: Extract<Conversation, { kind: 'ready' }>): Finding {
+  const signedIn = setting.auth === null ? 'no user is set, none was asked for' : `signed in as ${setting.auth.user}`;
+  const detail = `${talk.description}; ${signedIn}`;
+  if (talk.fellBack) {
+    return warning(
+      'transport',
+      `${detail}; TLS broke down, so mail goes in clear text`,
+      'have the TLS of the server put right',
+    );
+  }
+  if (!talk.secure && !talk.loopback) {
+    const what = setting.auth === null ? 'mail crosses' : 'password and mail cross';
+    return warning(
+      'transport',
+      `${detail}; ${what} the network in clear text`,
+      'use a server with TLS and leave ?tls=never out',
+    );
+  }
+  if (talk.secure && !talk.loopback && !setting.verifyCertificate && setting.tls !== 'offered') {
+    return warning(
+      'transport',
+      `${detail}; its certificate is not checked`,
+      'leave ?verify=no out of POSTRIDER_TRANSPORT',
+    );
+  }
+  return ok('transport', detail);
+}
+
+function failedFinding(
+  { host, port }: SmtpSetting,
+  { stage, text }: Extract<Conversation, { kind: 'failed' }>,
+): Finding {
+  const peer = `${host}:${port}`;
+  switch (stage) {
+    case 'connect':
+    case 'greeting':
+      return failure(
+        'transport',
+        text,
+        `see that ${peer} is right in POSTRIDER_TRANSPORT and that no firewall is between`,
+      );
+    case 'starttls':
+      return failure('transport', text, 'see that the host name is the one in its certificate, or ask its operator');
+    case 'auth':
+      return failure(
+        'transport',
+        text,
+        'see that user and password in POSTRIDER_TRANSPORT are right (percent-encoded)',
+      );
+    case 'ehlo':
+      return failure('transport', text, 'give a name that the server takes with ?name= in POSTRIDER_TRANSPORT');
+    default:
+      return failure('transport', text, `ask the operator of ${peer} what it means`);
+  }
+}

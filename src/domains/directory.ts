@@ -1,0 +1,58 @@
+/**
+ * Sending domains by heart, so that admission and signing cost no look at the store. The store's watch feeds it; what the
+ * last `apply` said holds from the next question on.
+ */
+import type { Clock } from '../clock.ts';
+import type { DkimKey, SendingDomain } from './domain.ts';
+import { maySend, signingKeys } from './domain.ts';
+
+/** What a message from an address of this domain is signed with. */
+export interface Signing {
+  /** The `d=` of the signature: the sending domain itself, or the one it is a subdomain of. */
+  readonly domain: string;
+  readonly keys: readonly DkimKey[];
+}
+
+export class DomainDirectory {
+  readonly #clock: Clock;
+  readonly #byName = new Map<string, SendingDomain>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  apply({
+    domains,
+    removed,
+  }: {
+    readonly domains: readonly SendingDomain[];
+    readonly removed: readonly string[];
+  }): void {
+    for (const name of removed) this.#byName.delete(name);
+    for (const domain of domains) this.#byName.set(domain.name, domain);
+  }
+
+  /** True where the account may send from this domain (lower-case A-label) now. */
+  authenticated(accountId: number, name: string): boolean {
+    const domain = this.#find(accountId, name);
+    return domain !== null && maySend(domain, this.#clock.now());
+  }
+
+  /** The keys that must sign mail of the account from this domain, or null where none is authenticated for it. */
+  signing(accountId: number, name: string): Signing | null {
+    const domain = this.#find(accountId, name);
+    if (domain === null || !maySend(domain, this.#clock.now())) return null;
+    return { domain: domain.name, keys: signingKeys(domain) };
+  }
+
+  /** The domain itself, else the nearest one above it whose owner lets subdomains send. */
+  #find(accountId: number, name: string): SendingDomain | null {
+    const exact = this.#byName.get(name);
+    if (exact !== undefined) return exact.accountId === accountId ? exact : null;
+    for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+      const above = this.#byName.get(name.slice(dot + 1));
+      if (above !== undefined) return above.accountId === accountId && above.subdomains ? above : null;
+    }
+    return null;
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * DKIM key records (RFC 6376 section 3.6.1): written, and compared with what DNS has by what they mean, not by how they
+ * are written. Pure.
+ */
+import type { DkimKey, RecordCheck } from './domain.ts';
+import { lists, parseTags } from './tag-list.ts';
+
+export type Verdict = Pick<RecordCheck, 'found' | 'detail'>;
+
+export function dkimRecordValue(key: Pick<DkimKey, 'algorithm' | 'publicKey'>): string {
+  return `v=DKIM1; k=${key.algorithm}; p=${key.publicKey}`;
+}
+
+/** What the records at a selector's name say, held against the value that should be there. */
+export function compareDkim(expected: string, seen: readonly string[]): Verdict {
+  if (seen.length === 0) return { found: 'missing', detail: 'no record; publish it as shown' };
+  if (seen.length > 1) {
+    // RFC 6376 section 3.6.2.2: with several records the result is undefined.
+    return wrong(`${seen.length} records at one selector, so that verifiers may take either; leave the one shown`);
+  }
+  const tags = parseTags(seen[0] ?? '');
+  const wanted = parseTags(expected);
+  if (tags === null || wanted === null) {
+    return wrong('it is no list of tags, or has one twice; publish it as shown, without quotes around it');
+  }
+  const version = tags.get('v');
+  if (version !== undefined && (version !== 'DKIM1' || tags.keys().next().value !== 'v')) {
+    return wrong('v= must be DKIM1 and come first; publish it as shown');
+  }
+  const key = bare(tags.get('p'));
+  if (key === null) return wrong('it holds no key (p=); publish it as shown');
+  if (key === '') return wrong('its key is revoked (p= is empty); publish it as shown');
+  const type = (tags.get('k') ?? 'rsa').toLowerCase();
+  if (type !== (wanted.get('k') ?? 'rsa')) return wrong(`it is of type k=${type}, not ${wanted.get('k')}`);
+  const wantedKey = bare(wanted.get('p')) ?? '';
+  if (unpadded(key) !== unpadded(wantedKey)) return wrong(keyFault(key, wantedKey));
+  if (tags.has('h') && !lists(tags.get('h') ?? '', ['sha256']))
+    return wrong('its h= does not allow sha256; leave h= out');
+  if (tags.has('s') && !lists(tags.get('s') ?? '', ['*', 'email']))
+    return wrong('its s= is not for email; leave s= out');
+  if (lists(tags.get('t') ?? '', ['y'])) {
+    return { found: 'found', detail: 'found, but t=y says that the domain only tests DKIM; leave t=y out' };
+  }
+  return { found: 'found', detail: 'found' };
+}
+
+function wrong(detail: string): Verdict {
+  return { found: 'wrong', detail };
+}
+
+function keyFault(key: string, wanted: string): string {
+  if (wanted.startsWith(key)) {
+    return `its key is cut off after ${key.length} of ${wanted.length} characters; publish the rest in further strings`;
+  }
+  return `it holds another key (p=${clipped(key)}, expected p=${clipped(wanted)}); publish it as shown`;
+}
+
+function clipped(key: string): string {
+  return key.length <= 40 ? key : `${key.slice(0, 16)}…${key.slice(-16)}`;
+}
+
+/** White space inside p= means nothing (RFC 6376 section 3.6.1). */
+function bare(value: string | undefined): string | null {
+  return value === undefined ? null : value.split(/\s/).join('');
+}
+
+function unpadded(base64: string): string {
+  let end = base64.length;
+  while (end > 0 && base64.charCodeAt(end - 1) === 0x3d) end -= 1;
+  return base64.slice(0, end);
+}

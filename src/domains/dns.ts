@@ -1,0 +1,109 @@
+/**
+ * Questions to DNS, over Node's c-ares resolver. An answer says one of three things: it is there, it is known not to be
+ * there, or nothing is known. Only NXDOMAIN and an empty answer mean that it is not there; a timeout, SERVFAIL, a
+ * refusal or a dead network never do. Never rejects.
+ */
+import { Resolver as NodeResolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+
+export type Lookup<T = string> =
+  | { readonly kind: 'found'; readonly values: readonly T[] }
+  | { readonly kind: 'none' }
+  /** `why` is a few words, such as `timeout`. */
+  | { readonly kind: 'failed'; readonly why: string };
+
+export interface MailExchange {
+  readonly priority: number;
+  /** Lower case, without the last dot; empty for a null MX (RFC 7505). */
+  readonly exchange: string;
+}
+
+/** Names go in and come out without the last dot. */
+export interface Resolver {
+  /** One text for each record, its strings joined (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2). */
+  txt(name: string): Promise<Lookup>;
+  mx(name: string): Promise<Lookup<MailExchange>>;
+  cname(name: string): Promise<Lookup>;
+  /** IPv4 and IPv6 addresses together. */
+  addresses(name: string): Promise<Lookup>;
+  /** The names that an IP address points back to. */
+  reverse(address: string): Promise<Lookup>;
+}
+
+export interface ResolverLimits {
+  /** For the first try; each further one has twice as long, up to 4 s. */
+  readonly timeoutMs: number;
+  /** At each of the resolver's servers. */
+  readonly tries: number;
+}
+
+const LIMITS: ResolverLimits = { timeoutMs: 2_000, tries: 3 };
+const MAX_TIMEOUT_MS = 4_000;
+const DNS_PORT = 53;
+
+const FAILURES: Readonly<Record<string, string>> = {
+  ETIMEOUT: 'timeout',
+  ESERVFAIL: 'SERVFAIL',
+  EREFUSED: 'refused',
+  ECONNREFUSED: 'no DNS server answers',
+  EBADNAME: 'not a name that DNS can hold',
+  EBADRESP: 'an answer that cannot be read',
+  EFORMERR: 'an answer that cannot be read',
+  ENOTIMP: 'the DNS server does not answer such questions',
+};
+
+/** Asks the server of POSTRIDER_DNS, or those of the system where `server` is null. Throws an Error of one line. */
+export function createResolver(
+  server: { readonly host: string; readonly port: number } | null,
+  limits: Partial<ResolverLimits> = {},
+): Resolver {
+  const { timeoutMs, tries } = { ...LIMITS, ...limits };
+  const node = new NodeResolver({ timeout: timeoutMs, tries, maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS) });
+  if (server !== null) node.setServers([serverText(server.host, server.port)]);
+  return {
+    txt: (name) => ask(async () => (await node.resolveTxt(name)).map((strings) => strings.join(''))),
+    mx: (name) =>
+      ask(async () =>
+        (await node.resolveMx(name)).map(({ priority, exchange }) => ({ priority, exchange: plain(exchange) })),
+      ),
+    cname: (name) => ask(async () => (await node.resolveCname(name)).map(plain)),
+    async addresses(name) {
+      return joined(await Promise.all([ask(() => node.resolve4(name)), ask(() => node.resolve6(name))]));
+    },
+    reverse: (address) => ask(async () => (await node.reverse(address)).map(plain)),
+  };
+}
+
+function serverText(host: string, port: number): string {
+  const address = host === 'localhost' ? '127.0.0.1' : host.startsWith('[') ? host.slice(1, -1) : host;
+  const version = isIP(address);
+  if (version === 0) {
+    throw new Error(
+      `POSTRIDER_DNS: "${host}" is not an IP address; give the resolver's, such as 127.0.0.1:${DNS_PORT}`,
+    );
+  }
+  return version === 6 ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+async function ask<T>(question: () => Promise<readonly T[]>): Promise<Lookup<T>> {
+  try {
+    const values = await question();
+    return values.length === 0 ? { kind: 'none' } : { kind: 'found', values };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    if (code === 'ENOTFOUND' || code === 'ENODATA') return { kind: 'none' };
+    return { kind: 'failed', why: FAILURES[code] ?? code };
+  }
+}
+
+/** Found where one family is; none only where both are known to be none. */
+function joined([four, six]: readonly [Lookup, Lookup]): Lookup {
+  const values = [four, six].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));
+  if (values.length > 0) return { kind: 'found', values };
+  return four.kind === 'failed' ? four : six;
+}
+
+function plain(name: string): string {
+  const lower = name.toLowerCase();
+  return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}

@@ -1,0 +1,93 @@
+/**
+ * DKIM keys: made, sealed and opened. The private half exists in the clear only while a pair is made and inside the
+ * signer; nothing here prints it.
+ */
+import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { DkimAlgorithm, DkimKey } from './domain.ts';
+import { open, seal } from './secret.ts';
+
+export interface KeyPair {
+  readonly algorithm: DkimAlgorithm;
+  /** As `p=` has it, base64. */
+  readonly publicKey: string;
+  /** PKCS#8, DER. */
+  readonly privateKey: Buffer;
+}
+
+const generate = promisify(generateKeyPair);
+
+/** RFC 8301 section 3.2 asks for 2048 bits; longer keys do not fit in every DNS host's forms and take longer to sign. */
+const RSA_BITS = 2048;
+/** Octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
+const ED25519_PREFIX = 12;
+const RANDOM_LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
+const RANDOM_LENGTH = 4;
+const MAX_TRIES = 100;
+
+/** Makes a pair on another thread. */
+export async function newKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
+  const pair =
+    algorithm === 'rsa' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ed25519', undefined);
+  const privateKey = pair.privateKey.export({ format: 'der', type: 'pkcs8' });
+  return { algorithm, publicKey: publicKeyText(pair.publicKey), privateKey };
+}
+
+/**
+ * `p=`: for RSA the DER of SubjectPublicKeyInfo, which RFC 6376 section 3.6.1 does not say but its examples and all
+ * verifiers have; for Ed25519 the 32 octets alone (RFC 8463 section 4.2).
+ */
+export function publicKeyText(key: KeyObject): string {
+  const { asymmetricKeyType: type } = key;
+  const der = (key.type === 'private' ? createPublicKey(key) : key).export({ format: 'der', type: 'spki' });
+  return (type === 'ed25519' ? der.subarray(ED25519_PREFIX) : der).toString('base64');
+}
+
+export interface NewKeys {
+  readonly domain: string;
+  readonly algorithms: readonly DkimAlgorithm[];
+  readonly state: 'staged' | 'active';
+  /** Selectors that the domain has had as far as is known: DNS caches may still hold their records. */
+  readonly taken: readonly string[];
+  /** Derived from the secret for `dkim`. */
+  readonly sealingKey: Buffer;
+  readonly now: number;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+}
+
+/** Fresh keys, sealed; with `active` for a domain's first, with `staged` for a rotation. */
+export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
+  const { domain, algorithms, state, taken, sealingKey, now, random } = wanted;
+  const stem = newStem(now, random, taken);
+  const pairs = await Promise.all(algorithms.map(newKeyPair));
+  return pairs.map(({ algorithm, publicKey, privateKey }) => {
+    const selector = `${stem}${SUFFIX[algorithm]}`;
+    const sealed = seal(sealingKey, privateKey, associated(domain, selector));
+    privateKey.fill(0);
+    const activatedAt = state === 'active' ? now : null;
+    return { selector, algorithm, publicKey, sealed, state, createdAt: now, activatedAt, retireAt: null };
+  });
+}
+
+/** The private key as PKCS#8; throws a SecretError that names domain and selector. */
+export function openKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
+  return open(sealingKey, sealed, associated(domain, selector));
+}
+
+function associated(domain: string, selector: string): string {
+  return `dkim:${domain}:${selector}`;
+}
+
+const SUFFIX: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
+
+/** `pr`, the day, four random characters: `pr20261121k7xm`, to which the algorithm's letter is added. */
+function newStem(now: number, random: () => number, taken: readonly string[]): string {
+  const day = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    let stem = `pr${day}`;
+    for (let i = 0; i < RANDOM_LENGTH; i++) stem += RANDOM_LETTERS[Math.floor(random() * RANDOM_LETTERS.length)] ?? 'a';
+    if (!taken.some((selector) => selector.startsWith(stem))) return stem;
+  }
+  throw new Error('No free selector was drawn; the source of randomness repeats itself');
+}

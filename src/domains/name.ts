@@ -1,0 +1,90 @@
+/**
+ * The name of a sending domain as a person types it: checked, and turned into lower-case A-labels by the same rules as
+ * the domains of addresses. Pure. Every fault is one line that says what is wrong and what to give instead.
+ */
+import { isIP } from 'node:net';
+import { domainToUnicode } from 'node:url';
+import { parse } from 'tldts';
+import { parseHost } from '../admit/host.ts';
+import { mixedScripts } from './scripts.ts';
+
+export type DomainName =
+  /** `warning`: one line about a name that looks like another, else null. */
+  | { readonly ok: true; readonly name: string; readonly warning: string | null }
+  | { readonly ok: false; readonly fault: string };
+
+/** RFC 1035 section 2.3.4. */
+const MAX_NAME = 253;
+const MAX_LABEL = 63;
+const EXAMPLE = 'give one such as example.com';
+
+export function parseDomainName(text: string): DomainName {
+  const typed = text.endsWith('.') ? text.slice(0, -1) : text;
+  const fault = shapeFault(typed);
+  if (fault !== null) return { ok: false, fault };
+  const name = parseHost(typed, 0);
+  if (name === null) return { ok: false, fault: labelFault(typed) };
+  const suffix = parse(name, { allowPrivateDomains: true });
+  if (suffix.domain === null) {
+    const owner = suffix.isPrivate
+      ? 'a provider lets its customers use names below it'
+      : 'anybody may register below it';
+    return { ok: false, fault: `${quote(text)} is a public suffix: ${owner}; give a domain that is yours` };
+  }
+  return { ok: true, name, warning: warningOf(name) };
+}
+
+/**
+ * The organisational domain (RFC 7489 section 3.2) of a name in A-labels: the one just below the public suffix, those
+ * that providers run (github.io) included. The name itself where there is none.
+ */
+export function organisationalDomain(name: string): string {
+  return parse(name, { allowPrivateDomains: true }).domain ?? name;
+}
+
+/** What is no domain name at first sight. */
+function shapeFault(typed: string): string | null {
+  const shown = quote(typed);
+  if (typed === '') return `a domain name is missing; ${EXAMPLE}`;
+  if (typed.includes('@')) return `${shown} is an address; give the domain alone, such as example.com`;
+  if (typed.includes('/')) return `${shown} is a URL or a path; give the domain alone, such as example.com`;
+  if (typed.length > MAX_NAME) {
+    return `${shown} has ${typed.length} characters; a domain name has at most ${MAX_NAME}`;
+  }
+  if (isIP(typed.startsWith('[') && typed.endsWith(']') ? typed.slice(1, -1) : typed) !== 0) {
+    return `${shown} is an IP address; mail is sent in the name of a domain, such as example.com`;
+  }
+  if (typed.includes(':')) return `${shown} has a port; give the domain alone, such as example.com`;
+  if (typed.startsWith('*.')) return `${shown} is a pattern; give the domain, and allow its subdomains`;
+  return null;
+}
+
+/** Why `parseHost` refuses it. */
+function labelFault(typed: string): string {
+  const shown = quote(typed);
+  const labels = typed.split('.');
+  if (labels.some((label) => label === '')) return `${shown} has an empty label; ${EXAMPLE}`;
+  if (labels.length === 1) return `${shown} is a single label; ${EXAMPLE}`;
+  const long = labels.find((label) => label.length > MAX_LABEL);
+  if (long !== undefined) return `${shown} has a label of ${long.length} characters; a label has at most ${MAX_LABEL}`;
+  if (typed.includes('_')) return `${shown} has an underscore, which no mail domain has; ${EXAMPLE}`;
+  return `${shown} is not a domain name: labels are letters, digits and inner hyphens, the last not digits alone; ${EXAMPLE}`;
+}
+
+function warningOf(name: string): string | null {
+  if (!name.includes('xn--')) return null;
+  const shown = domainToUnicode(name);
+  for (const label of shown.split('.')) {
+    const scripts = mixedScripts(label);
+    if (scripts !== null) {
+      return `${shown} mixes ${scripts.join(' and ')} letters in one label, as look-alikes of other names do`;
+    }
+  }
+  return null;
+}
+
+/** In quotes on one line, cut at 80 characters, control characters replaced. */
+function quote(text: string): string {
+  const short = text.length > 80 ? `${text.slice(0, 79)}…` : text;
+  return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
+}

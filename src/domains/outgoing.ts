@@ -1,0 +1,59 @@
+/**
+ * A leased mail request as it goes out: composed, with the envelope sender of the return path, signed for its domain. The
+ * same bytes on every attempt. Rejects where it cannot be signed though it must be: it is then deferred, never unsigned.
+ */
+import { parseAddress } from '../admit/address.ts';
+import type { OutgoingMessage } from '../deliver/transport.ts';
+import { compose } from '../message/compose.ts';
+import { returnPathToken } from '../message/return-path.ts';
+import type { LeasedMail } from '../store/store.ts';
+import type { DomainDirectory } from './directory.ts';
+import type { Signer } from './signer.ts';
+
+/** The last field of Feedback-ID: who sends (Gmail's form, 5 to 15 characters). */
+const SENDER_ID = 'postrider';
+
+export interface OutgoingParts {
+  readonly domains: Pick<DomainDirectory, 'signing'>;
+  readonly signer: Signer;
+  /** Domain and key of return paths, or null: the envelope sender is the From address. */
+  /** Told of mail that could not be signed and therefore waits; wants an operator. */
+  readonly failed: (error: unknown) => void;
+  readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
+}
+
+/** Makes the queue's `prepare`. */
+export function outgoing({
+  domains,
+  signer,
+  failed,
+  returnPath,
+}: OutgoingParts): (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage> {
+  return function prepare(mail) {
+    const domain = parseAddress(mail.from)?.domain ?? '';
+    const signing = domains.signing(mail.accountId, domain);
+    // Only signed mail carries it: Gmail counts a Feedback-ID for the domain that signed it.
+    const feedback = { name: 'Feedback-ID', value: `transactional:${mail.accountId}:${domain}:${SENDER_ID}` };
+    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(mail, signing === null ? [] : [feedback]);
+    const from =
+      returnPath === null
+        ? envelopeFrom
+        : `${returnPathToken(returnPath.key, mail.id, mail.acceptedAt)}@${returnPath.domain}`;
+    const message = (bytes: Buffer): OutgoingMessage => ({
+      id: mail.id,
+      envelope: { from, to: envelopeTo, smtputf8 },
+      data: bytes,
+    });
+    if (signing === null) return message(data);
+    const keys = signing.keys.map(({ selector, algorithm, sealed }) => ({
+      domain: signing.domain,
+      selector,
+      algorithm,
+      sealed,
+    }));
+    return signer.sign(data, bodyAt, keys, mail.acceptedAt).then(message, (error: unknown) => {
+      failed(error);
+      throw error;
+    });
+  };
+}

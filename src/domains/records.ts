@@ -1,0 +1,76 @@
+/** The DNS records that an operator publishes for a sending domain, and their text for a zone file. Pure. */
+import { dkimRecordValue } from './dkim-record.ts';
+import { type DnsRecord, dkimRecordName, type SendingDomain } from './domain.ts';
+
+export interface SendingSetup {
+  /** POSTRIDER_RETURN_PATH_DOMAIN, in A-labels, or null. */
+  readonly returnPath: string | null;
+  /** The public name of the host that takes the return path's mail; null: the return-path domain has its address. */
+  readonly returnPathHost: string | null;
+  /** The SPF record to suggest (relays.ts). */
+  readonly spf: string;
+  /** Where aggregate DMARC reports go, an address; null: nowhere. */
+  readonly reportsTo: string | null;
+}
+
+const RETURN_PATH_PRIORITY = 10;
+/** RFC 1035 section 3.3: octets of one string of a TXT record. */
+const STRING_OCTETS = 255;
+
+/**
+ * All records of the domain, in the order to publish them: its keys (retiring ones too, for mail still under way), SPF
+ * of the envelope sender's domain, DMARC, the return path. `provider` are those that a provider's account asks for.
+ */
+export function recordsFor(
+  domain: Pick<SendingDomain, 'name' | 'keys'>,
+  setup: SendingSetup,
+  provider: readonly DnsRecord[] = [],
+): readonly DnsRecord[] {
+  const { returnPath, returnPathHost, spf, reportsTo } = setup;
+  const records: DnsRecord[] = domain.keys.map((key) => ({
+    purpose: 'dkim',
+    type: 'TXT',
+    name: dkimRecordName(domain.name, key.selector),
+    value: dkimRecordValue(key),
+  }));
+  records.push(...provider);
+  // SPF speaks of the envelope sender (RFC 7208 section 2.4): the return path where there is one, else the From domain.
+  records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
+  const reports = reportsTo === null ? '' : `; rua=mailto:${uriText(reportsTo)}`;
+  records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reports}` });
+  if (returnPath !== null) {
+    const value = `${RETURN_PATH_PRIORITY} ${returnPathHost ?? returnPath}`;
+    records.push({ purpose: 'return-path', type: 'MX', name: returnPath, value });
+  }
+  return records;
+}
+
+/** An address in a mailto URI of a tag list: what the list or the URI would read as its own is percent-encoded. */
+function uriText(address: string): string {
+  return encodeURIComponent(address).replaceAll('%40', '@');
+}
+
+/** Lines for a zone file, one for each record, ready to paste. */
+export function formatZone(records: readonly DnsRecord[]): string {
+  return records.map((record) => `${record.name}. IN ${record.type} ${zoneValue(record)}\n`).join('');
+}
+
+function zoneValue({ type, value }: DnsRecord): string {
+  switch (type) {
+    case 'TXT':
+      return zoneStrings(value);
+    case 'CNAME':
+    case 'MX':
+      return `${value}.`;
+  }
+}
+
+/** RFC 1035 section 5.1: quoted strings, which a reader of the record joins with nothing between them. */
+function zoneStrings(value: string): string {
+  const strings: string[] = [];
+  for (let at = 0; at === 0 || at < value.length; at += STRING_OCTETS) {
+    const piece = value.slice(at, at + STRING_OCTETS);
+    strings.push(`"${piece.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`);
+  }
+  return strings.join(' ');
+}

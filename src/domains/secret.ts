@@ -1,0 +1,145 @@
+/**
+ * The secret of the installation (POSTRIDER_SECRET): 256 bits, from the environment or from a file beside the database,
+ * and what is derived from it. Each use has a key of its own, so that none tells anything of another.
+ *
+ * Promises: the file is readable by its owner alone, whole on disk before it is used, and never replaced: what was
+ * sealed with a lost secret is lost. What is sealed can neither be read nor moved to another name without the secret.
+ * Faults are SecretErrors of one line that never hold a secret.
+ */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
+import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** A fault that a person must put right. */
+export class SecretError extends Error {
+  override readonly name = 'SecretError';
+}
+
+const DIGITS = 64;
+const NONCE = 12;
+const TAG = 16;
+/** The first byte of what is sealed: AES-256-GCM with a 96-bit nonce. */
+const VERSION = 1;
+const WORDING = `${DIGITS} hexadecimal digits, such as openssl rand -hex 32 prints`;
+
+/** The secret in `text`, or null where it is not 64 hexadecimal digits. */
+export function parseSecret(text: string): Buffer | null {
+  if (text.length !== DIGITS) return null;
+  const secret = Buffer.from(text, 'hex');
+  return secret.length === DIGITS / 2 ? secret : null;
+}
+
+/** POSTRIDER_SECRET as a setting; throws a SecretError that does not repeat it. */
+export function secretFromSetting(text: string): Buffer {
+  const secret = parseSecret(text);
+  if (secret === null) throw new SecretError(`POSTRIDER_SECRET has ${text.length} characters; it must be ${WORDING}`);
+  return secret;
+}
+
+/**
+ * The secret in the file at `path`, made at the first start. Several processes may start at once: one makes it, all read
+ * the same. Throws a SecretError where the file may be read by others, holds something else, or cannot be made.
+ */
+export function loadOrMakeSecret(path: string): Buffer {
+  try {
+    return read(path) ?? make(path);
+  } catch (error) {
+    if (error instanceof SecretError) throw error;
+    throw new SecretError(`the secret file ${path} cannot be used (${codeOf(error)}); set POSTRIDER_SECRET instead`);
+  }
+}
+
+function read(path: string): Buffer | null {
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+  try {
+    const { mode } = fstatSync(file);
+    if ((mode & 0o077) !== 0) {
+      const shown = (mode & 0o777).toString(8).padStart(4, '0');
+      throw new SecretError(`the secret file ${path} is open to other users (mode ${shown}); run: chmod 600 ${path}`);
+    }
+    const content = Buffer.alloc(4 * DIGITS);
+    const text = content.toString('latin1', 0, readSync(file, content));
+    const secret = parseSecret(text.trimEnd());
+    if (secret === null) {
+      throw new SecretError(`the secret file ${path} does not hold ${WORDING}; restore it from a backup`);
+    }
+    return secret;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Written whole under another name and then linked to its own, which fails where another process was first. */
+function make(path: string): Buffer {
+  const secret = randomBytes(DIGITS / 2);
+  const draft = `${path}.${randomBytes(6).toString('hex')}`;
+  const file = openSync(draft, 'wx', 0o600);
+  try {
+    try {
+      writeSync(file, `${secret.toString('hex')}\n`);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    linkSync(draft, path);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+    const other = read(path);
+    if (other === null) throw error;
+    return other;
+  } finally {
+    unlinkSync(draft);
+  }
+  const folder = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+  return secret;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error);
+}
+
+/** A 256-bit key for one use, such as `dkim` (HKDF, RFC 5869). */
+export function deriveKey(secret: Buffer, use: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', `postrider ${use}`, 32));
+}
+
+/**
+ * Encrypts with AES-256-GCM under a fresh random nonce; base64url. `associated` says whose it is, and must be the same
+ * to open it. The nonce is not handed in: one that came twice would give the key away.
+ */
+export function seal(key: Buffer, plaintext: Buffer, associated: string): string {
+  const nonce = randomBytes(NONCE);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG });
+  cipher.setAAD(Buffer.from(associated, 'utf8'));
+  const sealed = [Buffer.of(VERSION), nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()];
+  return Buffer.concat(sealed).toString('base64url');
+}
+
+/** What was sealed; throws a SecretError that names `associated` where the secret is another or a bit was changed. */
+export function open(key: Buffer, sealed: string, associated: string): Buffer {
+  const bytes = Buffer.from(sealed, 'base64url');
+  if (bytes.length < 1 + NONCE + TAG || bytes[0] !== VERSION) {
+    throw new SecretError(`${associated} is not stored in a form that this version can open`);
+  }
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, 1 + NONCE), { authTagLength: TAG });
+  decipher.setAAD(Buffer.from(associated, 'utf8'));
+  decipher.setAuthTag(bytes.subarray(bytes.length - TAG));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(1 + NONCE, bytes.length - TAG)), decipher.final()]);
+  } catch {
+    throw new SecretError(
+      `${associated} cannot be opened: POSTRIDER_SECRET (or the file secret beside the database) is not the one it was sealed with, or the stored text was changed`,
+    );
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * SPF records (RFC 7208): whether a domain has exactly one, and whether it can be read. Which hosts it allows is between
+ * the operator and the relay. Pure.
+ */
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Verdict } from './dkim-record.ts';
+
+const VERSION = 'v=spf1';
+/** RFC 7208 section 4.6.4: more terms than these that need a lookup, and evaluation ends in an error. */
+const MAX_LOOKUPS = 10;
+
+/** RFC 7208 section 4.5: the version, and then nothing or a space. */
+export function isSpf(text: string): boolean {
+  const start = text.slice(0, VERSION.length + 1).toLowerCase();
+  return start === VERSION || start === `${VERSION} `;
+}
+
+/** What the TXT records of a name say about SPF; `expected` is the record that was suggested. */
+export function checkSpf(expected: string, texts: readonly string[]): Verdict {
+  const records = texts.filter(isSpf);
+  const [record] = records;
+  if (record === undefined) return { found: 'missing', detail: `no SPF record; publish ${expected}` };
+  if (records.length > 1) {
+    // RFC 7208 section 4.5.
+    const detail = `${records.length} SPF records, which counts as an error; join them into one`;
+    return { found: 'wrong', detail };
+  }
+  const fault = spfFault(record);
+  if (fault !== null) return { found: 'wrong', detail: `${fault}, which makes the whole record an error` };
+  const terms = record.toLowerCase().split(' ');
+  const absent = expected
+    .toLowerCase()
+    .split(' ')
+    .filter((term) => term.startsWith('include:') && !terms.some((other) => other === term || other === `+${term}`));
+  if (absent.length === 0) return { found: 'found', detail: 'found' };
+  return {
+    found: 'found',
+    detail: `found; without ${absent.join(' ')} the relay's mail passes SPF only for its own domain`,
+  };
+}
+
+/** Why the record cannot be read, in a few words; null where it can. */
+export function spfFault(record: string): string | null {
+  let lookups = 0;
+  const once = new Set<string>();
+  for (const term of record.slice(VERSION.length).split(' ')) {
+    if (term === '') continue;
+    const equals = term.indexOf('=');
+    const name = equals === -1 ? '' : term.slice(0, equals).toLowerCase();
+    if (equals !== -1 && isModifier(name)) {
+      if (name !== 'redirect' && name !== 'exp') continue;
+      if (once.has(name)) return `${name}= stands twice`;
+      if (equals === term.length - 1) return `${name}= names no domain`;
+      once.add(name);
+      if (name === 'redirect') lookups += 1;
+      continue;
+    }
+    const fault = mechanismFault(term);
+    if (fault !== null) return fault;
+    if (needsLookup(term)) lookups += 1;
+  }
+  return lookups > MAX_LOOKUPS ? `${lookups} terms need a lookup, and ${MAX_LOOKUPS} are allowed` : null;
+}
+
+function isModifier(name: string): boolean {
+  for (let i = 0; i < name.length; i++) {
+    const c = name.charCodeAt(i);
+    const letter = c >= 0x61 && c <= 0x7a;
+    const inner = (c >= 0x30 && c <= 0x39) || c === 0x2d || c === 0x2e || c === 0x5f;
+    if (!letter && !(inner && i > 0)) return false;
+  }
+  return name !== '';
+}
+
+/** `+include:example.com` → `include`, `example.com`. */
+function parts(term: string): { readonly kind: string; readonly value: string | null } {
+  const bare = '+-~?'.includes(term.charAt(0)) ? term.slice(1) : term;
+  const colon = bare.indexOf(':');
+  const slash = bare.indexOf('/');
+  const end = colon !== -1 && (slash === -1 || colon < slash) ? colon : slash;
+  if (end === -1) return { kind: bare.toLowerCase(), value: null };
+  return { kind: bare.slice(0, end).toLowerCase(), value: bare.slice(bare[end] === ':' ? end + 1 : end) };
+}
+
+function needsLookup(term: string): boolean {
+  return ['include', 'a', 'mx', 'ptr', 'exists'].includes(parts(term).kind);
+}
+
+function mechanismFault(term: string): string | null {
+  const { kind, value } = parts(term);
+  const shown = term.length > 60 ? `${term.slice(0, 59)}…` : term;
+  switch (kind) {
+    case 'all':
+      return value === null ? null : `"${shown}" takes no value`;
+    case 'a':
+    case 'mx':
+    case 'ptr':
+      return value === '' ? `"${shown}" names no domain` : null;
+    case 'include':
+    case 'exists':
+      return value === null || value === '' ? `"${shown}" names no domain` : null;
+    case 'ip4':
+      return isNetwork(value, isIPv4, 32) ? null : `"${shown}" is no IPv4 network`;
+    case 'ip6':
+      return isNetwork(value, isIPv6, 128) ? null : `"${shown}" is no IPv6 network`;
+    default:
+      return `"${shown}" is no SPF term`;
+  }
+}
+
+function isNetwork(value: string | null, isAddress: (text: string) => boolean, bits: number): boolean {
+  if (value === null) return false;
+  const [address = '', length, ...more] = value.split('/');
+  if (!isAddress(address) || more.length > 0) return false;
+  if (length === undefined) return true;
+  return length !== '' && length.length <= 3 && String(Number(length)) === length && Number(length) <= bits;
+}

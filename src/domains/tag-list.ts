@@ -1,0 +1,35 @@
+/** Tag lists (RFC 6376 section 3.2), which DKIM and DMARC records are written in. Pure, one pass. */
+
+/**
+ * Values by tag, white space around both dropped; null where it is no tag list or has a tag twice, which makes all of it
+ * invalid. Names keep their case: `K=` is not `k=`.
+ */
+export function parseTags(text: string): ReadonlyMap<string, string> | null {
+  const tags = new Map<string, string>();
+  const specs = text.split(';');
+  for (const [index, spec] of specs.entries()) {
+    const equals = spec.indexOf('=');
+    if (equals === -1) {
+      if (spec.trim() === '' && index === specs.length - 1) break;
+      return null;
+    }
+    const name = spec.slice(0, equals).trim();
+    if (!isTagName(name) || tags.has(name)) return null;
+    tags.set(name, spec.slice(equals + 1).trim());
+  }
+  return tags;
+}
+
+function isTagName(name: string): boolean {
+  for (let i = 0; i < name.length; i++) {
+    const c = name.charCodeAt(i);
+    const letter = (c | 0x20) >= 0x61 && (c | 0x20) <= 0x7a;
+    if (!letter && (i === 0 || !((c >= 0x30 && c <= 0x39) || c === 0x5f))) return false;
+  }
+  return name !== '';
+}
+
+/** True when the colon-separated list holds one of `wanted`. */
+export function lists(value: string, wanted: readonly string[]): boolean {
+  return value.split(':').some((item) => wanted.includes(item.trim().toLowerCase()));
+}

@@ -1,0 +1,140 @@
+/**
+ * Looks the records of a domain up and says of each whether it is there. Never rejects: a lookup that fails makes its
+ * record `unknown`, never `missing`. At most so many lookups run at once, and what DNS answers is clipped before it is
+ * kept, whoever wrote it.
+ */
+import { compareDkim, type Verdict } from './dkim-record.ts';
+import { checkDmarc } from './dmarc-record.ts';
+import type { Lookup, MailExchange, Resolver } from './dns.ts';
+import type { DnsRecord, RecordCheck } from './domain.ts';
+import { organisationalDomain } from './name.ts';
+import { checkSpf, isSpf } from './spf-record.ts';
+
+const CONCURRENCY = 8;
+/** Characters and records kept of an answer; an RSA-4096 key has 750. */
+const MAX_SEEN = 1_000;
+const MAX_VALUES = 20;
+
+type Finding = Verdict & { readonly seen: readonly string[] };
+
+/** One check for each record, in the same order. */
+export async function checkRecords(
+  records: readonly DnsRecord[],
+  resolver: Resolver,
+  concurrency = CONCURRENCY,
+): Promise<readonly RecordCheck[]> {
+  const checks: RecordCheck[] = [];
+  let next = 0;
+  const work = async () => {
+    for (let at = next++; at < records.length; at = next++) {
+      const record = records[at] as DnsRecord;
+      checks[at] = { ...record, ...(await checkRecord(record, resolver)) };
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(concurrency, records.length) }, work));
+  return checks;
+}
+
+function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
+  switch (record.type) {
+    case 'CNAME':
+      return checkCname(record, resolver);
+    case 'MX':
+      return checkMx(record, resolver);
+    case 'TXT':
+      return record.purpose === 'dmarc' ? checkPolicy(record, resolver) : checkTxt(record, resolver);
+  }
+}
+
+async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding> {
+  const lookup = await resolver.txt(record.name);
+  if (lookup.kind === 'failed') return unknown(lookup.why);
+  const texts = lookup.kind === 'found' ? lookup.values : [];
+  if (record.purpose === 'spf') return { ...checkSpf(record.value, texts), seen: clipped(texts.filter(isSpf)) };
+  const verdict = compareDkim(record.value, texts);
+  if (verdict.found !== 'missing') return { ...verdict, seen: clipped(texts) };
+  return { ...(await misplaced(record, '._domainkey.', resolver)), seen: [] };
+}
+
+/**
+ * Many DNS hosts add the domain to whatever name is typed in. Where a record is missing, it is looked for under the name
+ * that this makes; a failing lookup only loses the hint.
+ */
+async function misplaced(record: DnsRecord, marker: string, resolver: Resolver): Promise<Verdict> {
+  const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
+  const doubled = `${record.name}.${domain}`;
+  const lookup = await resolver.txt(doubled);
+  if (lookup.kind === 'found' && compareDkim(record.value, lookup.values).found === 'found') {
+    const label = record.name.slice(0, -domain.length - 1);
+    return { found: 'missing', detail: `it stands at ${doubled}; give your DNS host the name ${label} alone` };
+  }
+  return compareDkim(record.value, []);
+}
+
+/** RFC 7489 section 6.6.3: where the domain has no record, its organisational domain's holds. */
+async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Finding> {
+  const domain = record.name.slice('_dmarc.'.length);
+  const parent = organisationalDomain(domain);
+  const own = await resolver.txt(record.name);
+  if (own.kind === 'failed') return unknown(own.why);
+  const ownTexts = own.kind === 'found' ? own.values : [];
+  const verdict = checkDmarc(ownTexts);
+  if (verdict.found === 'found' || parent === domain) return { ...verdict, seen: clipped(ownTexts) };
+  const above = await resolver.txt(`_dmarc.${parent}`);
+  if (above.kind === 'failed') return unknown(above.why);
+  const aboveTexts = above.kind === 'found' ? above.values : [];
+  const inherited = checkDmarc(aboveTexts);
+  if (verdict.found === 'missing' && inherited.found !== 'missing') {
+    return { found: inherited.found, detail: `at _dmarc.${parent}: ${inherited.detail}`, seen: clipped(aboveTexts) };
+  }
+  return { ...verdict, seen: clipped(ownTexts) };
+}
+
+async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Finding> {
+  const lookup = await resolver.cname(record.name);
+  return compareNames(lookup, record, (name) => name, [record.value.toLowerCase()]);
+}
+
+async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> {
+  const lookup = await resolver.mx(record.name);
+  const host = record.value.slice(record.value.indexOf(' ') + 1).toLowerCase();
+  return compareNames(lookup, record, mxText, [host]);
+}
+
+function mxText({ priority, exchange }: MailExchange): string {
+  // RFC 7505: an MX of `.` says that the domain takes no mail.
+  return exchange === '' ? `${priority} . (takes no mail)` : `${priority} ${exchange}`;
+}
+
+/** Found where one of the answers names the wanted host; its priority is the operator's affair. */
+function compareNames<T>(
+  lookup: Lookup<T>,
+  record: DnsRecord,
+  text: (value: T) => string,
+  wanted: readonly string[],
+): Finding {
+  switch (lookup.kind) {
+    case 'failed':
+      return unknown(lookup.why);
+    case 'none':
+      return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
+    case 'found': {
+      const seen = clipped(lookup.values.map(text));
+      const there = seen.some((value) => wanted.includes(value.slice(value.lastIndexOf(' ') + 1)));
+      if (there) return { found: 'found', detail: 'found', seen };
+      return { found: 'wrong', detail: `it leads to ${seen.join(', ')}, expected ${record.value}`, seen };
+    }
+  }
+}
+
+function unknown(why: string): Finding {
+  return { found: 'unknown', detail: `the lookup failed (${why}); nothing is concluded from it`, seen: [] };
+}
+
+/** As it may be stored and shown: no control characters, not endless. */
+function clipped(values: readonly string[]): readonly string[] {
+  return values.slice(0, MAX_VALUES).map((value) => {
+    const short = value.length > MAX_SEEN ? `${value.slice(0, MAX_SEEN - 1)}…` : value;
+    return short.replaceAll(/\p{Cc}|\p{Cf}/gu, '\uFFFD');
+  });
+}

@@ -1,0 +1,84 @@
+/**
+ * The envelope sender in the return-path domain: a token that names the mail request and the day, signed so that nobody
+ * can make one up. Pure; the key is handed in. It holds no secret and nothing about the recipient.
+ *
+ * `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, 10 of HMAC-SHA256 (80 bits). 47 octets, within the
+ * 64 of a local part (RFC 5321 section 4.5.3.1.1); lower case, because local parts lose their case on the way.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+const DAY_MS = 86_400_000;
+const ID_OCTETS = 16;
+const SIGNED_OCTETS = ID_OCTETS + 2;
+const MAC_OCTETS = 10;
+const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
+const PREFIX = 'b-';
+
+export interface ReturnPath {
+  /** The mail request's id. */
+  readonly id: string;
+  /** Whole days since the epoch when it was made. */
+  readonly day: number;
+}
+
+/** The local part for a mail request accepted at `at` (ms): the same on every attempt. */
+export function returnPathToken(key: Buffer, id: string, at: number): string {
+  const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
+  octets.write(id.replaceAll('-', ''), 0, 'hex');
+  octets.writeUInt16BE(Math.floor(at / DAY_MS) & 0xffff, ID_OCTETS);
+  macOf(key, octets).copy(octets, SIGNED_OCTETS);
+  return PREFIX + base32(octets);
+}
+
+/** What a local part stands for, whatever the case of its letters; null where it was not made with this key. */
+export function readReturnPath(key: Buffer, local: string): ReturnPath | null {
+  const text = local.toLowerCase();
+  if (!text.startsWith(PREFIX)) return null;
+  const octets = fromBase32(text.slice(PREFIX.length));
+  if (octets === null || !timingSafeEqual(octets.subarray(SIGNED_OCTETS), macOf(key, octets))) return null;
+  const hex = octets.toString('hex', 0, ID_OCTETS);
+  const id = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+  return { id, day: octets.readUInt16BE(ID_OCTETS) };
+}
+
+function macOf(key: Buffer, octets: Buffer): Buffer {
+  return createHmac('sha256', key).update(octets.subarray(0, SIGNED_OCTETS)).digest().subarray(0, MAC_OCTETS);
+}
+
+/** RFC 4648 section 6, lower case, without padding. */
+function base32(octets: Buffer): string {
+  let text = '';
+  let bits = 0;
+  let held = 0;
+  for (const octet of octets) {
+    held = (held << 8) | octet;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      text += ALPHABET[(held >> bits) & 31];
+    }
+    held &= (1 << bits) - 1;
+  }
+  return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31];
+}
+
+/** The token's octets, or null where the text is not of its length and alphabet. */
+function fromBase32(text: string): Buffer | null {
+  if (text.length !== Math.ceil(((SIGNED_OCTETS + MAC_OCTETS) * 8) / 5)) return null;
+  const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
+  let bits = 0;
+  let held = 0;
+  let at = 0;
+  for (const character of text) {
+    const value = ALPHABET.indexOf(character);
+    if (value < 0) return null;
+    held = (held << 5) | value;
+    bits += 5;
+    if (bits < 8) continue;
+    bits -= 8;
+    octets[at++] = (held >> bits) & 255;
+    held &= (1 << bits) - 1;
+  }
+  // What is left over of the last character must be zero, or two texts would be one token.
+  return held === 0 ? octets : null;
+}

@@ -1,0 +1,231 @@
+/** What every store promises about trust: suppression lists, sending domains, reputation. */
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { DkimKey } from '../../src/domains/domain.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { DirectoryChanges, Store } from '../../src/store/store.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+
+const STORES: readonly { readonly name: string; readonly open: () => Promise<Store> }[] = [
+  {
+    name: 'sqlite',
+    open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
+  },
+];
+const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const HOUR = 3_600_000;
+
+const key = (selector: string, state: DkimKey['state'] = 'active'): DkimKey => ({
+  selector,
+  algorithm: 'rsa',
+  publicKey: 'cHVibGlj',
+  sealed: 'c2VhbGVk',
+  state,
+  createdAt: 1,
+  activatedAt: null,
+  retireAt: null,
+});
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function storeWith(...accounts: string[]): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    for (const name of ['default', ...accounts]) await store.createAccount(name, NO_LIMITS, Date.now());
+    return store;
+  }
+
+  const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
+
+  /** Ends so many mail requests of an account, each in this way. */
+  async function end(
+    store: Store,
+    accountId: number,
+    count: number,
+    how: 'delivered' | 'hard' | 'soft' | 'complained',
+    at = Date.now(),
+    untallied = false,
+  ) {
+    const mails = Array.from({ length: count }, (_, n) =>
+      newMail({ accountId, lease: LEASE, to: `${how}.${n}.${Math.random()}@example.com` }),
+    );
+    await store.accept(mails);
+    const event = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });
+    const settlements = mails.map((mail) => {
+      const to = how === 'complained' ? 'delivered' : how === 'delivered' ? 'delivered' : 'bounced';
+      const one = settlementOf(
+        { ...mail, attempts: 1, lease: LEASE },
+        { to, suppress: how === 'hard' ? 'bounce' : null, event: event(to) },
+      );
+      const complaint = { to: 'complained', dueAt: null, event: event('complained'), suppress: 'complaint' } as const;
+      return { ...one, untallied, changes: how === 'complained' ? [...one.changes, complaint] : one.changes };
+    });
+    await store.settle(settlements);
+  }
+
+  const account = async (store: Store, name: string) => (await store.listAccounts()).find((one) => one.name === name);
+
+  test('a suppressed recipient of one account is free for another, and one of the whole service is free for none', async () => {
+    const store = await storeWith('other');
+    await store.addSuppressions('default', [manual('a@example.com')]);
+    await store.addSuppressions('*', [manual('b@example.com')]);
+    const states = await store.accept([
+      newMail({ to: 'A@example.com' }),
+      newMail({ to: 'a@example.com', accountId: 2 }),
+      newMail({ to: 'b@example.com' }),
+      newMail({ to: 'b@example.com', accountId: 2 }),
+    ]);
+    expect(states.map((answer) => answer.kind === 'accepted' && answer.state)).toEqual([
+      'suppressed',
+      'queued',
+      'suppressed',
+      'suppressed',
+    ]);
+  });
+
+  test('a suppression keeps its first reason, is listed in order page by page, and is gone when removed', async () => {
+    const store = await storeWith();
+    const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
+    expect(await store.addSuppressions('default', [bounce, manual('a@example.com')])).toEqual({
+      kind: 'done',
+      value: 2,
+    });
+    expect(await store.addSuppressions('default', [manual('b@example.com'), manual('c@example.com')])).toEqual({
+      kind: 'done',
+      value: 1,
+    });
+    const page = await store.listSuppressions('default', null, 2);
+    expect(page).toEqual({ kind: 'done', value: [manual('a@example.com'), bounce] });
+    expect(await store.listSuppressions('default', 'b@example.com', 2)).toEqual({
+      kind: 'done',
+      value: [manual('c@example.com')],
+    });
+    expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: true });
+    expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: false });
+    expect(await store.addSuppressions('nobody', [])).toEqual({ kind: 'missing' });
+  });
+
+  test('a domain has one owner, keeps its keys, and is free again once removed', async () => {
+    const store = await storeWith('other');
+    const added = await store.addDomain(
+      'default',
+      { name: 'example.org', subdomains: false, keys: [key('s1'), key('s2', 'staged')] },
+      7,
+    );
+    expect(added).toMatchObject({
+      kind: 'done',
+      value: { accountId: 1, name: 'example.org', status: 'pending', createdAt: 7 },
+    });
+    expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector).sort()).toEqual(['s1', 's2']);
+    expect(await store.addDomain('other', { name: 'example.org', subdomains: false, keys: [] }, 8)).toEqual({
+      kind: 'exists',
+    });
+    expect((await store.removeDomain('example.org')).kind).toBe('done');
+    expect(await store.findDomain('example.org')).toBeNull();
+    expect(
+      await store.addDomain('other', { name: 'example.org', subdomains: true, keys: [key('s3')] }, 9),
+    ).toMatchObject({
+      kind: 'done',
+      value: { accountId: 2, subdomains: true, keys: [{ selector: 's3' }] },
+    });
+    expect(await store.removeDomain('example.net')).toEqual({ kind: 'missing' });
+  });
+
+  test('a check is written down with its keys, and every node hears of it and of a removal', async () => {
+    const store = await storeWith();
+    const seen: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => seen.push(changes));
+    const added = await store.addDomain('default', { name: 'example.org', subdomains: false, keys: [key('s1')] }, 7);
+    if (added.kind !== 'done') throw new Error(added.kind);
+    const checks = [
+      {
+        purpose: 'dkim',
+        type: 'TXT',
+        name: 's1._domainkey.example.org',
+        value: 'v',
+        found: 'found',
+        seen: ['v'],
+        detail: 'as published',
+      },
+    ] as const;
+    const update = {
+      id: added.value.id,
+      status: 'authenticated',
+      checkedAt: 10,
+      authenticatedAt: 10,
+      failingSince: null,
+      checks,
+      keys: [key('s2')],
+    } as const;
+    expect(await store.updateDomain(update)).toMatchObject({
+      kind: 'done',
+      value: { status: 'authenticated', keys: [{ selector: 's2' }] },
+    });
+    expect(await store.domainChecks('example.org')).toEqual(checks);
+    await expect.poll(() => seen.at(-1)?.domains[0]?.status).toBe('authenticated');
+    await store.removeDomain('example.org');
+    await expect.poll(() => seen.at(-1)?.removed).toEqual(['example.org']);
+  });
+
+  test('a bounce storm locks its account, with the reason, and no other', async () => {
+    const store = await storeWith('other');
+    await end(store, 1, 95, 'delivered');
+    await end(store, 2, 100, 'delivered');
+    await end(store, 1, 9, 'hard');
+    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect((await account(store, 'default'))?.warning).toContain('9 hard bounces of 104 emails');
+    await end(store, 1, 2, 'hard');
+    expect((await account(store, 'default'))?.locked?.reason).toContain('11 hard bounces of 106 emails in 7 days');
+    expect((await account(store, 'other'))?.locked).toBeNull();
+    expect(await store.accept([newMail()])).toEqual([{ kind: 'locked' }]);
+  });
+
+  test('soft bounces and the simulator lock nobody', async () => {
+    const store = await storeWith();
+    await end(store, 1, 60, 'soft');
+    await end(store, 1, 60, 'hard', Date.now(), true);
+    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect(await store.reputationOf('default', Date.now())).toEqual({
+      kind: 'done',
+      value: { emails: 60, bounces: 0, complaints: 0 },
+    });
+  });
+
+  test('complaints lock too, and an unlock begins the window anew', async () => {
+    const store = await storeWith();
+    await end(store, 1, 120, 'delivered');
+    await end(store, 1, 1, 'complained');
+    expect((await account(store, 'default'))?.locked?.reason).toContain('1 complaints of 121 emails');
+    await store.unlockAccount('default', Date.now());
+    expect(await store.reputationOf('default', Date.now())).toEqual({
+      kind: 'done',
+      value: { emails: 0, bounces: 0, complaints: 0 },
+    });
+    await end(store, 1, 1, 'hard');
+    expect((await account(store, 'default'))?.locked).toBeNull();
+  });
+
+  test('what is older than 7 days does not count', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    await end(store, 1, 9, 'hard', now - 169 * HOUR);
+    await end(store, 1, 3, 'hard', now);
+    expect(await store.reputationOf('default', now)).toEqual({
+      kind: 'done',
+      value: { emails: 3, bounces: 3, complaints: 0 },
+    });
+    expect((await account(store, 'default'))?.locked).toBeNull();
+  });
+
+  test('an account’s own thresholds replace the defaults', async () => {
+    const store = await storeWith();
+    expect(await store.setThresholds('default', { bounceRate: 0.5 })).toMatchObject({
+      kind: 'done',
+      value: { thresholds: { bounceRate: 0.5, complaintRate: 0.0015 } },
+    });
+    await end(store, 1, 80, 'delivered');
+    await end(store, 1, 40, 'hard');
+    expect((await account(store, 'default'))?.locked).toBeNull();
+    expect(await store.setThresholds('nobody', {})).toEqual({ kind: 'missing' });
+  });
+});

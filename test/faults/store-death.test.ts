@@ -1,0 +1,95 @@
+/** The store's thread dies under a running service: the process says so and ends, so that a supervisor starts it anew. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadSettings } from '../../src/config/load.ts';
+import { startService } from '../../src/main.ts';
+import { openSqliteStore } from '../../src/store/sqlite/store.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { accepted, askCommand, startProcess, submit } from '../rig/service.ts';
+
+const MORTAL = new URL('../rig/mortal-threads.ts', import.meta.url).href;
+
+test('serve ends by itself, promptly, with one line and a code that is not zero; the next one has everything', async () => {
+  const folder = temporaryFolder();
+  const first = await startProcess(folder, { NODE_OPTIONS: `--import ${MORTAL}` });
+  const id = await accepted(first.publicUrl, first.key ?? '');
+  writeFileSync(join(folder, 'die'), '');
+  expect(await first.ended).toBe(1);
+  expect(first.stderr()).toMatch(/^postrider: the store's thread has ended\. [^\n]+\n$/);
+  rmSync(join(folder, 'die'));
+  const second = await startProcess(folder);
+  expect((await submit(second.publicUrl, first.key ?? '')).status).toBe(201);
+  await expect
+    .poll(() => askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--state', 'delivered']), {
+      timeout: 20_000,
+    })
+    .toContainEqual(expect.objectContaining({ id }));
+});
+
+function settingsFor(path: string, more: Record<string, string> = {}) {
+  return loadSettings(
+    {
+      POSTRIDER_DATABASE: `sqlite:${path}`,
+      POSTRIDER_LISTEN: '127.0.0.1:0',
+      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+      POSTRIDER_LOG: 'silent',
+      ...more,
+    },
+    null,
+  );
+}
+
+test('until the process has ended, readiness tells it and no request is acknowledged', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const worker = new URL('../unit/store/dying-worker.ts', import.meta.url);
+  const store = await openSqliteStore({ path, exclusive: true, worker });
+  const service = await startService(settingsFor(path), { openStore: async () => store, drainMs: 500 });
+  writeFileSync(`${path}-die`, '');
+  await expect(store.listAccounts()).rejects.toThrow();
+  expect((await service.failed).message).toContain("the store's thread has ended");
+  const ready = await fetch(`${service.publicUrl}/readyz`);
+  expect([ready.status, await ready.json()]).toMatchObject([503, { message: expect.stringContaining('the store') }]);
+  expect((await submit(service.publicUrl ?? '', service.firstKey ?? '')).status).toBe(500);
+  await service.stop();
+});
+
+test('a start that fails says why, whatever then fails to stop, and frees the store', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const openStore = async () => {
+    const store = await openSqliteStore({ path, exclusive: true });
+    return {
+      ...store,
+      newestId: () => Promise.reject(new Error('the reason')),
+      close: async () => {
+        await store.close();
+        throw new Error('cannot close');
+      },
+    };
+  };
+  await expect(startService(settingsFor(path), { openStore })).rejects.toThrow('the reason');
+  const again = await openSqliteStore({ path, exclusive: true });
+  expect(await again.listAccounts()).toEqual([]);
+  await again.close();
+});
+
+test('a stop goes on where one part cannot stop, and tells the fault', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const store = await openSqliteStore({ path, exclusive: true });
+  const service = await startService(settingsFor(path), {
+    openStore: async () => ({
+      ...store,
+      // The last things written before the store is closed.
+      touchKeys: () => Promise.reject(new Error('no keys')),
+      release: () => Promise.reject(new Error('no release')),
+      close: async () => {
+        await store.close();
+        throw new Error('cannot close');
+      },
+    }),
+    drainMs: 500,
+  });
+  await expect(service.stop()).rejects.toThrow('cannot close');
+  await expect(fetch(`${service.publicUrl}/healthz`)).rejects.toThrow();
+  await (await openSqliteStore({ path, exclusive: true })).close();
+});

@@ -1,0 +1,220 @@
+/**
+ * A DNS server for tests, on UDP and TCP of one loopback port. It answers from a zone that a test may change while it
+ * runs, and misbehaves by name: silence, SERVFAIL, REFUSED, answers cut short, octets that are no message.
+ */
+import { createSocket, type Socket as UdpSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
+
+export interface ZoneEntry {
+  /** One for each record; a list is a record of several strings. */
+  readonly TXT?: readonly (string | readonly string[])[];
+  readonly MX?: readonly (readonly [number, string])[];
+  readonly A?: readonly string[];
+  readonly AAAA?: readonly string[];
+  readonly PTR?: readonly string[];
+  readonly CNAME?: string;
+  /** `truncate`: over UDP the answer is cut short, so that the resolver must ask again over TCP. */
+  readonly fault?: 'timeout' | 'SERVFAIL' | 'REFUSED' | 'truncate' | 'garbage';
+}
+
+/** By name, lower case and without the last dot. A name that is not there is NXDOMAIN. */
+export type Zone = Record<string, ZoneEntry>;
+
+export interface FakeDns {
+  readonly host: string;
+  readonly port: number;
+  readonly zone: Zone;
+  /** Every question so far, such as `udp TXT example.com`. */
+  readonly questions: readonly string[];
+  close(): Promise<void>;
+}
+
+const TYPES: Readonly<Record<string, number>> = { A: 1, CNAME: 5, PTR: 12, MX: 15, TXT: 16, AAAA: 28 };
+const NOERROR = 0;
+const SERVFAIL = 2;
+const NXDOMAIN = 3;
+const REFUSED = 5;
+const TRUNCATED = 0x0200;
+const HEADER = 12;
+const TTL_S = 300;
+const MAX_CHAIN = 8;
+const TRIES = 20;
+
+export async function startDns(zone: Zone = {}): Promise<FakeDns> {
+  const questions: string[] = [];
+  const sockets = new Set<TcpSocket>();
+  const answer = (over: 'udp' | 'tcp', query: Buffer) => respond(over, query, zone, questions);
+  const { udp, tcp, port } = await bothOnOnePort();
+  udp.on('message', (query, { address, port: to }) => {
+    const reply = answer('udp', query);
+    if (reply !== null) udp.send(reply, to, address);
+  });
+  tcp.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => socket.destroy());
+    let pending = Buffer.alloc(0);
+    socket.on('data', (chunk) => {
+      pending = Buffer.concat([pending, chunk]);
+      while (pending.length >= 2 && pending.length >= 2 + pending.readUInt16BE(0)) {
+        const end = 2 + pending.readUInt16BE(0);
+        const reply = answer('tcp', pending.subarray(2, end));
+        pending = pending.subarray(end);
+        if (reply !== null) socket.write(Buffer.concat([uint16(reply.length), reply]));
+      }
+    });
+  });
+  return {
+    host: '127.0.0.1',
+    port,
+    zone,
+    questions,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      await Promise.all([new Promise<void>((done) => udp.close(done)), new Promise((done) => tcp.close(done))]);
+    },
+  };
+}
+
+async function bothOnOnePort(): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
+  for (let tries = 1; ; tries += 1) {
+    const udp = createSocket('udp4');
+    udp.bind(0, '127.0.0.1');
+    await once(udp, 'listening');
+    const { port } = udp.address();
+    const tcp = createServer();
+    try {
+      tcp.listen(port, '127.0.0.1');
+      await once(tcp, 'listening');
+      return { udp, tcp, port };
+    } catch (error) {
+      await new Promise<void>((done) => udp.close(done));
+      if (tries === TRIES) throw error;
+    }
+  }
+}
+
+function respond(over: 'udp' | 'tcp', query: Buffer, zone: Zone, questions: string[]): Buffer | null {
+  const { name, type, end } = question(query);
+  questions.push(`${over} ${type} ${name}`);
+  const entry = zone[name];
+  switch (entry?.fault) {
+    case 'timeout':
+      return null;
+    case 'garbage':
+      return Buffer.concat([query.subarray(0, 2), Buffer.from('no DNS message')]);
+    case 'SERVFAIL':
+      return message(query, end, SERVFAIL, []);
+    case 'REFUSED':
+      return message(query, end, REFUSED, []);
+    case 'truncate':
+      if (over === 'udp') return message(query, end, NOERROR | TRUNCATED, []);
+      break;
+    case undefined:
+      break;
+  }
+  const answers: Buffer[] = [];
+  let owner = name;
+  for (let hops = 0; hops < MAX_CHAIN; hops += 1) {
+    const here = zone[owner];
+    if (here === undefined) return message(query, end, hops === 0 ? NXDOMAIN : NOERROR, answers);
+    for (const data of recordsOf(here, type)) answers.push(record(owner, type, data));
+    if (here.CNAME === undefined || type === 'CNAME') break;
+    answers.push(record(owner, 'CNAME', nameBytes(here.CNAME)));
+    owner = here.CNAME;
+  }
+  const whole = message(query, end, NOERROR, answers);
+  const room = over === 'udp' ? udpRoom(query, end) : 65_535;
+  return whole.length > room ? message(query, end, NOERROR | TRUNCATED, []) : whole;
+}
+
+function question(query: Buffer): { readonly name: string; readonly type: string; readonly end: number } {
+  const labels: string[] = [];
+  let at = HEADER;
+  while ((query[at] ?? 0) > 0) {
+    const length = query[at] ?? 0;
+    labels.push(query.toString('latin1', at + 1, at + 1 + length));
+    at += 1 + length;
+  }
+  const number = query.readUInt16BE(at + 1);
+  const type = Object.keys(TYPES).find((name) => TYPES[name] === number) ?? `TYPE${number}`;
+  return { name: labels.join('.').toLowerCase(), type, end: at + 5 };
+}
+
+/** What the asker takes over UDP: 512 octets, or what its EDNS record says (RFC 6891 section 6.1.2). */
+function udpRoom(query: Buffer, end: number): number {
+  const additional = query.readUInt16BE(10);
+  return additional === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
+}
+
+function message(query: Buffer, end: number, flags: number, answers: readonly Buffer[]): Buffer {
+  const head = Buffer.from(query.subarray(0, end));
+  // A response, authoritative, recursion desired and available.
+  head.writeUInt16BE(0x8580 | flags, 2);
+  head.writeUInt16BE(1, 4);
+  head.writeUInt16BE(answers.length, 6);
+  head.writeUInt16BE(0, 8);
+  head.writeUInt16BE(0, 10);
+  return Buffer.concat([head, ...answers]);
+}
+
+function record(owner: string, type: string, data: Buffer): Buffer {
+  const fixed = Buffer.alloc(10);
+  fixed.writeUInt16BE(TYPES[type] ?? 0, 0);
+  fixed.writeUInt16BE(1, 2);
+  fixed.writeUInt32BE(TTL_S, 4);
+  fixed.writeUInt16BE(data.length, 8);
+  return Buffer.concat([nameBytes(owner), fixed, data]);
+}
+
+function recordsOf(entry: ZoneEntry, type: string): readonly Buffer[] {
+  switch (type) {
+    case 'TXT':
+      return (entry.TXT ?? []).map((strings) => Buffer.concat([strings].flat().flatMap(characterStrings)));
+    case 'MX':
+      return (entry.MX ?? []).map(([priority, name]) => Buffer.concat([uint16(priority), nameBytes(name)]));
+    case 'A':
+      return (entry.A ?? []).map((address) => Buffer.from(address.split('.').map(Number)));
+    case 'AAAA':
+      return (entry.AAAA ?? []).map(ipv6Bytes);
+    case 'PTR':
+      return (entry.PTR ?? []).map(nameBytes);
+    case 'CNAME':
+      return entry.CNAME === undefined ? [] : [nameBytes(entry.CNAME)];
+    default:
+      return [];
+  }
+}
+
+/** RFC 1035 section 3.3: a string has at most 255 octets; a longer text becomes several. */
+function characterStrings(text: string): Buffer[] {
+  const bytes = Buffer.from(text);
+  const strings: Buffer[] = [];
+  for (let at = 0; at === 0 || at < bytes.length; at += 255) {
+    const piece = bytes.subarray(at, at + 255);
+    strings.push(Buffer.of(piece.length), piece);
+  }
+  return strings;
+}
+
+function nameBytes(name: string): Buffer {
+  const labels = name === '' ? [] : name.split('.').flatMap((label) => [Buffer.of(label.length), Buffer.from(label)]);
+  return Buffer.concat([...labels, Buffer.of(0)]);
+}
+
+/** Eight groups, or fewer with one `::`. */
+function ipv6Bytes(address: string): Buffer {
+  const [left = '', right] = address.split('::');
+  const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));
+  const front = groups(left);
+  const back = groups(right ?? '');
+  const all = [...front, ...new Array<number>(8 - front.length - back.length).fill(0), ...back];
+  return Buffer.concat(all.map(uint16));
+}
+
+function uint16(value: number): Buffer {
+  const bytes = Buffer.alloc(2);
+  bytes.writeUInt16BE(value);
+  return bytes;
+}

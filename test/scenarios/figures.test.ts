@@ -1,0 +1,72 @@
+/** What an operator reads about the service: figures that are true, and a log whose reader cannot hurt it. */
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { accepted, submit } from '../rig/service.ts';
+import { ask, type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+
+async function figures({ operatorUrl }: StandingService): Promise<readonly string[]> {
+  return (await ask(`${operatorUrl}/metrics`)).text.split('\n');
+}
+
+test('every state a mail request enters is counted, the complaint after the delivery too, and every refusal', async () => {
+  const service = await rig.serve(rig.folder());
+  const to = (name: string) => ({ to: `${name}@simulator.postrider.test` });
+  for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
+    await accepted(service.publicUrl, service.key, to(name));
+  const { port } = new URL(service.publicUrl);
+  await new Promise<void>((resolve) => {
+    const socket = connect(Number(port), '127.0.0.1', () => socket.write('no HTTP\r\n\r\n'));
+    socket.resume().on('close', () => resolve());
+  });
+  expect((await submit(service.publicUrl, 'wrong')).status).toBe(401);
+  await expect
+    .poll(() => figures(service), { timeout: 20_000 })
+    .toEqual(
+      expect.arrayContaining([
+        'postrider_accepted_total 4',
+        'postrider_mail_total{state="delivered"} 2',
+        'postrider_mail_total{state="complained"} 1',
+        'postrider_mail_total{state="bounced"} 1',
+        'postrider_mail_total{state="suppressed"} 1',
+        'postrider_refused_total{reason="malformed-request"} 1',
+        'postrider_refused_total{reason="invalid-key"} 1',
+      ]),
+    );
+});
+
+test('the inbox shows subjects as they were submitted', async () => {
+  const service = await rig.serve(rig.folder());
+  const subject = 'Grüße aus Köln 👋 – für alle <b>Kunden</b>, und darum etwas länger als eine Zeile sein darf';
+  await accepted(service.publicUrl, service.key, { subject });
+  const shown = subject.replace('<b>', '&lt;b&gt;').replace('</b>', '&lt;/b&gt;');
+  await expect.poll(async () => (await ask(`${service.operatorUrl}/inbox`)).text, { timeout: 20_000 }).toContain(shown);
+});
+
+test('a reader of the log that stalls stops neither accepting, nor delivering, nor the stop', async () => {
+  const folder = rig.folder();
+  const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
+  service.child.stdout?.pause();
+  const sent = 6_000;
+  let left = sent;
+  const client = async () => {
+    for (; left > 0; ) {
+      left -= 1;
+      await accepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
+    }
+  };
+  await Promise.all(Array.from({ length: 32 }, client));
+  await expect
+    .poll(() => figures(service), { timeout: 60_000 })
+    .toContain(`postrider_mail_total{state="delivered"} ${sent}`);
+  expect((await ask(`${service.publicUrl}/readyz`)).status).toBe(200);
+  service.child.kill('SIGTERM');
+  await expect.poll(() => service.child.exitCode, { timeout: 20_000 }).toBe(0);
+  service.child.stdout?.resume();
+  await service.ended;
+  // So much was logged that the reader did stall it, and what was kept is the beginning.
+  const lines = service.stdout().match(/"verb":"(accepted|delivered)"/g)?.length ?? 0;
+  expect(lines).toBeGreaterThan(10);
+  expect(lines).toBeLessThan(sent);
+}, 120_000);

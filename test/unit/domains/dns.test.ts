@@ -1,0 +1,108 @@
+/** The resolver against a DNS server that answers, refuses, lies and stays silent. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createResolver, type Resolver } from '../../../src/domains/dns.ts';
+import { type FakeDns, startDns } from '../../rig/dns.ts';
+
+const LONG = 'x'.repeat(3000);
+let dns: FakeDns;
+let resolver: Resolver;
+
+beforeAll(async () => {
+  dns = await startDns({
+    'one.test': { TXT: ['hello'], A: ['192.0.2.1'], AAAA: ['2001:db8::5'], MX: [[10, 'Mx.Other.test']] },
+    'split.test': { TXT: [['v=DKIM1; p=', 'MIIB', 'abc']] },
+    'several.test': { TXT: ['first', 'second'] },
+    'long.test': { TXT: [LONG] },
+    'cut.test': { TXT: ['over tcp'], fault: 'truncate' },
+    'only4.test': { A: ['192.0.2.9'] },
+    'alias.test': { CNAME: 'one.test' },
+    'dangling.test': { CNAME: 'nowhere.test' },
+    'nullmx.test': { MX: [[0, '']] },
+    'silent.test': { fault: 'timeout' },
+    'broken.test': { fault: 'SERVFAIL' },
+    'refused.test': { fault: 'REFUSED' },
+    'garbage.test': { fault: 'garbage' },
+    '1.2.0.192.in-addr.arpa': { PTR: ['Mail.Example.test'] },
+  });
+  resolver = createResolver(dns, { timeoutMs: 100, tries: 2 });
+});
+afterAll(() => dns.close());
+
+describe('a lookup', () => {
+  it('gives one text for each record, its strings joined', async () => {
+    expect(await resolver.txt('one.test')).toEqual({ kind: 'found', values: ['hello'] });
+    expect(await resolver.txt('split.test')).toEqual({ kind: 'found', values: ['v=DKIM1; p=MIIBabc'] });
+    expect(await resolver.txt('several.test')).toEqual({ kind: 'found', values: ['first', 'second'] });
+  });
+
+  it('asks again over TCP where an answer is cut short or too long for UDP', async () => {
+    expect(await resolver.txt('cut.test')).toEqual({ kind: 'found', values: ['over tcp'] });
+    expect(await resolver.txt('long.test')).toEqual({ kind: 'found', values: [LONG] });
+    expect(dns.questions).toContain('tcp TXT cut.test');
+  });
+
+  it('follows aliases', async () => {
+    expect(await resolver.txt('alias.test')).toEqual({ kind: 'found', values: ['hello'] });
+    expect(await resolver.cname('alias.test')).toEqual({ kind: 'found', values: ['one.test'] });
+    expect(await resolver.txt('dangling.test')).toEqual({ kind: 'none' });
+  });
+
+  it('gives mail exchanges, addresses and reverse names in lower case without the last dot', async () => {
+    expect(await resolver.mx('one.test')).toEqual({
+      kind: 'found',
+      values: [{ priority: 10, exchange: 'mx.other.test' }],
+    });
+    expect(await resolver.mx('nullmx.test')).toEqual({ kind: 'found', values: [{ priority: 0, exchange: '' }] });
+    expect(await resolver.addresses('one.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::5'] });
+    expect(await resolver.addresses('only4.test')).toEqual({ kind: 'found', values: ['192.0.2.9'] });
+    expect(await resolver.reverse('192.0.2.1')).toEqual({ kind: 'found', values: ['mail.example.test'] });
+    expect(await resolver.reverse('192.0.2.2')).toEqual({ kind: 'none' });
+    expect(await resolver.reverse('no address')).toMatchObject({ kind: 'failed' });
+  });
+
+  it('finds none where the name is not there or has no such record', async () => {
+    for (const name of ['absent.test', 'only4.test']) {
+      expect(await resolver.txt(name)).toEqual({ kind: 'none' });
+      expect(await resolver.mx(name)).toEqual({ kind: 'none' });
+      expect(await resolver.cname(name)).toEqual({ kind: 'none' });
+    }
+    expect(await resolver.addresses('absent.test')).toEqual({ kind: 'none' });
+  });
+
+  it.each([
+    ['silent.test', 'timeout'],
+    ['broken.test', 'SERVFAIL'],
+    ['refused.test', 'refused'],
+    ['garbage.test', 'an answer that cannot be read'],
+    [`${'a'.repeat(64)}.test`, 'not a name that DNS can hold'],
+  ])('of %s fails, and says why: %s', async (name, why) => {
+    for (const lookup of [resolver.txt(name), resolver.mx(name), resolver.cname(name), resolver.addresses(name)]) {
+      expect(await lookup).toEqual({ kind: 'failed', why });
+    }
+  });
+
+  it('fails, and finds nothing, where no server listens', async () => {
+    const gone = await startDns();
+    await gone.close();
+    const lost = createResolver(gone, { timeoutMs: 100, tries: 1 });
+    expect(await lost.txt('one.test')).toMatchObject({ kind: 'failed' });
+  });
+
+  it('sees a record as soon as it is published, and its removal as well', async () => {
+    expect(await resolver.txt('later.test')).toEqual({ kind: 'none' });
+    dns.zone['later.test'] = { TXT: ['now'] };
+    expect(await resolver.txt('later.test')).toEqual({ kind: 'found', values: ['now'] });
+    delete dns.zone['later.test'];
+    expect(await resolver.txt('later.test')).toEqual({ kind: 'none' });
+  });
+});
+
+describe('POSTRIDER_DNS', () => {
+  it('names an address; a host name is refused with the remedy', () => {
+    for (const host of ['127.0.0.1', '::1', '[::1]', 'localhost']) createResolver({ host, port: 53 });
+    expect(() => createResolver({ host: 'dns.example.com', port: 53 })).toThrow(
+      'POSTRIDER_DNS: "dns.example.com" is not an IP address; give the resolver\'s, such as 127.0.0.1:53',
+    );
+    expect(createResolver(null)).toBeDefined();
+  });
+});

@@ -1,0 +1,47 @@
+/** DKIM keys: the pair belongs together, the selector is new, the private half is sealed. */
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { newKeys, openKey, publicKeyText } from '../../../src/domains/keys.ts';
+import { deriveKey } from '../../../src/domains/secret.ts';
+
+const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
+const wanted = {
+  domain: 'example.org',
+  algorithms: ['rsa', 'ed25519'],
+  state: 'active',
+  taken: [],
+  sealingKey,
+  now: Date.UTC(2026, 10, 21, 23, 59),
+  random: () => 0,
+} as const;
+
+describe('new keys', () => {
+  it('are an RSA-2048 and an Ed25519 pair whose private halves open under their own names alone', async () => {
+    const keys = await newKeys(wanted);
+    expect(keys.map(({ selector, algorithm, state }) => [selector, algorithm, state])).toEqual([
+      ['pr20261121aaaaa', 'rsa', 'active'],
+      ['pr20261121aaaae', 'ed25519', 'active'],
+    ]);
+    for (const { selector, algorithm, sealed, publicKey } of keys) {
+      const der = openKey(sealingKey, 'example.org', selector, sealed);
+      const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+      expect(key.asymmetricKeyType).toBe(algorithm);
+      expect(publicKeyText(key)).toBe(publicKey);
+      expect(() => openKey(sealingKey, 'example.com', selector, sealed)).toThrow('dkim:example.com');
+      expect(() => openKey(sealingKey, 'example.org', 'other', sealed)).toThrow('other');
+    }
+    const [rsa, ed25519] = keys.map((key) => Buffer.from(key.publicKey, 'base64'));
+    expect(ed25519).toHaveLength(32);
+    const spki = createPublicKey({ key: rsa ?? Buffer.alloc(0), format: 'der', type: 'spki' });
+    expect(spki.asymmetricKeyDetails?.modulusLength).toBe(2048);
+  });
+
+  it('never take a selector that the domain has had, and fit into one label', async () => {
+    const draws = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
+    const again = { ...wanted, algorithms: ['ed25519'], taken: ['pr20261121aaaaa'], state: 'staged' } as const;
+    const [key] = await newKeys({ ...again, random: () => draws.shift() ?? 0 });
+    expect(key).toMatchObject({ selector: 'pr202611219999e', state: 'staged', activatedAt: null });
+    expect(key?.selector).toMatch(/^[a-z0-9]{1,63}$/);
+    await expect(newKeys(again)).rejects.toThrow('No free selector');
+  });
+});

@@ -1,0 +1,83 @@
+/** The records to publish, and the words of a zone file. */
+import { describe, expect, it } from 'vitest';
+import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
+import { newKeyPair } from '../../../src/domains/keys.ts';
+import { formatZone, recordsFor } from '../../../src/domains/records.ts';
+import { relayFacts } from '../../../src/domains/relays.ts';
+import { spfFault } from '../../../src/domains/spf-record.ts';
+import { dkimKey, sendingDomain } from './sending-domain.ts';
+
+const setup = { returnPath: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
+
+describe('the records of a domain', () => {
+  it('are DKIM for every key, SPF, DMARC', () => {
+    const domain = sendingDomain({
+      keys: [dkimKey({ state: 'retiring' }), dkimKey({ selector: 'newe', algorithm: 'ed25519', publicKey: 'AAAA' })],
+    });
+    expect(recordsFor(domain, setup)).toEqual([
+      {
+        purpose: 'dkim',
+        type: 'TXT',
+        name: 'pr20261121aaaaa._domainkey.example.org',
+        value: 'v=DKIM1; k=rsa; p=MIIB',
+      },
+      { purpose: 'dkim', type: 'TXT', name: 'newe._domainkey.example.org', value: 'v=DKIM1; k=ed25519; p=AAAA' },
+      { purpose: 'spf', type: 'TXT', name: 'example.org', value: 'v=spf1 ?all' },
+      { purpose: 'dmarc', type: 'TXT', name: '_dmarc.example.org', value: 'v=DMARC1; p=none' },
+    ]);
+  });
+
+  it('have SPF and MX at the return path where there is one, and a provider’s beside them', () => {
+    const provider = [
+      { purpose: 'dkim', type: 'CNAME', name: 't1._domainkey.example.org', value: 't1.dkim.amazonses.com' },
+    ] as const;
+    const returnPath = { ...setup, returnPath: 'bounces.example.org', reportsTo: 'dmarc+a;b@example.org' };
+    const records = recordsFor(sendingDomain({ keys: [] }), returnPath, provider);
+    expect(records.map(({ purpose, type, name, value }) => `${purpose} ${type} ${name} ${value}`)).toEqual([
+      'dkim CNAME t1._domainkey.example.org t1.dkim.amazonses.com',
+      'spf TXT bounces.example.org v=spf1 ?all',
+      'dmarc TXT _dmarc.example.org v=DMARC1; p=none; rua=mailto:dmarc%2Ba%3Bb@example.org',
+      'return-path MX bounces.example.org 10 bounces.example.org',
+    ]);
+    const elsewhere = recordsFor(sendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
+    expect(elsewhere.at(-1)?.value).toBe('10 mx.example.org');
+  });
+});
+
+describe('a zone file', () => {
+  it('has a long key in strings of at most 255 octets that join to the value', async () => {
+    const value = dkimRecordValue(await newKeyPair('rsa'));
+    const line = formatZone([{ purpose: 'dkim', type: 'TXT', name: 's._domainkey.example.org', value }]);
+    expect(line).toMatch(/^s\._domainkey\.example\.org\. IN TXT "[^"]{255}" "[^"]{1,255}"\n$/);
+    const strings = [...line.matchAll(/"([^"]*)"/g)].map((match) => match[1]);
+    expect(strings.join('')).toBe(value);
+  });
+
+  it('ends names with a dot and escapes what ends a string', () => {
+    expect(
+      formatZone([
+        { purpose: 'return-path', type: 'MX', name: 'b.example.org', value: '10 mx.example.org' },
+        { purpose: 'dkim', type: 'CNAME', name: 'a.example.org', value: 'b.example.net' },
+        { purpose: 'spf', type: 'TXT', name: 'example.org', value: 'a"b\\c' },
+      ]),
+    ).toBe(
+      'b.example.org. IN MX 10 mx.example.org.\na.example.org. IN CNAME b.example.net.\nexample.org. IN TXT "a\\"b\\\\c"\n',
+    );
+  });
+});
+
+describe('what is known of a relay', () => {
+  it.each([
+    [null, 'v=spf1 ?all', []],
+    ['127.0.0.1', 'v=spf1 ?all', []],
+    ['::1', 'v=spf1 ?all', []],
+    ['relay', 'v=spf1 ?all', []],
+    ['SMTP.example.net', 'v=spf1 a:smtp.example.net ?all', []],
+    ['email-smtp.eu-west-1.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
+    ['email-smtp-fips.us-west-2.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
+  ])('of %s: %s', (host, spf, rewrites) => {
+    const facts = relayFacts(host);
+    expect([facts.spf, [...facts.rewrites]]).toEqual([spf, rewrites]);
+    expect(spfFault(facts.spf)).toBeNull();
+  });
+});

@@ -1,0 +1,126 @@
+/** The installation's secret and what is sealed with it. */
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  deriveKey,
+  loadOrMakeSecret,
+  open,
+  parseSecret,
+  SecretError,
+  seal,
+  secretFromSetting,
+} from '../../../src/domains/secret.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+const HEX = '0123456789abcdef'.repeat(4);
+
+describe('the secret file', () => {
+  it('is made once, for its owner alone, and read from then on', () => {
+    const folder = temporaryFolder();
+    const path = join(folder, 'secret');
+    const secret = loadOrMakeSecret(path);
+    expect(secret).toHaveLength(32);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(readFileSync(path, 'utf8')).toBe(`${secret.toString('hex')}\n`);
+    expect(loadOrMakeSecret(path)).toEqual(secret);
+    expect(readdirSync(folder)).toEqual(['secret']);
+    expect(loadOrMakeSecret(join(temporaryFolder(), 'secret'))).not.toEqual(secret);
+  });
+
+  it.each(['0644', '0640', '0604', '0660'])('with mode %s is refused, and the remedy named', (mode) => {
+    const path = join(temporaryFolder(), 'secret');
+    writeFileSync(path, HEX);
+    chmodSync(path, Number.parseInt(mode, 8));
+    expect(() => loadOrMakeSecret(path)).toThrow(`(mode ${mode}); run: chmod 600 ${path}`);
+  });
+
+  it.each(['', 'x', HEX.slice(1), `${HEX}0`, `${HEX}\n${HEX}`, HEX.replace('0', 'g'), '\0'.repeat(64)])(
+    'with other content is refused, unchanged and unshown: %j',
+    (content) => {
+      const path = join(temporaryFolder(), 'secret');
+      writeFileSync(path, content, { mode: 0o600 });
+      expect(() => loadOrMakeSecret(path)).toThrow(SecretError);
+      expect(() => loadOrMakeSecret(path)).toThrow('does not hold 64 hexadecimal digits');
+      if (content !== '' && content !== 'x')
+        expect(messageOf(() => loadOrMakeSecret(path))).not.toContain(content.trim());
+      expect(readFileSync(path, 'utf8')).toBe(content);
+    },
+  );
+
+  it.each(['HEX', 'hex with a line end'])('may be written by hand: %s', (kind) => {
+    const path = join(temporaryFolder(), 'secret');
+    writeFileSync(path, kind === 'HEX' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
+    expect(loadOrMakeSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
+  });
+
+  it('that cannot be made leaves nothing behind and names the setting', () => {
+    const folder = temporaryFolder();
+    expect(() => loadOrMakeSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
+    mkdirSync(join(folder, 'secret'), { mode: 0o700 });
+    expect(() => loadOrMakeSecret(join(folder, 'secret'))).toThrow(SecretError);
+    symlinkSync(join(folder, 'nowhere'), join(folder, 'link'));
+    expect(() => loadOrMakeSecret(join(folder, 'link'))).toThrow(SecretError);
+    expect(readdirSync(folder).sort()).toEqual(['link', 'secret']);
+  });
+});
+
+function messageOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    return String(error);
+  }
+  return '';
+}
+
+describe('POSTRIDER_SECRET', () => {
+  it('is 64 hexadecimal digits, and its fault does not repeat it', () => {
+    expect(secretFromSetting(HEX)).toEqual(parseSecret(HEX));
+    const wrong = `${HEX}77`;
+    expect(() => secretFromSetting(wrong)).toThrow('POSTRIDER_SECRET has 66 characters');
+    expect(messageOf(() => secretFromSetting(wrong))).not.toContain(wrong);
+  });
+
+  it('gives each use a key of its own, always the same', () => {
+    const secret = Buffer.from(HEX, 'hex');
+    expect(deriveKey(secret, 'dkim')).toHaveLength(32);
+    expect(deriveKey(secret, 'dkim')).toEqual(deriveKey(secret, 'dkim'));
+    expect(deriveKey(secret, 'dkim')).not.toEqual(deriveKey(secret, 'return-path'));
+    expect(deriveKey(Buffer.alloc(32), 'dkim')).not.toEqual(deriveKey(secret, 'dkim'));
+  });
+});
+
+describe('what is sealed', () => {
+  const key = deriveKey(Buffer.from(HEX, 'hex'), 'dkim');
+  const name = 'dkim:example.org:pr20261121a';
+
+  it('opens to the same, and never looks the same twice', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
+        const plaintext = Buffer.from(bytes);
+        const sealed = seal(key, plaintext, name);
+        expect(sealed).toMatch(/^[A-Za-z0-9_-]+$/);
+        expect(open(key, sealed, name).equals(plaintext)).toBe(true);
+        expect(seal(key, plaintext, name)).not.toBe(sealed);
+      }),
+    );
+  });
+
+  it('does not open with another secret, under another name, or with any bit changed; the fault says why', () => {
+    const sealed = seal(key, Buffer.from('the private key'), name);
+    const fault = /^dkim:.* POSTRIDER_SECRET/;
+    expect(() => open(deriveKey(Buffer.alloc(32), 'dkim'), sealed, name)).toThrow(fault);
+    expect(() => open(key, sealed, 'dkim:example.org:pr20261121e')).toThrow(fault);
+    const bytes = Buffer.from(sealed, 'base64url');
+    for (let bit = 0; bit < bytes.length * 8; bit++) {
+      const changed = Buffer.from(bytes);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(() => open(key, changed.toString('base64url'), name)).toThrow(SecretError);
+    }
+    for (let length = 0; length < bytes.length; length++) {
+      expect(() => open(key, bytes.toString('base64url', 0, length), name)).toThrow(SecretError);
+    }
+  });
+});

@@ -1,0 +1,44 @@
+/** Sending domains and checks of their records, for tests. */
+import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/domains/domain.ts';
+import { dkimRecordName } from '../../../src/domains/domain.ts';
+
+export function dkimKey(given: Partial<DkimKey> = {}): DkimKey {
+  return {
+    selector: 'pr20261121aaaaa',
+    algorithm: 'rsa',
+    publicKey: 'MIIB',
+    sealed: 'c2VhbGVk',
+    state: 'active',
+    createdAt: 0,
+    activatedAt: 0,
+    retireAt: null,
+    ...given,
+  };
+}
+
+export function sendingDomain(given: Partial<SendingDomain> = {}): SendingDomain {
+  return {
+    id: 1,
+    accountId: 1,
+    name: 'example.org',
+    subdomains: false,
+    status: 'pending',
+    createdAt: 0,
+    checkedAt: null,
+    authenticatedAt: null,
+    failingSince: null,
+    keys: [dkimKey(), dkimKey({ selector: 'pr20261121aaaae', algorithm: 'ed25519' })],
+    ...given,
+  };
+}
+
+/** The check of one key's record. */
+export function dkimCheck(domain: SendingDomain, selector: string, found: RecordCheck['found']): RecordCheck {
+  const name = dkimRecordName(domain.name, selector);
+  return { purpose: 'dkim', type: 'TXT', name, value: 'v=DKIM1; p=MIIB', found, seen: [], detail: `is ${found}` };
+}
+
+/** The checks of all keys' records, each with the same result. */
+export function dkimChecks(domain: SendingDomain, found: RecordCheck['found']): readonly RecordCheck[] {
+  return domain.keys.map(({ selector }) => dkimCheck(domain, selector, found));
+}

@@ -1,0 +1,286 @@
+/** What is said of published records, good, bad and unreachable, against a real resolver and a server that misbehaves. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { compareDkim } from '../../../src/domains/dkim-record.ts';
+import { checkDmarc } from '../../../src/domains/dmarc-record.ts';
+import { createResolver, type Lookup, type Resolver } from '../../../src/domains/dns.ts';
+import type { DnsRecord } from '../../../src/domains/domain.ts';
+import { checkSpf } from '../../../src/domains/spf-record.ts';
+import { checkRecords } from '../../../src/domains/verify.ts';
+import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
+
+const P = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsO/x+y==';
+const VALUE = `v=DKIM1; k=rsa; p=${P}`;
+const DKIM: DnsRecord = { purpose: 'dkim', type: 'TXT', name: 's1._domainkey.example.test', value: VALUE };
+const SPF: DnsRecord = { purpose: 'spf', type: 'TXT', name: 'example.test', value: 'v=spf1 ?all' };
+const DMARC: DnsRecord = { purpose: 'dmarc', type: 'TXT', name: '_dmarc.example.test', value: 'v=DMARC1; p=none' };
+const MX: DnsRecord = { purpose: 'return-path', type: 'MX', name: 'bounces.example.test', value: '10 mx.example.test' };
+const CNAME: DnsRecord = {
+  purpose: 'dkim',
+  type: 'CNAME',
+  name: 't._domainkey.example.test',
+  value: 't.dkim.ses.test',
+};
+
+let dns: FakeDns;
+let resolver: Resolver;
+beforeAll(async () => {
+  dns = await startDns();
+  resolver = createResolver(dns, { timeoutMs: 100, tries: 1 });
+});
+afterAll(() => dns.close());
+
+function clear() {
+  for (const name of Object.keys(dns.zone)) delete dns.zone[name];
+}
+
+async function check(record: DnsRecord, zone: Zone) {
+  clear();
+  Object.assign(dns.zone, zone);
+  const [checked] = await checkRecords([record], resolver);
+  return checked;
+}
+
+describe('a DKIM record', () => {
+  it.each([
+    ['as it was printed', VALUE],
+    ['without v= and k=', `p=${P}`],
+    ['in another order, with more tags', `v=DKIM1;p=${P} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`],
+    ['with white space anywhere', ` v = DKIM1 ;\tk=rsa; p= ${P.slice(0, 9)} ${P.slice(9)} `],
+    ['without the padding', `v=DKIM1; p=${P.replaceAll('=', '')}`],
+  ])('is found %s', (_, text) => {
+    expect(compareDkim(VALUE, [text])).toEqual({ found: 'found', detail: 'found' });
+  });
+
+  it.each([
+    ['revoked', 'v=DKIM1; p=', 'revoked'],
+    ['cut off', `v=DKIM1; k=rsa; p=${P.slice(0, 30)}`, `cut off after 30 of ${P.length}`],
+    ['of another key', `v=DKIM1; p=${P.replace('sO', 'Os')}`, 'another key'],
+    ['of another type', `v=DKIM1; k=ed25519; p=${P}`, 'k=ed25519, not rsa'],
+    ['without a key', 'v=DKIM1; k=rsa', 'no key'],
+    ['of another version', `v=DKIM2; p=${P}`, 'v= must be DKIM1'],
+    ['whose version is not first', `p=${P}; v=DKIM1`, 'come first'],
+    ['in quotes', `"v=DKIM1; p=${P}"`, 'without quotes'],
+    ['with a tag twice', `v=DKIM1; p=${P}; p=${P}`, 'has one twice'],
+    ['that is no list of tags', 'hello', 'no list of tags'],
+    ['for SHA-1 alone', `v=DKIM1; h=sha1; p=${P}`, 'h='],
+    ['for another service', `v=DKIM1; s=other; p=${P}`, 's='],
+  ])('%s is wrong, and it is said what was seen', (_, text, detail) => {
+    const verdict = compareDkim(VALUE, [text]);
+    expect(verdict.found).toBe('wrong');
+    expect(verdict.detail).toContain(detail);
+  });
+
+  it('beside another at the same selector is wrong', () => {
+    expect(compareDkim(VALUE, [VALUE, VALUE])).toMatchObject({ found: 'wrong' });
+  });
+
+  it('of a domain that only tests counts, with a word about it', () => {
+    expect(compareDkim(VALUE, [`v=DKIM1; t=y:s; p=${P}`])).toMatchObject({
+      found: 'found',
+      detail: expect.stringContaining('t=y'),
+    });
+  });
+
+  it('is found through DNS, split into strings, behind an alias', async () => {
+    expect(
+      await check(DKIM, {
+        [DKIM.name]: { CNAME: 'k.other.test' },
+        'k.other.test': { TXT: [[VALUE.slice(0, 20), VALUE.slice(20)]] },
+      }),
+    ).toEqual({ ...DKIM, found: 'found', seen: [VALUE], detail: 'found' });
+  });
+
+  it('is missing where DNS says so, and unknown where DNS does not say', async () => {
+    expect(await check(DKIM, {})).toMatchObject({ found: 'missing', seen: [] });
+    expect(await check(DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
+    for (const [fault, why] of [
+      ['timeout', 'timeout'],
+      ['SERVFAIL', 'SERVFAIL'],
+      ['REFUSED', 'refused'],
+    ] as const) {
+      expect(await check(DKIM, { [DKIM.name]: { fault } })).toMatchObject({
+        found: 'unknown',
+        detail: `the lookup failed (${why}); nothing is concluded from it`,
+      });
+    }
+  });
+
+  it('under its name with the domain doubled is missing, and the remedy named', async () => {
+    const doubled = `${DKIM.name}.example.test`;
+    expect(await check(DKIM, { [doubled]: { TXT: [VALUE] } })).toMatchObject({
+      found: 'missing',
+      detail: `it stands at ${doubled}; give your DNS host the name s1._domainkey alone`,
+    });
+    expect(await check(DKIM, { [doubled]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
+  });
+});
+
+describe('an SPF record', () => {
+  it.each([
+    'v=spf1 -all',
+    'V=SPF1 Include:_spf.example.net ~ALL',
+    'v=spf1',
+    'v=spf1 ip4:192.0.2.0/24 ip4:192.0.2.1 ip6:2001:db8::/32 ?all',
+    'v=spf1 +a mx:example.net/24//64 a:%{d}.example.net ptr exists:%{i}._spf.example.net redirect=example.net',
+    'v=spf1 unknown-modifier=x exp=why.example.net -all',
+  ])('is found: %s', (record) => {
+    expect(checkSpf('v=spf1 ?all', ['unrelated', record, 'v=spf10 all'])).toEqual({ found: 'found', detail: 'found' });
+  });
+
+  it.each([
+    ['v=spf1 include:', 'names no domain'],
+    ['v=spf1 include -all', 'names no domain'],
+    ['v=spf1 ip4:2001:db8::1 -all', 'is no IPv4 network'],
+    ['v=spf1 ip4:192.0.2.1/33 -all', 'is no IPv4 network'],
+    ['v=spf1 ip4:192.0.2.1/ -all', 'is no IPv4 network'],
+    ['v=spf1 ip6:192.0.2.1 -all', 'is no IPv6 network'],
+    ['v=spf1 ipv4:192.0.2.1 -all', 'is no SPF term'],
+    ['v=spf1 all:x', 'takes no value'],
+    ['v=spf1 redirect=a.test redirect=b.test', 'stands twice'],
+    ['v=spf1 redirect=', 'names no domain'],
+    [`v=spf1 ${'include:a.test '.repeat(11)}-all`, '11 terms need a lookup'],
+  ])('that cannot be read is wrong: %s', (record, detail) => {
+    const verdict = checkSpf('v=spf1 ?all', [record]);
+    expect(verdict).toMatchObject({ found: 'wrong' });
+    expect(verdict.detail).toContain(detail);
+  });
+
+  it('that is not alone is wrong', async () => {
+    const zone = { 'example.test': { TXT: ['v=spf1 -all', 'v=spf1 mx -all', 'other'] } };
+    expect(await check(SPF, zone)).toMatchObject({
+      found: 'wrong',
+      seen: ['v=spf1 -all', 'v=spf1 mx -all'],
+      detail: '2 SPF records, which counts as an error; join them into one',
+    });
+  });
+
+  it('that does not name the relay is found, with a word about it', () => {
+    const expected = 'v=spf1 include:amazonses.com ~all';
+    expect(checkSpf(expected, ['v=spf1 +include:amazonses.com -all']).detail).toBe('found');
+    const verdict = checkSpf(expected, ['v=spf1 mx -all']);
+    expect(verdict).toMatchObject({ found: 'found', detail: expect.stringContaining('include:amazonses.com') });
+  });
+
+  it('is missing among other texts, and unknown where DNS fails', async () => {
+    expect(await check(SPF, { 'example.test': { TXT: ['google-site-verification=x'] } })).toMatchObject({
+      found: 'missing',
+      seen: [],
+    });
+    expect(await check(SPF, { 'example.test': { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
+  });
+});
+
+describe('a DMARC record', () => {
+  it.each(['v=DMARC1; p=none', 'v=DMARC1;p=REJECT;rua=mailto:a@b.test;', ' v = DMARC1 ; p = quarantine ; pct=50'])(
+    'is found: %s',
+    (record) => {
+      expect(checkDmarc(['other', record])).toEqual({ found: 'found', detail: 'found' });
+    },
+  );
+
+  it.each([
+    [['v=DMARC1'], 'no policy'],
+    [['v=DMARC1; p=maybe'], 'none of none, quarantine, reject'],
+    [['v=DMARC1; p=none; p=none'], 'has one twice'],
+    [['v=DMARC1; p=none', 'v=DMARC1; p=reject'], '2 DMARC records'],
+    [['p=none; v=DMARC1'], 'begins with v=DMARC1'],
+    [['v=DMARC10; p=none'], 'begins with v=DMARC1'],
+  ])('%j is wrong', (records, detail) => {
+    const verdict = checkDmarc(records);
+    expect(verdict.found).toBe('wrong');
+    expect(verdict.detail).toContain(detail);
+  });
+
+  const below: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
+
+  it('is looked for at the organisational domain as well', async () => {
+    const above = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
+    expect(await check(below, above)).toMatchObject({
+      found: 'found',
+      seen: ['v=DMARC1; p=reject'],
+      detail: 'at _dmarc.example.test: found',
+    });
+    expect(await check(below, { '_dmarc.example.test': { TXT: ['v=DMARC1'] } })).toMatchObject({ found: 'wrong' });
+    const own = { [below.name]: { TXT: ['v=DMARC1; p=none'] } };
+    expect(await check(below, { ...above, ...own })).toMatchObject({ found: 'found', seen: ['v=DMARC1; p=none'] });
+  });
+
+  it('is missing where neither has one, and unknown where either lookup fails', async () => {
+    expect(await check(below, {})).toMatchObject({ found: 'missing' });
+    expect(await check(DMARC, {})).toMatchObject({ found: 'missing' });
+    expect(await check(below, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({ found: 'unknown' });
+    expect(await check(below, { [below.name]: { fault: 'REFUSED' } })).toMatchObject({ found: 'unknown' });
+  });
+});
+
+describe('a return path and a provider’s alias', () => {
+  it('are found where they lead to the right host, whatever the priority and the case', async () => {
+    expect(
+      await check(MX, {
+        [MX.name]: {
+          MX: [
+            [5, 'a.other.test'],
+            [7, 'MX.Example.test'],
+          ],
+        },
+      }),
+    ).toMatchObject({
+      found: 'found',
+      seen: expect.arrayContaining(['7 mx.example.test']),
+    });
+    expect(await check(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
+  });
+
+  it('are wrong, missing or unknown otherwise', async () => {
+    expect(await check(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
+      found: 'wrong',
+      detail: 'it leads to 10 other.test, expected 10 mx.example.test',
+    });
+    expect(await check(MX, { [MX.name]: { MX: [[0, '']] } })).toMatchObject({
+      found: 'wrong',
+      detail: expect.stringContaining('takes no mail'),
+    });
+    expect(await check(MX, { [MX.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
+    expect(await check(MX, { [MX.name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
+    expect(await check(CNAME, { [CNAME.name]: { CNAME: 'other.test' } })).toMatchObject({ found: 'wrong' });
+    expect(await check(CNAME, {})).toMatchObject({ found: 'missing' });
+  });
+});
+
+describe('a check of many records', () => {
+  const never = (): Promise<Lookup<never>> => Promise.reject(new Error('not asked'));
+
+  it('keeps their order, and asks so many questions at once and no more', async () => {
+    let open = 0;
+    let most = 0;
+    const counting: Resolver = {
+      async txt() {
+        open += 1;
+        most = Math.max(most, open);
+        await new Promise(setImmediate);
+        open -= 1;
+        return { kind: 'none' };
+      },
+      mx: never,
+      cname: never,
+      addresses: never,
+      reverse: never,
+    };
+    const many = Array.from({ length: 50 }, (_, n) => ({ ...DKIM, name: `s${n}._domainkey.example.test` }));
+    const checks = await checkRecords(many, counting, 4);
+    expect(checks.map((one) => one.name)).toEqual(many.map((one) => one.name));
+    expect(most).toBe(4);
+    expect(await checkRecords([], counting)).toEqual([]);
+  });
+
+  it('clips what DNS answers and shows no control characters', async () => {
+    const zone = {
+      [DKIM.name]: { TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, n) => `t${n}`)] },
+    };
+    const checked = await check(DKIM, zone);
+    expect(checked?.found).toBe('wrong');
+    expect(checked?.seen).toHaveLength(20);
+    for (const text of [...(checked?.seen ?? []), checked?.detail ?? ''])
+      expect(text).toMatch(/^[^\p{Cc}\p{Cf}]{0,1000}$/u);
+  });
+});

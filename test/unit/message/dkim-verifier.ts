@@ -1,0 +1,80 @@
+/** Verifiers that are not the signer: mailauth's, its canonical forms, and the RFC's wording taken literally. */
+import { createRequire } from 'node:module';
+import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
+
+/** Text by name, for TXT lookups. */
+export type Txt = Readonly<Record<string, string>>;
+
+export interface Verified {
+  readonly domain: string;
+  readonly algorithm: string;
+  readonly result: string;
+  readonly aligned: boolean;
+}
+
+/** One entry for each DKIM-Signature, as mailauth sees it. */
+export async function verify(message: Buffer, txt: Txt): Promise<readonly Verified[]> {
+  const { results } = await dkimVerify(message, {
+    resolver: async (name: string) => {
+      const text = txt[name];
+      if (text === undefined) throw Object.assign(new Error(`no ${name}`), { code: 'ENOTFOUND' });
+      return [[text]];
+    },
+  });
+  return results.map((one) => ({
+    domain: one.signingDomain ?? '',
+    algorithm: one.algo ?? '',
+    result: one.status.result,
+    aligned: Boolean(one.status.aligned),
+  }));
+}
+
+interface MailauthTools {
+  formatRelaxedLine(line: Buffer, suffix: string): Buffer;
+}
+interface MailauthBody {
+  RelaxedHash: new (
+    algorithm: string,
+    maxBodyLength: false,
+  ) => { update(chunk: Buffer): void; digest(encoding: string): string };
+}
+
+const require = createRequire(import.meta.url);
+const { formatRelaxedLine } = require('mailauth/lib/tools.js') as MailauthTools;
+const { RelaxedHash } = require('mailauth/lib/dkim/body/relaxed.js') as MailauthBody;
+
+/** mailauth's canonical form of a field; one character per octet. */
+export function mailauthField(field: string): string {
+  return formatRelaxedLine(Buffer.from(field, 'latin1'), '').toString('latin1');
+}
+
+/** mailauth's `bh=` of a body. */
+export function mailauthBodyHash(body: Buffer): string {
+  const hasher = new RelaxedHash('sha256', false);
+  hasher.update(body);
+  return hasher.digest('base64');
+}
+
+/** RFC 6376 section 3.4.2, step by step. */
+export function literalField(field: string): string {
+  const colon = field.indexOf(':');
+  const value = field
+    .slice(colon + 1)
+    .replace(/\r\n(?=[ \t])/g, '')
+    .replace(/[ \t]+/g, ' ')
+    .replace(/^ | $/g, '');
+  return `${field
+    .slice(0, colon)
+    .toLowerCase()
+    .replace(/[ \t]+$/, '')}:${value}`;
+}
+
+/** RFC 6376 section 3.4.4, step by step. */
+export function literalBody(body: string): string {
+  const lines = body
+    .split('\r\n')
+    .map((line) => line.replace(/[ \t]+$/, '').replace(/[ \t]+/g, ' '))
+    .join('\r\n');
+  const kept = lines.replace(/(\r\n)+$/, '');
+  return kept === '' ? '' : `${kept}\r\n`;
+}

@@ -1,0 +1,365 @@
+/** DKIM signatures: the RFCs' own messages, another verifier, another signer byte for byte, and every kind of tampering. */
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { dkimSign } from 'mailauth/lib/dkim/sign.js';
+import { describe, expect, it } from 'vitest';
+import { bodyHash, relaxedField, splitFields } from '../../../src/message/canonical.ts';
+import { compose, type ExtraHeader } from '../../../src/message/compose.ts';
+import {
+  type DkimAlgorithm,
+  type Signable,
+  signable,
+  signatureField,
+  signatureInput,
+  withSignatures,
+} from '../../../src/message/dkim.ts';
+import type { Mail } from '../../../src/message/mail.ts';
+import { addressText } from '../admit/address-texts.ts';
+import { literalField, verify } from './dkim-verifier.ts';
+
+const ACCEPTED_AT = Date.UTC(2026, 10, 21, 10, 20, 30, 999);
+const mail: Mail = {
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  to: 'ann@example.com',
+  from: 'shop@example.org',
+  subject: 'Your order',
+  message: 'Thank you.\n\n  And come again.\n',
+  acceptedAt: ACCEPTED_AT,
+};
+
+interface TestKey {
+  readonly domain: string;
+  readonly selector: string;
+  readonly algorithm: DkimAlgorithm;
+  readonly key: KeyObject;
+}
+
+const rsa: TestKey = {
+  domain: 'example.org',
+  selector: 'pr20261121a',
+  algorithm: 'rsa',
+  key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
+};
+const ed25519: TestKey = {
+  domain: 'example.org',
+  selector: 'pr20261121e',
+  algorithm: 'ed25519',
+  key: generateKeyPairSync('ed25519').privateKey,
+};
+const both = [rsa, ed25519];
+const txt = Object.fromEntries(both.map((one) => [`${one.selector}._domainkey.${one.domain}`, recordOf(one)]));
+
+function recordOf({ algorithm, key }: TestKey): string {
+  const der = createPublicKey(key).export({ format: 'der', type: 'spki' });
+  const octets = algorithm === 'rsa' ? der : der.subarray(-32);
+  return `v=DKIM1; k=${algorithm}; p=${octets.toString('base64')}`;
+}
+
+function fieldOf(shared: Signable, key: TestKey, at: number): string {
+  const input = signatureInput(shared, key, at);
+  return signatureField(input, sign(key.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key.key));
+}
+
+function signed(
+  { data, bodyAt }: { readonly data: Buffer; readonly bodyAt: number },
+  keys: readonly TestKey[] = both,
+  except?: ReadonlySet<string>,
+): Buffer {
+  const shared = signable(data, bodyAt, except);
+  return withSignatures(
+    keys.map((key) => fieldOf(shared, key, ACCEPTED_AT)),
+    data,
+  );
+}
+
+async function results(message: Buffer): Promise<readonly string[]> {
+  return (await verify(message, txt)).map((one) => `${one.algorithm} ${one.result}`);
+}
+
+const PASS = ['rsa-sha256 pass', 'ed25519-sha256 pass'];
+
+/** `h=` of the first signature, lower case. */
+function namesIn(message: Buffer): readonly string[] {
+  const field = splitFields(message.toString('latin1')).find((one) => one.name === 'dkim-signature')?.text ?? '';
+  const list = /\bh=([^;]*);/.exec(field)?.[1] ?? '';
+  return list.split(':').map((name) => name.trim().toLowerCase());
+}
+
+const text = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 40 }),
+      fc.constantFrom(' ', '\n', ' \n', '\t\n', '\n\n', '.\n', '  '),
+    ),
+    {
+      minLength: 1,
+      maxLength: 10,
+    },
+  )
+  .map((pieces) => pieces.join('').replaceAll('\0', '').toWellFormed())
+  .filter((joined) => joined !== '');
+const message = fc.tuple(fc.constantFrom('', '<html>'), text).map((pieces) => pieces.join(''));
+const subject = text
+  .map((joined) => joined.replaceAll(/[\r\n]/g, ''))
+  .filter((joined) => joined !== '' && Buffer.byteLength(joined) <= 998);
+
+interface Published {
+  readonly file: string;
+  readonly txt: Readonly<Record<string, string>>;
+  readonly privateKeys: Readonly<
+    Record<
+      string,
+      { readonly algorithm: 'ed25519'; readonly seed: string } | { readonly algorithm: 'rsa'; readonly pkcs1: string }
+    >
+  >;
+}
+
+const corpus = new URL('../../corpus/dkim/', import.meta.url);
+const published = JSON.parse(readFileSync(new URL('published.json', corpus), 'utf8')) as readonly Published[];
+const onFile = (file: string) =>
+  Buffer.from(readFileSync(new URL(file, corpus), 'latin1').replaceAll('\n', '\r\n'), 'latin1');
+
+describe('the messages published in the RFCs', () => {
+  it.each(published)('pass the verifier that these tests trust: $file', async ({ file, txt }) => {
+    const found = await verify(onFile(file), txt);
+    expect(found.map((one) => one.result)).toEqual(Object.keys(txt).map(() => 'pass'));
+  });
+
+  it('have the published body hashes and signatures, made anew from their private keys', () => {
+    const reproduced: string[] = [];
+    for (const { file, privateKeys } of published) {
+      const data = onFile(file);
+      const fields = splitFields(data.toString('latin1'));
+      for (const field of fields.filter((one) => one.name === 'dkim-signature')) {
+        const tags = new Map(
+          field.text
+            .slice('DKIM-Signature:'.length)
+            .split(';')
+            .map((tag) => [
+              tag.slice(0, tag.indexOf('=')).trim(),
+              tag.slice(tag.indexOf('=') + 1).replaceAll(/\s/g, ''),
+            ]),
+        );
+        expect(bodyHash(data, data.indexOf('\r\n\r\n') + 4)).toBe(tags.get('bh'));
+        const key = privateKeys[tags.get('s') ?? ''];
+        if (key === undefined) continue;
+        const left = [...fields];
+        const names = (tags.get('h') ?? '').split(':');
+        const chosen = names.flatMap((name) => {
+          const at = left.findLastIndex((one) => one.name === name);
+          return at === -1 ? [] : left.splice(at, 1);
+        });
+        const own = relaxedField({ name: field.name, text: field.text.replace(/\bb=[^;]*/, 'b=') });
+        const bytes = Buffer.from(`${chosen.map((one) => `${relaxedField(one)}\r\n`).join('')}${own}`, 'latin1');
+        const signature =
+          key.algorithm === 'rsa'
+            ? sign('sha256', bytes, { key: Buffer.from(key.pkcs1, 'base64'), format: 'der', type: 'pkcs1' })
+            : sign(null, createHash('sha256').update(bytes).digest(), privateFromSeed(key.seed));
+        expect(signature.toString('base64')).toBe(tags.get('b'));
+        reproduced.push(tags.get('a') ?? '');
+      }
+    }
+    expect(reproduced).toEqual(['ed25519-sha256', 'rsa-sha256']);
+  });
+});
+
+/** RFC 8410 section 7: the seed behind the fixed octets of its PKCS#8 form. */
+function privateFromSeed(seed: string): KeyObject {
+  const key = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.from(seed, 'base64')]);
+  return createPrivateKey({ key, format: 'der', type: 'pkcs8' });
+}
+
+describe('a signature', () => {
+  it('of any composed message passes for both keys, and aligns with From', async () => {
+    await fc.assert(
+      fc.asyncProperty(subject, message, addressText, async (subject, message, to) => {
+        const whole = signed(compose({ ...mail, subject, message, to }));
+        const found = await verify(whole, txt);
+        expect(found.map((one) => [one.algorithm, one.result, one.domain])).toEqual([
+          ['rsa-sha256', 'pass', 'example.org'],
+          ['ed25519-sha256', 'pass', 'example.org'],
+        ]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is mailauth’s own, byte for byte, folds included, where it signs the same fields', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        subject,
+        message,
+        fc.integer({ min: 0, max: 4e12 }),
+        fc.constantFrom('example.org', 'a.very-long-name-of-a-sending-domain.that.goes-on.and-on.example.co.uk', 'x.y'),
+        fc.constantFrom('s', 'pr20261121k7xma', 'a-selector-of-the-greatest-length-that-one-label-may-have-in-dns'),
+        async (subject, message, at, domain, selector) => {
+          const { data, bodyAt } = compose({ ...mail, subject, message });
+          const list = ['From', 'To', 'Subject', 'Date', 'Message-ID', 'MIME-Version', 'Content-Type'];
+          const fields = splitFields(data.toString('latin1'))
+            .reverse()
+            .filter((field) => list.some((name) => name.toLowerCase() === field.name));
+          const shared: Signable = {
+            header: {
+              names: fields.map((field) => field.text.slice(0, field.text.indexOf(':'))),
+              text: fields.map((field) => `${literalField(field.text)}\r\n`).join(''),
+            },
+            bodyHash: bodyHash(data, bodyAt),
+          };
+          for (const one of both) {
+            const theirs = await dkimSign(data, {
+              canonicalization: 'relaxed/relaxed',
+              signTime: new Date(at),
+              headerList: list.join(':'),
+              signatureData: [
+                {
+                  signingDomain: domain,
+                  selector,
+                  privateKey: one.key.export({ format: 'pem', type: 'pkcs8' }).toString(),
+                },
+              ],
+            } as unknown as Parameters<typeof dkimSign>[1]);
+            expect(fieldOf(shared, { ...one, domain, selector }, at)).toBe(theirs.signatures);
+          }
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  it('stands above the message, RSA first, in lines of at most 78 columns, and leaves the message as it is', () => {
+    const composed = compose(mail);
+    const whole = signed(composed);
+    expect(whole.subarray(whole.length - composed.data.length).equals(composed.data)).toBe(true);
+    const head = whole.subarray(0, whole.length - composed.data.length).toString('latin1');
+    expect(head.split('\r\n').every((line) => line.length <= 78)).toBe(true);
+    expect(head.endsWith('\r\n')).toBe(true);
+    const [first = '', second = '', ...more] = splitFields(head).map((field) => field.text.replaceAll(/\r\n/g, ''));
+    expect(more).toEqual([]);
+    const seconds = Math.floor(ACCEPTED_AT / 1000);
+    expect(first).toMatch(/^DKIM-Signature: v=1; a=rsa-sha256; c=relaxed\/relaxed; d=example\.org; h=From: From: /);
+    expect(first).toContain(`; q=dns/txt; s=pr20261121a; t=${seconds}; bh=`);
+    expect(second).toContain('a=ed25519-sha256;');
+    expect(head).not.toMatch(/\b[lxi]=/);
+  });
+
+  it('is the same on every attempt', () => {
+    expect(signed(compose(mail)).equals(signed(compose(mail)))).toBe(true);
+  });
+
+  it('covers each field that is there, and names once more those that a replay could add', () => {
+    const extra: readonly ExtraHeader[] = [
+      { name: 'Feedback-ID', value: '1:2:3:postrider' },
+      { name: 'List-Unsubscribe', value: '<https://example.org/u>' },
+      { name: 'X-Other', value: 'not signed' },
+    ];
+    const names = namesIn(signed(compose(mail, extra)));
+    const count = (name: string) => names.filter((one) => one === name).length;
+    for (const name of ['from', 'to', 'subject', 'date', 'message-id', 'mime-version', 'content-type']) {
+      expect([name, count(name)]).toEqual([name, 2]);
+    }
+    expect([count('content-transfer-encoding'), count('cc'), count('reply-to')]).toEqual([2, 1, 1]);
+    expect([count('feedback-id'), count('list-unsubscribe'), count('list-id'), count('x-other')]).toEqual([1, 1, 0, 0]);
+  });
+
+  it('leaves out what the next hop writes anew, but never From', async () => {
+    const composed = compose(mail);
+    const whole = signed(composed, both, new Set(['date', 'message-id', 'from']));
+    const names = namesIn(whole);
+    expect([names.includes('date'), names.includes('message-id'), names.includes('from')]).toEqual([
+      false,
+      false,
+      true,
+    ]);
+    const rewritten = whole
+      .toString('latin1')
+      .replace(/\r\nDate: [^\r]*/, '\r\nDate: Mon, 01 Jan 2029 00:00:00 +0000')
+      .replace(/\r\nMessage-ID: [^\r]*/, '\r\nMessage-ID: <0100@email.amazonses.com>');
+    expect(await results(Buffer.from(rewritten, 'latin1'))).toEqual(PASS);
+  });
+
+  it('survives folds, case of field names and white space that a relay changes', async () => {
+    const whole = signed(compose({ ...mail, subject: 'one two  three' })).toString('latin1');
+    const changed = whole
+      .replace('Subject: one two', 'SUBJECT:one\r\n\t two')
+      .replace('come again.', 'come   again. ')
+      .concat('\r\n\r\n');
+    expect(changed).not.toBe(whole);
+    expect(await results(Buffer.from(changed, 'latin1'))).toEqual(PASS);
+  });
+
+  it('survives field values that hold the octets of no-break spaces', () => {
+    const from = 'à\u00a0@example.org';
+    const { data, bodyAt } = {
+      data: Buffer.from(`From: ${from}\r\n\r\nx\r\n`),
+      bodyAt: 6 + Buffer.byteLength(from) + 4,
+    };
+    expect(Buffer.from(signable(data, bodyAt).header.text, 'latin1').toString()).toBe(`from:${from}\r\n`);
+  });
+});
+
+describe('tampering', () => {
+  const whole = signed(compose({ ...mail, subject: 'Für Sie', from: 'shop@example.org' }));
+  const { data } = compose({ ...mail, subject: 'Für Sie' });
+  const start = whole.length - data.length;
+
+  it('with any bit of a signed field or of the body breaks both signatures', async () => {
+    const inName = new Set<number>();
+    let nameEnds = start;
+    for (const field of splitFields(data.toString('latin1'))) {
+      for (let i = 0; i <= field.text.indexOf(':'); i++) inName.add(nameEnds + i);
+      nameEnds += field.text.length + 2;
+    }
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: start, max: whole.length - 1 }),
+        fc.integer({ min: 0, max: 7 }),
+        async (at, bit) => {
+          const octet = whole[at] ?? 0;
+          // Relaxed: case of names does not count. A line end that is none makes a message that nobody can send.
+          fc.pre(octet !== 0x0d && octet !== 0x0a);
+          fc.pre(!(inName.has(at) && bit === 5));
+          const changed = Buffer.from(whole);
+          changed[at] = octet ^ (1 << bit);
+          const found = await results(changed);
+          expect(found.some((one) => one.endsWith(' pass'))).toBe(false);
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it.each([
+    ['From', 'mallory@example.net'],
+    ['To', 'bob@example.net'],
+    ['Cc', 'bob@example.net'],
+    ['Subject', 'Buy now'],
+    ['Date', 'Mon, 01 Jan 2029 00:00:00 +0000'],
+    ['Message-ID', '<x@example.net>'],
+    ['Reply-To', 'mallory@example.net'],
+    ['MIME-Version', '1.0'],
+    ['Content-Type', 'text/html'],
+    ['Content-Transfer-Encoding', '7bit'],
+  ])('by a further %s, on top or at the end of the header, breaks both', async (name, value) => {
+    const added = `${name}: ${value}\r\n`;
+    const headerEnd = whole.indexOf('\r\n\r\n') + 2;
+    for (const at of [0, start, headerEnd]) {
+      const changed = Buffer.concat([whole.subarray(0, at), Buffer.from(added), whole.subarray(at)]);
+      const found = await results(changed);
+      expect(found).toHaveLength(2);
+      expect(found.some((one) => one.endsWith(' pass'))).toBe(false);
+    }
+  });
+
+  it('by octets behind the body breaks both', async () => {
+    expect((await results(Buffer.concat([whole, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
+  });
+
+  it('by another key of the same size breaks both', async () => {
+    const other = [
+      { ...rsa, key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey },
+      { ...ed25519, key: generateKeyPairSync('ed25519').privateKey },
+    ];
+    expect((await results(signed(compose(mail), other))).join()).not.toContain('pass');
+  });
+});

@@ -1,0 +1,42 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { parseAddress } from '../../../src/admit/address.ts';
+import { readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
+import { idAt } from '../../rig/mail.ts';
+
+const key = Buffer.alloc(32, 7);
+const DAY = 86_400_000;
+const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) });
+
+test('a token names its mail request and day, whatever happens to the case of its letters', () => {
+  fc.assert(
+    fc.property(time, fc.boolean(), (at, upper) => {
+      const id = idAt(at);
+      const token = returnPathToken(key, id, at);
+      expect(readReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
+        id,
+        day: Math.floor(at / DAY) & 0xffff,
+      });
+    }),
+  );
+});
+
+test('a token is a local part of at most 64 octets, the same on every attempt', () => {
+  const token = returnPathToken(key, idAt(DAY * 21_000), DAY * 21_000);
+  expect(token).toMatch(/^b-[a-z2-7]{45}$/);
+  expect(parseAddress(`${token}@bounces.example.com`)?.local).toBe(token);
+});
+
+test('one changed character, another key, or any other text is no token', () => {
+  const id = idAt(DAY * 21_000);
+  const token = returnPathToken(key, id, DAY * 21_000);
+  for (let at = 2; at < token.length; at += 1) {
+    const other = token[at] === 'a' ? 'b' : 'a';
+    expect(readReturnPath(key, token.slice(0, at) + other + token.slice(at + 1))).toBeNull();
+  }
+  expect(readReturnPath(Buffer.alloc(32, 8), token)).toBeNull();
+  fc.assert(fc.property(fc.string(), (text) => readReturnPath(key, text) === null));
+  fc.assert(
+    fc.property(fc.string({ minLength: 45, maxLength: 45 }), (text) => readReturnPath(key, `b-${text}`) === null),
+  );
+});

@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { createLog, LOG_FIELDS, LOG_VERBS } from '../../../src/observe/log.ts';
+import { createMetrics } from '../../../src/observe/metrics.ts';
+import { createReporter } from '../../../src/observe/reporter.ts';
+import { afterAttempt, simulatedComplaint } from '../../../src/record/record.ts';
+import { STATES } from '../../../src/record/states.ts';
+import type { LeasedMail } from '../../../src/store/store.ts';
+
+const MAIL: LeasedMail = {
+  id: 'm-1',
+  accountId: 7,
+  to: 'ada@example.com',
+  from: 'shop@example.org',
+  subject: 'SECRET',
+  message: 'SECRET',
+  acceptedAt: 0,
+  attempts: 1,
+  lease: { owner: 'node', until: 1 },
+};
+
+function made() {
+  const lines: string[] = [];
+  const log = createLog('debug', { write: (line) => lines.push(line) });
+  const clock = { now: () => 0, after: () => () => {} };
+  const queueFigures = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldestAcceptedAt: null });
+  const metrics = createMetrics({ clock, queueFigures, reasons: [], droppedLines: () => 12 });
+  const report = createReporter({ log, metrics, node: 'node' });
+  return {
+    report,
+    logged: () => lines.map((line) => JSON.parse(line)),
+    figures: async () => (await metrics.scrape()).text.split('\n'),
+  };
+}
+
+test('every change of a settlement is counted and logged: the simulator’s complaint too', async () => {
+  const { report, logged, figures } = made();
+  const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'taken' } as const;
+  const attempt = {
+    outcome: { kind: 'delivered', reply },
+    startedAt: 0,
+    tookMs: 5,
+    remote: null,
+    conversation: [],
+  } as const;
+  const change = afterAttempt(MAIL, attempt, { maxAgeMs: 1000, onUncertain: 'resend' }, 'node', 5, 0);
+  report.queue.attempted(MAIL, attempt, change);
+  report.queue.followed(MAIL, simulatedComplaint(6));
+  expect(logged()).toMatchObject([
+    { verb: 'delivered', id: 'm-1', to: 'ada@example.com' },
+    {
+      verb: 'complained',
+      id: 'm-1',
+      accountId: 7,
+      to: 'ada@example.com',
+      detail: 'complaint of the mailbox simulator',
+    },
+  ]);
+  expect(await figures()).toEqual(
+    expect.arrayContaining(['postrider_mail_total{state="delivered"} 1', 'postrider_mail_total{state="complained"} 1']),
+  );
+});
+
+test('a mail request found suppressed while it is claimed is counted and logged', async () => {
+  const { report, logged, figures } = made();
+  report.queue.suppressed({ id: 'm-1', accountId: 7, to: 'ada@example.com' });
+  expect(logged()).toMatchObject([{ verb: 'suppressed', id: 'm-1', accountId: 7, to: 'ada@example.com' }]);
+  expect(await figures()).toContain('postrider_mail_total{state="suppressed"} 1');
+});
+
+test('one accepted and suppressed at once is counted and logged as both', async () => {
+  const { report, logged, figures } = made();
+  const mail = {
+    ...MAIL,
+    keyId: 1,
+    recipient: MAIL.to,
+    idempotency: null,
+    lease: null,
+    suppressed: false,
+  };
+  report.http.accepted(mail, 'suppressed', 3);
+  expect(logged()).toMatchObject([
+    { verb: 'accepted', id: 'm-1', state: 'suppressed' },
+    { verb: 'suppressed', id: 'm-1' },
+  ]);
+  expect(await figures()).toEqual(
+    expect.arrayContaining(['postrider_accepted_total 1', 'postrider_mail_total{state="suppressed"} 1']),
+  );
+});
+
+test('every state that feedback or the queue can lead to has its verb', () => {
+  const { report, logged } = made();
+  const event = { at: 0, verb: 'x', by: 'y', detail: null, attempt: null };
+  for (const to of STATES) report.queue.followed(MAIL, { to, dueAt: null, event, suppress: null });
+  expect(logged()).toHaveLength(STATES.length);
+});
+
+test('lines that the reader of the log did not take are counted', async () => {
+  expect(await made().figures()).toContain('postrider_log_dropped_total 12');
+});
+
+test('the log has no verb and no field that nothing uses', () => {
+  const read = (path: string) => readFileSync(new URL(`../../../src/${path}`, import.meta.url), 'utf8');
+  const users = read('observe/reporter.ts') + read('main.ts');
+  expect(Object.keys(LOG_VERBS).filter((verb) => !users.includes(`log.${verb}(`))).toEqual([]);
+  expect(LOG_FIELDS.filter((field) => !new RegExp(`\\b${field}\\b`).test(users))).toEqual([]);
+});

@@ -1,0 +1,33 @@
+/**
+ * A store thread that ends while it opens or when it lists accounts or counts the queue, as long as a file `*-die` stands beside the
+ * database: as if it had run out of memory.
+ */
+import { existsSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { openDatabase } from '../../../src/store/sqlite/database.ts';
+import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
+import { serveThread } from '../../../src/store/sqlite/thread.ts';
+
+function openDying(path: string, locked: boolean): DatabaseSync {
+  const die = () => {
+    if (existsSync(`${path}-die`)) process.exit(7);
+  };
+  die();
+  const database = openDatabase(path, locked);
+  const prepare = database.prepare.bind(database);
+  database.prepare = (sql) => {
+    const statement = prepare(sql);
+    // Those of listAccounts and queueFigures, which take no parameters.
+    if (!sql.includes('FROM account ORDER BY name') && !sql.includes('count(*) AS n, min(seq)')) return statement;
+    const all = statement.all.bind(statement);
+    statement.all = () => {
+      die();
+      return all();
+    };
+    return statement;
+  };
+  return database;
+}
+
+if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openDying);

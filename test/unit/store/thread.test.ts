@@ -1,0 +1,57 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+const worker = new URL('./dying-worker.ts', import.meta.url);
+
+async function opened() {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const store = await openSqliteStore({ path, exclusive: true, worker });
+  return { path, store, kill: () => writeFileSync(`${path}-die`, ''), spare: () => rmSync(`${path}-die`) };
+}
+
+test('the death of the writing thread is told, every call is rejected, and closing frees the lock', async () => {
+  const { path, store, kill } = await opened();
+  kill();
+  await expect(store.listAccounts()).rejects.toThrow("the store's thread has ended");
+  expect((await store.failed).message).toContain("the store's thread has ended");
+  await expect(store.probe()).rejects.toThrow("the store's thread has ended");
+  await store.close();
+  takeServeLock(path)();
+});
+
+test('closing is no failure', async () => {
+  const { store } = await opened();
+  const told: string[] = [];
+  void store.failed.then(({ message }) => told.push(message));
+  await store.close();
+  await expect(store.probe()).rejects.toThrow('the store is closed');
+  expect(told).toEqual([]);
+});
+
+test('a thread for questions that could not start, or has died, is started anew by the next question', async () => {
+  const { path, store, kill, spare } = await opened();
+  kill();
+  await expect(store.queueFigures()).rejects.toThrow();
+  spare();
+  expect((await store.queueFigures()).queued).toBe(0);
+  kill();
+  await expect(store.queueFigures()).rejects.toThrow();
+  spare();
+  await expect.poll(() => store.queueFigures().then(({ queued }) => queued, String)).toBe(0);
+  kill();
+  await expect(store.queueFigures()).rejects.toThrow();
+  spare();
+  await store.close();
+  takeServeLock(path)();
+});
+
+test('a store that cannot be opened leaves no lock behind', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  writeFileSync(`${path}-die`, '');
+  await expect(openSqliteStore({ path, exclusive: true, worker })).rejects.toThrow('has ended');
+  takeServeLock(path)();
+});
