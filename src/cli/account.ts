@@ -6,10 +6,12 @@ import {
   isoTime,
   parseCount,
   parseMoment,
+  parsePercent,
   parseRate,
   parseThrottle,
   quote,
 } from '../config/units.ts';
+import { percent, type Thresholds, type WindowCounts } from '../record/reputation.ts';
 import type { Account, AccountLimits, Changed, Store } from '../store/store.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
@@ -21,6 +23,8 @@ interface LimitFlags {
   readonly volumeExpires?: string;
   readonly rate?: string;
   readonly throttle?: string;
+  readonly maxBounces?: string;
+  readonly maxComplaints?: string;
   readonly json?: boolean;
 }
 
@@ -41,15 +45,24 @@ export function addAccountCommands(program: Command, context: Context): void {
       report(context, account, flags.json, `made account ${account.name}`);
     },
   );
-  withLimitFlags(group.command('set <name>').description('change limits; what is not named stays')).action(
-    async (name: string, flags: LimitFlags) => {
-      const limits = limitsOf(flags, context.clock.now());
-      if (Object.keys(limits).length === 0)
-        throw new CommandFailure('nothing to set; give --volume, --volume-expires, --rate or --throttle', 2);
-      const account = await change(context, name, (store, now) => store.setAccount(name, limits, now));
-      report(context, account, flags.json, `changed account ${account.name}`);
-    },
-  );
+  const set = withLimitFlags(group.command('set <name>').description('change limits; what is not named stays'));
+  set.option('--max-bounces <percent>', 'hard bounces of 7 days that lock the account, such as 10%; 100% never does');
+  set.option('--max-complaints <percent>', 'complaints of 7 days that lock it, such as 0.15%; 100% never does');
+  set.action(async (name: string, flags: LimitFlags) => {
+    const limits = limitsOf(flags, context.clock.now());
+    const thresholds = thresholdsOf(flags);
+    const counts = { limits: Object.keys(limits).length, thresholds: Object.keys(thresholds).length };
+    if (counts.limits + counts.thresholds === 0) {
+      const flagsThere = '--volume, --volume-expires, --rate, --throttle, --max-bounces or --max-complaints';
+      throw new CommandFailure(`nothing to set; give ${flagsThere}`, 2);
+    }
+    const account = await change(context, name, async (store, now) => {
+      const changed = counts.limits === 0 ? null : await store.setAccount(name, limits, now);
+      const missed = changed !== null && changed.kind !== 'done';
+      return counts.thresholds === 0 || missed ? (changed as Changed<Account>) : store.setThresholds(name, thresholds);
+    });
+    report(context, account, flags.json, `changed account ${account.name}`);
+  });
   const list = group.command('list').description('list accounts').option('--json', 'for machines');
   list.action(async (flags: { json?: boolean }) => {
     const accounts = await context.withStore((store) => store.listAccounts());
@@ -60,8 +73,13 @@ export function addAccountCommands(program: Command, context: Context): void {
   });
   const show = group.command('show <name>').description('show one account').option('--json', 'for machines');
   show.action(async (name: string, flags: { json?: boolean }) => {
-    const account = await context.withStore((store) => findAccount(store, name));
-    report(context, account, flags.json, null);
+    const now = context.clock.now();
+    const [account, counts] = await context.withStore(async (store) => {
+      const found = await findAccount(store, name);
+      const window = await store.reputationOf(name, now);
+      return [found, window.kind === 'done' ? window.value : null] as const;
+    });
+    report(context, account, flags.json, null, counts);
   });
   const lock = group.command('lock <name>').description('refuse its keys and hold its queued mail back');
   lock.requiredOption('--reason <text>', 'why, for the record').option('--json', 'for machines');
@@ -108,6 +126,14 @@ function limitsOf(flags: LimitFlags, now: number): Partial<AccountLimits> {
   return limits;
 }
 
+function thresholdsOf({ maxBounces, maxComplaints }: LimitFlags): Partial<Thresholds> {
+  const thresholds: { -readonly [K in keyof Thresholds]?: number } = {};
+  if (maxBounces !== undefined) thresholds.bounceRate = flagValue('--max-bounces', parsePercent(maxBounces));
+  if (maxComplaints !== undefined)
+    thresholds.complaintRate = flagValue('--max-complaints', parsePercent(maxComplaints));
+  return thresholds;
+}
+
 async function change(
   context: Context,
   name: string,
@@ -137,10 +163,17 @@ export function checkText(what: string, text: string, most: number): void {
   if (!fits) throw new CommandFailure(`${what}: ${quote(text)} is not 1 to ${most} visible characters`, 2);
 }
 
-function report(context: Context, account: Account, json: boolean | undefined, done: string | null): void {
+function report(
+  context: Context,
+  account: Account,
+  json: boolean | undefined,
+  done: string | null,
+  counts: WindowCounts | null = null,
+): void {
   const now = context.clock.now();
-  if (json) context.json(accountJson(account, now));
-  else context.out((done === null ? '' : `${done}\n\n`) + accountPairs(account, now));
+  const standing = counts === null ? {} : { reputation: counts };
+  if (json) context.json({ ...accountJson(account, now), ...standing });
+  else context.out((done === null ? '' : `${done}\n\n`) + accountPairs(account, now, counts));
 }
 
 interface Usage {
@@ -177,6 +210,9 @@ function accountJson(account: Account, now: number): object {
     rateUsed: usage.rateUsed,
     rateLeft: usage.rateLeft,
     throttle: limits.throttle === null ? null : formatThrottle(limits.throttle),
+    warning: account.warning,
+    maxBounces: account.thresholds.bounceRate,
+    maxComplaints: account.thresholds.complaintRate,
   };
 }
 
@@ -212,8 +248,9 @@ function accountTable(accounts: readonly Account[], now: number): string {
   return table(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
 }
 
-function accountPairs(account: Account, now: number): string {
+function accountPairs(account: Account, now: number, counts: WindowCounts | null): string {
   const { throttle } = account.limits;
+  const { bounceRate, complaintRate } = account.thresholds;
   const locked = account.locked === null ? [] : [['locked', lockText(account.locked, now)] as const];
   return pairs([
     ['name', account.name],
@@ -223,7 +260,14 @@ function accountPairs(account: Account, now: number): string {
     ['volume', volumeText(account, now)],
     ['rate', rateText(account, now)],
     ['throttle', throttle === null ? 'none' : formatThrottle(throttle)],
+    ['locks itself at', `${percent(bounceRate)} hard bounces or ${percent(complaintRate)} complaints`],
+    ...(counts === null ? [] : [['last 7 days', reputationText(counts)] as const]),
+    ...(account.warning === null ? [] : [['warning', { text: account.warning, style: 'waiting' }] as const]),
   ]);
+}
+
+function reputationText({ emails, bounces, complaints }: WindowCounts): string {
+  return `${emails} emails, ${bounces} hard bounces, ${complaints} complaints`;
 }
 
 function lockText(locked: NonNullable<Account['locked']>, now: number): string {

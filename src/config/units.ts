@@ -88,6 +88,15 @@ export function parseCount(text: string, least: number, most: number): Parsed<nu
   return good(parts.number);
 }
 
+/** `10%`, `0.15 %` or `10` → a part of one, over 0 up to 1; at most four digits behind the point. */
+export function parsePercent(text: string): Parsed<number> {
+  const digits = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
+  const value = /^\d{1,3}(\.\d{1,4})?$/.test(digits) ? Number(digits) : 0;
+  if (value <= 0 || value > 100)
+    return bad(`${quote(text)} is not a percentage over 0 and up to 100, such as 10% or 0.15%`);
+  return good(value / 100);
+}
+
 /** `1000/1h` or `1000/h` → so many emails in each period; both at least 1, the period at least a second. */
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
   const fault = bad(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);

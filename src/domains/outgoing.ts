@@ -17,6 +17,8 @@ export interface OutgoingParts {
   readonly domains: Pick<DomainDirectory, 'signing'>;
   readonly signer: Signer;
   /** Domain and key of return paths, or null: the envelope sender is the From address. */
+  /** True where senders must be authenticated: mail of a domain that no longer is waits, and never goes unsigned. */
+  readonly mustSign: boolean;
   /** Told of mail that could not be signed and therefore waits; wants an operator. */
   readonly failed: (error: unknown) => void;
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
@@ -44,7 +46,12 @@ export function outgoing({
       envelope: { from, to: envelopeTo, smtputf8 },
       data: bytes,
     });
-    if (signing === null) return message(data);
+    if (signing === null) {
+      if (!mustSign) return message(data);
+      throw new Error(
+        `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`,
+      );
+    }
     const keys = signing.keys.map(({ selector, algorithm, sealed }) => ({
       domain: signing.domain,
       selector,

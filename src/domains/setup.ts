@@ -34,35 +34,43 @@ export function secretPath({ database }: Pick<Settings, 'database'>): string {
   return join(dirname(database.path), 'secret');
 }
 
+/** What a check leads to: what to write down, and the news in it. */
+export interface Checked {
+  readonly update: DomainUpdate;
+  readonly event: AfterCheck['event'];
+}
+
 /** The update that the checks of a domain's records lead to. Keys whose records are seen take over first. */
 export function updateAfter(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
   now: number,
   maxAgeMs: number,
-): { readonly update: DomainUpdate; readonly event: AfterCheck['event'] } {
+): Checked {
   const keys = withoutRetired(advanceRotation(domain, checks, now, maxAgeMs), now);
   const { status, checkedAt, authenticatedAt, failingSince, event } = afterCheck({ ...domain, keys }, checks, now);
   return { update: { id: domain.id, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
-export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'returnPath'> {
+export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'mustSign' | 'returnPath'> {
   const whole = installationSecret(settings);
   const sealing = deriveKey(whole, 'dkim');
-  const { returnPathDomain: domain } = settings;
+  const { returnPathDomain: domain, transport, senders } = settings;
+  const { rewrites } = relayFacts(transport.kind === 'smtp' ? transport.host : null);
   return {
-    signer: createSigner({ openKey: (...named) => openKey(sealing, ...named) }),
+    signer: createSigner({ openKey: (...named) => openKey(sealing, ...named), except: rewrites }),
+    mustSign: senders === 'authenticated' && transport.kind !== 'capture',
     returnPath: domain === null ? null : { domain, key: deriveKey(whole, 'return-path') },
   };
 }
 
 /** The check of one domain for the watcher: looks its records up and says what follows. */
-export function domainCheck(settings: Settings, clock: Clock): (domain: SendingDomain) => Promise<DomainUpdate> {
+export function domainCheck(settings: Settings, clock: Clock): (domain: SendingDomain) => Promise<Checked> {
   const resolver = createResolver(settings.dns);
   const setup = sendingSetup(settings);
   return async (domain) => {
     const checks = await checkRecords(recordsFor(domain, setup), resolver);
-    return updateAfter(domain, checks, clock.now(), settings.maxAgeMs).update;
+    return updateAfter(domain, checks, clock.now(), settings.maxAgeMs);
   };
 }

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { DomainUpdate } from '../store/trust.ts';
-import type { SendingDomain } from './domain.ts';
+import type { AfterCheck, SendingDomain } from './domain.ts';
 
 const HOUR = 3_600_000;
 const LOOK_EVERY_MS = 60_000;
@@ -27,10 +27,13 @@ export function checkAfterMs(domain: SendingDomain, now: number): number {
 export interface WatcherParts {
   readonly clock: Clock;
   readonly list: () => Promise<readonly SendingDomain[]>;
-  /** Looks the records up and says what follows; resolves to null where nothing is known. */
-  readonly check: (domain: SendingDomain) => Promise<DomainUpdate | null>;
+  /** Looks the records up and says what follows. */
+  readonly check: (
+    domain: SendingDomain,
+  ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] }>;
   readonly update: (update: DomainUpdate) => Promise<unknown>;
-  readonly changed: (domain: SendingDomain, update: DomainUpdate) => void;
+  /** Told where the check brought news. */
+  readonly changed: (domain: SendingDomain, event: NonNullable<AfterCheck['event']>) => void;
   readonly failed: (what: string, error: unknown) => void;
 }
 
@@ -48,9 +51,8 @@ export function watchDomains({ clock, list, check, update, changed, failed }: Wa
       for (const domain of due.slice(0, ROUND)) {
         if (stopped) return;
         const result = await check(domain);
-        if (result === null) continue;
-        await update(result);
-        if (result.status !== domain.status) changed(domain, result);
+        await update(result.update);
+        if (result.event !== null) changed(domain, result.event);
       }
     } catch (error) {
       failed('check domains', error);

@@ -1,11 +1,10 @@
 /** What happens in the rooms, told to the log and the metrics: one place that decides who hears what. */
 import { isAlarming } from '../classify/classify.ts';
 import type { Attempt } from '../deliver/outcome.ts';
-import type { SendingDomain } from '../domains/domain.ts';
+import type { AfterCheck, SendingDomain } from '../domains/domain.ts';
 import type { HttpObserver } from '../http/ports.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
 import type { Account, Change, LeasedMail } from '../store/store.ts';
-import type { DomainUpdate } from '../store/trust.ts';
 import type { Log, LogFields } from './log.ts';
 import type { BreakerState, Metrics } from './metrics.ts';
 
@@ -18,7 +17,7 @@ export interface Reporter {
     failed(what: string, error: unknown): void;
   };
   readonly domains: {
-    changed(domain: SendingDomain, update: DomainUpdate): void;
+    changed(domain: SendingDomain, event: NonNullable<AfterCheck['event']>): void;
     failed(what: string, error: unknown): void;
   };
   /** An account as it was known, if it was, and as it is now. */
@@ -29,6 +28,13 @@ export interface Reporter {
   recovered(count: number): void;
   failed(what: string, error: unknown): void;
 }
+
+const DOMAIN_NEWS: Readonly<Record<NonNullable<AfterCheck['event']>, string>> = {
+  authenticated: 'the domain is authenticated',
+  recovered: 'the domain has its DNS records again',
+  lost: 'the domain has lost its DNS records; its mail is refused once that has lasted 72 hours',
+  blocked: 'the domain has been without its DNS records for 72 hours; its mail is refused',
+};
 
 export function createReporter({
   log,
@@ -144,14 +150,12 @@ export function createReporter({
       failed,
     },
     domains: {
-      changed({ name }, { status }) {
-        if (status === 'failing')
-          log.warned({
-            node,
-            domain: name,
-            detail: 'the domain has lost its DNS records; its mail is refused 72 hours after it did',
-          });
-        else log.reloaded({ node, domain: name, detail: `the domain is ${status}` });
+      changed({ name }, event) {
+        const detail = DOMAIN_NEWS[event];
+        if (event === 'lost' || event === 'blocked') {
+          metrics.alarmed(`domain-${event}`);
+          log.warned({ node, domain: name, detail });
+        } else log.reloaded({ node, domain: name, detail });
       },
       failed,
     },
