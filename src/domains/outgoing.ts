@@ -28,6 +28,7 @@ export interface OutgoingParts {
 export function outgoing({
   domains,
   signer,
+  mustSign,
   failed,
   returnPath,
 }: OutgoingParts): (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage> {
