@@ -1,0 +1,179 @@
+/** Trust from end to end: a domain published in DNS, mail signed with both keys, bounces that suppress and lock. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeDns, startDns } from '../rig/dns.ts';
+import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
+import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
+import { verify } from '../unit/message/dkim-verifier.ts';
+import { type StandingService, scenario } from './standing.ts';
+
+interface DomainAnswer {
+  readonly domain: string;
+  readonly status: string;
+  readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
+}
+
+const rig = scenario();
+let folder = '';
+let settings: Record<string, string> = {};
+let dns: FakeDns;
+let relay: RealSmtpServer;
+let service: StandingService;
+/** While true the relay puts every recipient off. */
+let putOff = false;
+
+beforeAll(async () => {
+  dns = await startDns();
+  relay = await startSmtpServer({
+    onRcptTo({ address }, _session, callback) {
+      if (address.startsWith('gone'))
+        callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
+      else if (address.startsWith('spam'))
+        callback(Object.assign(new Error('5.7.1 message refused as spam'), { responseCode: 550 }));
+      else if (putOff) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
+      else callback();
+    },
+  });
+  folder = rig.folder();
+  settings = {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=4`,
+    POSTRIDER_DNS: `${dns.host}:${dns.port}`,
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+  };
+  service = await rig.serve(folder, settings);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([relay.close(), dns.close()]);
+});
+
+const from = 'shop@example.org';
+const send = (to: string, key = service.key) => accepted(service.publicUrl, key, { from, to });
+const ask = <T>(...args: string[]) => askCommand<T>(folder, args, settings);
+const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
+
+function publish({ records }: DomainAnswer): void {
+  for (const { type, name, value } of records) {
+    if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
+    const [priority, exchange] = value.split(' ');
+    if (type === 'MX') dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']] };
+  }
+}
+
+test('a sender is refused until its domain’s records are seen in DNS, and taken within a second after', async () => {
+  const refused = await submit(service.publicUrl, service.key, { from });
+  expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
+  const added = await ask<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
+  expect([added.domain, added.status]).toEqual(['example.org', 'pending']);
+  expect(added.records.filter(({ purpose }) => purpose === 'dkim')).toHaveLength(2);
+  expect(new Set(added.records.map(({ purpose }) => purpose))).toEqual(
+    new Set(['dkim', 'spf', 'dmarc', 'return-path']),
+  );
+  const missing = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
+  expect([missing.code, (JSON.parse(missing.stdout) as DomainAnswer).status]).toEqual([1, 'pending']);
+  expect((await submit(service.publicUrl, service.key, { from })).status).toBe(403);
+  publish(added);
+  const verified = await ask<DomainAnswer>('domain', 'verify', 'example.org');
+  expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
+    'authenticated',
+    new Set(['found']),
+  ]);
+  await expect
+    .poll(async () => (await submit(service.publicUrl, service.key, { from, to: 'ok@example.com' })).status, {
+      timeout: 1_000,
+    })
+    .toBe(201);
+});
+
+test('mail goes out signed with both keys, aligned, and with a return path that names it', async () => {
+  const id = await send('signed@example.com');
+  await expect
+    .poll(() => relay.received.some(({ to }) => to.includes('signed@example.com')), { timeout: 10_000 })
+    .toBe(true);
+  const mail = relay.received.find(({ to }) => to.includes('signed@example.com'));
+  const txt = Object.fromEntries(Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]));
+  const results = await verify(mail?.data ?? Buffer.alloc(0), txt);
+  expect(results.map(({ domain, result, aligned }) => [domain, result, aligned])).toEqual([
+    ['example.org', 'pass', true],
+    ['example.org', 'pass', true],
+  ]);
+  expect(results.map(({ algorithm }) => algorithm).sort()).toEqual(['ed25519-sha256', 'rsa-sha256']);
+  expect(mail?.from).toMatch(/^b-[a-z2-7]{45}@bounces\.example\.org$/);
+  const head = (mail?.data.toString('latin1') ?? '').split('\r\n\r\n', 1)[0];
+  expect(head).toContain(`Message-ID: <${id}@example.org>`);
+  expect(head).toContain('Feedback-ID: transactional:1:example.org:postrider');
+  expect(head).not.toContain('Auto-Submitted');
+});
+
+test('a hard bounce suppresses exactly that recipient, and a refusal for spam suppresses nobody', async () => {
+  const [gone, spam] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
+  await expect.poll(() => stateOf(gone), { timeout: 10_000 }).toBe('bounced');
+  await expect.poll(() => stateOf(spam), { timeout: 10_000 }).toBe('bounced');
+  const list = await ask<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
+  expect(list.map(({ address, reason, source }) => [address, reason, source])).toEqual([
+    ['gone.one@example.com', 'bounce', gone],
+  ]);
+  expect(await stateOf(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
+});
+
+test('a rotation signs with the new keys only once they are in DNS', async () => {
+  const before = (await ask<DomainAnswer>('domain', 'records', 'example.org')).records.map(({ name }) => name);
+  const rotated = await ask<DomainAnswer>('domain', 'rotate', 'example.org');
+  const fresh = rotated.records.filter(({ purpose, name }) => purpose === 'dkim' && !before.includes(name));
+  expect(fresh).toHaveLength(2);
+  const selectorsIn = async (to: string) => {
+    await send(to);
+    await expect.poll(() => relay.received.some((one) => one.to.includes(to)), { timeout: 10_000 }).toBe(true);
+    const data = relay.received.find((one) => one.to.includes(to))?.data.toString('latin1') ?? '';
+    return [...data.replace(/\r\n[ \t]+/g, ' ').matchAll(/ s=([^;]+);/g)]
+      .map(([, selector]) => `${selector}._domainkey.example.org`)
+      .sort();
+  };
+  expect((await selectorsIn('early@example.com')).every((name) => before.includes(name))).toBe(true);
+  publish(rotated);
+  await ask<DomainAnswer>('domain', 'verify', 'example.org');
+  await expect
+    .poll(() => selectorsIn(`late.${Math.random()}@example.com`), { timeout: 5_000 })
+    .toEqual(fresh.map(({ name }) => name).sort());
+});
+
+test('a bounce storm locks its account and no other, with the reason, until it is unlocked', async () => {
+  await ask('account', 'create', 'storm');
+  const { key } = await ask<{ key: string }>('key', 'create', 'storm');
+  const owned = await ask<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
+  publish(owned);
+  expect((await ask<DomainAnswer>('domain', 'verify', 'storm.example.net')).status).toBe('authenticated');
+  const storm = (to: string) => submit(service.publicUrl, key, { from: 'a@storm.example.net', to });
+  await expect.poll(async () => (await storm('fine@example.com')).status, { timeout: 2_000 }).toBe(201);
+  for (let n = 0; n < 12; n += 1) await storm(`gone.storm.${n}@example.com`);
+  await expect.poll(async () => (await storm('more@example.com')).status, { timeout: 10_000 }).toBe(401);
+  const shown = await ask<{ state: string; reason: string }>('account', 'show', 'storm');
+  expect([shown.state, shown.reason]).toEqual([
+    'locked',
+    expect.stringMatching(/^\d+ hard bounces of \d+ emails in 7 days/),
+  ]);
+  expect((await ask<{ state: string }>('account', 'show', 'default')).state).toBe('active');
+  expect((await submit(service.publicUrl, service.key, { from })).status).toBe(201);
+  await ask('account', 'unlock', 'storm');
+  await expect.poll(async () => (await storm('again@example.com')).status, { timeout: 1_000 }).toBe(201);
+});
+
+test('mail accepted before its domain was removed waits and never goes out unsigned', async () => {
+  putOff = true;
+  const id = await send('later@example.com');
+  const attempts = async () => (await ask<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
+  await expect.poll(attempts, { timeout: 10_000 }).toBe(1);
+  putOff = false;
+  await ask('domain', 'remove', 'example.org');
+  await expect
+    .poll(async () => (await submit(service.publicUrl, service.key, { from })).status, { timeout: 1_000 })
+    .toBe(403);
+  await ask('message', 'retry', id);
+  await expect.poll(attempts, { timeout: 10_000 }).toBe(2);
+  const shown = await ask<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
+  expect([shown.state, shown.events.at(-1)?.detail]).toEqual([
+    'queued',
+    expect.stringContaining('example.org is not authenticated any more'),
+  ]);
+  expect(relay.received.some(({ to }) => to.includes('later@example.com'))).toBe(false);
+  for (const { data } of relay.received) expect(data.toString('latin1', 0, 15)).toBe('DKIM-Signature:');
+});
