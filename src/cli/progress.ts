@@ -6,7 +6,7 @@ import { shorten, span } from './text.ts';
 
 /** Drawn again no sooner than this: a terminal over a slow line must not hold the work up. */
 const REDRAW_MS = 100;
-const BAR_WIDTH = 24;
+const BAR_WIDTH = 20;
 const WIPE = '\r\u001b[K';
 
 /** The terminal, as it is handed in: `process.stderr`. */
@@ -70,7 +70,7 @@ export class RowProgress {
   }
 }
 
-/** `[######..................]  25 %  250,000 rows  125,000/s  6 s left`. */
+/** `[#####...............]  25 %  250,000 rows  125,000/s  6 s left`. */
 export function progressText(rows: number, fraction: number | null, elapsedMs: number): string {
   const perSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
   const counted = `${grouped(rows)} rows  ${grouped(perSecond)}/s`;

@@ -69,18 +69,19 @@ interface Columns {
   readonly reason: number;
   readonly at: number;
   readonly source: number;
-  /** SendGrid's enhanced status code: its `reason` is then the text of the server's reply. */
-  readonly status: number;
+  /** There is an enhanced status code beside it, as in SendGrid's list of bounces: the reason is the server's reply. */
+  readonly bounces: boolean;
 }
 
 /** Without a header row. */
-const BY_PLACE: Columns = { address: 0, reason: 1, at: 2, source: 3, status: -1 };
+const BY_PLACE: Columns = { address: 0, reason: 1, at: 2, source: 3, bounces: false };
 
 /** The rows of `source`. Throws a CsvFault, or the fault of the source itself. */
 export async function* readCsv(source: AsyncIterable<Buffer>, options: CsvOptions): AsyncGenerator<CsvRow> {
   const chunks = textChunks(source, options)[Symbol.asyncIterator]();
   const first = await chunks.next();
   if (first.done === true) throw new CsvFault('is empty; give rows such as ada@example.com,bounce');
+  const noted: { fault: ParseFault | null } = { fault: null };
   const parser = parse({
     bom: true,
     delimiter: delimiterOf(first.value),
@@ -91,36 +92,43 @@ export async function* readCsv(source: AsyncIterable<Buffer>, options: CsvOption
     skip_empty_lines: true,
     max_record_size: MAX_ROW_BYTES,
     info: true,
+    // A fault that ends the parser takes the good rows before it along; noted instead, it comes when its turn does.
+    skip_records_with_error: true,
+    on_skip: (error) => {
+      if (error !== undefined) {
+        noted.fault ??= { code: error.code, line: Number(error.lines), emptyLines: Number(error.empty_lines) };
+      }
+      return undefined;
+    },
   });
   // The parser is destroyed with whatever goes wrong before it, so that the loop below hears of it.
   pipeline(joined(first.value, chunks), parser).catch(() => undefined);
   let columns: Columns | null = null;
   let line = 1;
   let emptyLines = 0;
-  try {
-    for await (const row of parser as AsyncIterable<ParsedRow>) {
-      const { lines, empty_lines } = row.info;
-      const start = line + (empty_lines - emptyLines);
-      emptyLines = empty_lines;
-      line = lines + 1;
-      const cells = row.record.map((cell) => cell.trim());
-      if (columns === null) {
-        columns = headerOf(cells);
-        if (columns !== null) {
-          options.onHeader?.();
-          continue;
-        }
-        columns = BY_PLACE;
+  for await (const row of parser as AsyncIterable<ParsedRow>) {
+    const { lines, empty_lines } = row.info;
+    if (noted.fault !== null && lines >= noted.fault.line) break;
+    const start = line + (empty_lines - emptyLines);
+    emptyLines = empty_lines;
+    line = lines + 1;
+    const cells = row.record.map((cell) => cell.trim());
+    if (columns === null) {
+      columns = headerOf(cells);
+      if (columns !== null) {
+        options.onHeader?.();
+        continue;
       }
-      if (cells.every((cell) => cell === '')) continue;
-      const entry = entryOf(cells, columns, options);
-      yield typeof entry === 'string'
-        ? { kind: 'bad', line: start, lastLine: lines, fault: lines > start ? `${OPEN_QUOTE}${entry}` : entry }
-        : { kind: 'entry', entry };
+      columns = BY_PLACE;
     }
-  } catch (error) {
-    throw csvFault(error, line);
+    if (cells.every((cell) => cell === '')) continue;
+    const entry = entryOf(cells, columns, options);
+    yield typeof entry === 'string'
+      ? { kind: 'bad', line: start, lastLine: lines, fault: lines > start ? `${OPEN_QUOTE}${entry}` : entry }
+      : { kind: 'entry', entry };
   }
+  const { fault } = noted;
+  if (fault !== null) throw csvFault(fault, line + fault.emptyLines - emptyLines);
 }
 
 interface ParsedRow {
@@ -128,17 +136,21 @@ interface ParsedRow {
   readonly info: { readonly lines: number; readonly empty_lines: number };
 }
 
+/** What the parser could not go on from, and the counts of lines when it noticed. */
+interface ParseFault {
+  readonly code: string;
+  readonly line: number;
+  readonly emptyLines: number;
+}
+
 const OPEN_QUOTE = 'a quote makes one row of these lines; ';
 
-function csvFault(error: unknown, line: number): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : null;
-  if (code === 'CSV_QUOTE_NOT_CLOSED')
-    return new CsvFault(`cannot be read from line ${line} on: a quote opens there and never closes; correct that line`);
-  if (code === 'CSV_MAX_RECORD_SIZE')
-    return new CsvFault(
-      `cannot be read from line ${line} on: the row has more than ${MAX_ROW_BYTES} bytes; is a quote left open there?`,
-    );
-  return error;
+function csvFault({ code }: ParseFault, line: number): CsvFault {
+  const why =
+    code === 'CSV_MAX_RECORD_SIZE'
+      ? `the row has more than ${MAX_ROW_BYTES} bytes; is a quote left open there?`
+      : 'a quote opens there and never closes; correct that line';
+  return new CsvFault(`cannot be read from line ${line} on: ${why}`);
 }
 
 async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvOptions): AsyncGenerator<Buffer> {
@@ -207,7 +219,7 @@ function headerOf(cells: readonly string[]): Columns | null {
     reason: place(REASON_NAMES),
     at: place(TIME_NAMES),
     source: place(['source']),
-    status: place(['status']),
+    bounces: place(['status']) !== -1 && place(REASON_NAMES) !== -1,
   };
 }
 
@@ -228,7 +240,7 @@ function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions
   if (written.includes('\uFFFD')) return `${quote(written)} is not UTF-8 text`;
   const address = parseAddress(written);
   if (address === null) return `${quote(written)} is not an email address`;
-  const reason = reasonOf(cell(columns.reason), cell(columns.status), options.reason);
+  const reason = reasonOf(cell(columns.reason), columns.bounces, options.reason);
   if (reason === null) return `the reason ${quote(cell(columns.reason))} is not bounce, complaint or manual`;
   const time = cell(columns.at);
   const at = time === '' ? options.now : parseTime(time);
@@ -238,13 +250,15 @@ function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions
   return { address: canonicalAddress(address), reason, source: isMailId(source) ? source : null, at };
 }
 
-/** A word for a reason in any of the providers' spellings; null where it is none. */
-export function reasonOf(text: string, status: string, otherwise: SuppressionReason): SuppressionReason | null {
-  // An enhanced status code beside it: the list of bounces, whose reason is the reply.
-  if (status !== '' && (status.startsWith('4') || status.startsWith('5'))) return 'bounce';
-  if (text === '') return otherwise;
+/**
+ * A word for a reason in any of the providers' spellings; null where it is none. `bounces` is the list of bounces, whose
+ * reason is the server's reply.
+ */
+export function reasonOf(text: string, bounces: boolean, otherwise: SuppressionReason): SuppressionReason | null {
   const word = plainWord(text);
-  return Object.hasOwn(REASONS, word) ? (REASONS[word] ?? null) : null;
+  if (Object.hasOwn(REASONS, word)) return REASONS[word] ?? null;
+  if (bounces) return 'bounce';
+  return text === '' ? otherwise : null;
 }
 
 /** ISO 8601, with a space for the T and without a zone (UTC) too; seconds or milliseconds since 1970. */

@@ -209,7 +209,8 @@ async function writeWhole(file: string, text: AsyncIterable<string>): Promise<vo
   try {
     const handle = await open(draft, 'w', 0o600);
     try {
-      await pipeline(text, handle.createWriteStream({ flush: true, autoClose: false }));
+      await handle.writeFile(text);
+      await handle.sync();
     } finally {
       await handle.close();
     }

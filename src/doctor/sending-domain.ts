@@ -27,9 +27,9 @@ export async function checkSendingDomain({ domain, lookUp, keyFault }: DomainPar
   const faulty = checks.filter(({ found }) => found === 'missing' || found === 'wrong');
   const fatal = faulty.filter(({ purpose, name }) => purpose === 'dkim' && signing.has(name));
   const unknown = checks.filter(({ found }) => found === 'unknown');
-  const shows = `\`postrider domain verify ${domain.name}\` shows each record`;
-  if (fatal.length > 0) return [failure(check, listed(fatal), `${remedyOf(fatal)}; ${shows}`)];
-  if (faulty.length > 0) return [warning(check, listed(faulty), `${remedyOf(faulty)}; ${shows}`)];
+  const remedy = `\`postrider domain verify ${domain.name}\` says what was seen and what to publish`;
+  if (fatal.length > 0) return [failure(check, listed(fatal), remedy)];
+  if (faulty.length > 0) return [warning(check, listed(faulty), remedy)];
   if (unknown.length > 0) return [warning(check, listed(unknown), 'see that the name servers of the domain answer')];
   if (domain.status !== 'authenticated') {
     return [
@@ -55,7 +55,3 @@ const TITLES: Readonly<Record<RecordCheck['purpose'], string>> = {
   dmarc: 'DMARC',
   'return-path': 'return path',
 };
-
-function remedyOf([first]: readonly RecordCheck[]): string {
-  return first?.detail ?? 'publish the records';
-}

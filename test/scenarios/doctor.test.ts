@@ -1,0 +1,62 @@
+/** `doctor` as a process: its exit code for scripts, its lines for people, and that it touches nothing. */
+import { readdirSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeDns, startDns } from '../rig/dns.ts';
+import { runCommand } from '../rig/service.ts';
+import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
+import { scenario } from './standing.ts';
+
+const rig = scenario();
+let dns: FakeDns;
+let relay: RealSmtpServer;
+beforeAll(async () => {
+  dns = await startDns({
+    'out.example.org': { A: ['192.0.2.7'] },
+    '7.2.0.192.in-addr.arpa': { PTR: ['out.example.org'] },
+  });
+  relay = await startSmtpServer();
+});
+afterAll(() => Promise.all([dns.close(), relay.close()]));
+
+interface Finding {
+  readonly check: string;
+  readonly result: string;
+}
+
+function resultsOf(stdout: string): Record<string, string> {
+  return Object.fromEntries((JSON.parse(stdout) as Finding[]).map(({ check, result }) => [check, result]));
+}
+
+test('before the first start nothing has failed, and nothing is made', async () => {
+  const folder = rig.folder();
+  const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(resultsOf(stdout)).toMatchObject({ database: 'ok', transport: 'ok' });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test('beside a running service every check is made, and no mail is sent', async () => {
+  const folder = rig.folder();
+  const settings = {
+    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?name=out.example.org`,
+  };
+  await rig.serve(folder, settings);
+  const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(resultsOf(stdout)).toMatchObject({ database: 'ok', clock: 'ok', transport: 'ok', 'host name': 'ok' });
+  expect(relay.received).toEqual([]);
+});
+
+test('a relay that is not there fails with its remedy, plain lines and exit code 1', async () => {
+  const settings = {
+    POSTRIDER_TRANSPORT: 'smtp://postrider:secret-word@127.0.0.1:1',
+    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
+  };
+  const { code, stdout, stderr } = await runCommand(rig.folder(), ['doctor'], settings);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^postrider: 1 of \d checks failed: transport\n$/);
+  expect(stdout).toMatch(/^failure {2}transport {4}127.0.0.1:1 refused the connection/m);
+  expect(stdout).toMatch(/^ +→ see that 127.0.0.1:1 is right in POSTRIDER_TRANSPORT/m);
+  for (const never of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(never);
+});

@@ -1,0 +1,60 @@
+/** Suppression lists beside a running service: what a command or an import puts on a list holds for the next request. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+let folder = '';
+let service: StandingService;
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+});
+
+const ask = <T>(...args: string[]) => askCommand<T>(folder, args);
+const send = (to: string) => accepted(service.publicUrl, service.key, { to });
+const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
+
+test('an address on the list gets no mail in any spelling, and gets it again once it is removed', async () => {
+  await ask('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
+  expect(await stateOf(await send('gONE@example.com'))).toBe('suppressed');
+  expect(await ask('suppression', 'list', 'default')).toEqual([
+    { address: 'gone@example.com', reason: 'bounce', source: null, at: expect.stringMatching(/^\d{4}-.*Z$/) },
+  ]);
+  await ask('suppression', 'remove', 'default', 'gone@example.com');
+  const id = await send('gone@example.com');
+  await expect.poll(() => stateOf(id), { timeout: 10_000 }).toBe('delivered');
+});
+
+test('the list of the whole service holds for every account', async () => {
+  await ask('suppression', 'add', '*', 'nobody@example.com');
+  expect(await stateOf(await send('nobody@example.com'))).toBe('suppressed');
+});
+
+test('an import beside the running service takes hold, and the service goes on accepting meanwhile', async () => {
+  const file = join(folder, 'list.csv');
+  const addresses = Array.from({ length: 50_000 }, (_, at) => `user${at}@import.example`);
+  writeFileSync(
+    file,
+    `EmailAddress,Reason\n${addresses.map((address) => `${address},BOUNCE\n`).join('')}no address,BOUNCE\n`,
+  );
+  const importing = runCommand(folder, ['suppression', 'import', 'default', file, '--json']);
+  let over = false;
+  void importing.then(() => {
+    over = true;
+  });
+  let sent = 0;
+  while (!over) {
+    await send(`meanwhile${sent}@example.com`);
+    sent += 1;
+  }
+  const { code, stdout, stderr } = await importing;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: 'line 50002: "no address" is not an email address; skipped\n' });
+  expect(JSON.parse(stdout)).toEqual({ read: 50_001, added: 50_000, known: 0, skipped: 1 });
+  expect(sent).toBeGreaterThan(0);
+  expect(await stateOf(await send('user49999@import.example'))).toBe('suppressed');
+  const exported = await runCommand(folder, ['suppression', 'export', 'default']);
+  expect(exported.stdout.trim().split('\n')).toHaveLength(50_001);
+});

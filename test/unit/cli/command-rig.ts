@@ -1,0 +1,96 @@
+/** Runs commands inside the test's process over a store in a folder, and hears what they say. */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
+import type { Context } from '../../../src/cli/context.ts';
+import { CommandFailure } from '../../../src/cli/failure.ts';
+import { runCommand } from '../../../src/cli/main.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { openStore } from '../../../src/store/open.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+export interface Said {
+  /** 0 where it did not fail. */
+  readonly code: number;
+  readonly out: string;
+  /** What the failure says, or the empty string. */
+  readonly err: string;
+}
+
+export interface Rig {
+  readonly folder: string;
+  readonly store: Store;
+  /** The time that commands see; null for the machine's. */
+  now: number | null;
+  run(...args: readonly string[]): Promise<Said>;
+  /** Its `--json` answer; throws where it failed. */
+  ask<T>(...args: readonly string[]): Promise<T>;
+}
+
+/** A store with the account `acme`. `environment` are further settings. */
+export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<Rig> {
+  const folder = temporaryFolder();
+  const path = join(folder, 'postrider.db');
+  const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${path}`, ...environment }, null);
+  const store = await openStore(settings.database, { exclusive: false });
+  onTestFinished(() => store.close());
+  const rig: Rig = {
+    folder,
+    store,
+    now: Date.UTC(2030, 0, 1),
+    async run(...args) {
+      let out = '';
+      const context: Context = {
+        environment: {},
+        clock: { now: () => rig.now ?? Date.now(), after: systemClock.after },
+        dotEnv: () => null,
+        settings: () => settings,
+        out: (text) => {
+          out += text;
+        },
+        json: (value) => {
+          out += `${JSON.stringify(value)}\n`;
+        },
+        withStore: (work) => work(store, settings),
+      };
+      try {
+        await runCommand(args, context);
+        return { code: 0, out, err: '' };
+      } catch (error) {
+        if (!(error instanceof Error)) throw error;
+        return { code: error instanceof CommandFailure ? error.exitCode : 1, out, err: error.message };
+      }
+    },
+    async ask<T>(...args: readonly string[]) {
+      const said = await rig.run(...args, '--json');
+      if (said.code !== 0) throw new Error(said.err);
+      return JSON.parse(said.out) as T;
+    },
+  };
+  const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+  await store.createAccount('acme', limits, Date.UTC(2030, 0, 1));
+  return rig;
+}
+
+const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
+
+/** Runs the real program, `input` on its standard input. */
+export function launch(folder: string, args: readonly string[], input: string | Buffer): Promise<Said> {
+  const env = { PATH: process.env.PATH ?? '', POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` };
+  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env });
+  let [out, err] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text;
+  });
+  // A command that fails early reads no input.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(input);
+  const { promise, resolve, reject } = Promise.withResolvers<Said>();
+  child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, out, err }));
+  return promise;
+}

@@ -1,0 +1,199 @@
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
+import { findingsText } from '../../../src/cli/doctor.ts';
+import { type Probe, probeRelay } from '../../../src/cli/smtp-probe.ts';
+import { systemClock } from '../../../src/clock.ts';
+import type { SmtpSetting } from '../../../src/deliver/smtp/authentication.ts';
+import { startDns } from '../../rig/dns.ts';
+import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
+import { startSmtpServer } from '../../rig/smtp-server.ts';
+import { commandRig } from './command-rig.ts';
+
+interface Finding {
+  readonly check: string;
+  readonly result: string;
+  readonly detail: string;
+  readonly remedy: string | null;
+}
+
+const resultsOf = (findings: readonly Finding[]) =>
+  Object.fromEntries(findings.map(({ check, result }) => [check, result]));
+
+describe('doctor', () => {
+  it('finds nothing wrong with a new installation', async () => {
+    const rig = await commandRig();
+    rig.now = null;
+    const findings = await rig.ask<Finding[]>('doctor');
+    for (const finding of findings) expect(Object.keys(finding)).toEqual(['check', 'result', 'detail', 'remedy']);
+    expect(resultsOf(findings)).toEqual({
+      database: 'ok',
+      'disk space': expect.any(String),
+      clock: 'ok',
+      transport: 'ok',
+      certificate: 'ok',
+      'host name': 'ok',
+      'return path': 'ok',
+    });
+  });
+
+  it('checks relay, host name, return path and each domain, and says what failed', async () => {
+    const dns = await startDns({
+      'out.example.org': { A: ['192.0.2.7'] },
+      '7.2.0.192.in-addr.arpa': { PTR: ['out.example.org'] },
+      'bounces.example.org': { MX: [[10, 'in.example.org']] },
+      'in.example.org': { A: ['192.0.2.8'] },
+    });
+    onTestFinished(() => dns.close());
+    const relay = await startSmtpServer();
+    onTestFinished(() => relay.close());
+    const rig = await commandRig({
+      POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?name=out.example.org`,
+      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+    });
+    await rig.ask('domain', 'add', 'acme', 'example.org');
+    const said = await rig.run('doctor', '--json');
+    expect({ code: said.code, err: said.err }).toEqual({ code: 1, err: '1 of 8 checks failed: domain example.org' });
+    expect(resultsOf(JSON.parse(said.out) as Finding[])).toMatchObject({
+      transport: 'ok',
+      'host name': 'ok',
+      'return path': 'ok',
+      'domain example.org': 'failure',
+    });
+    expect(relay.received).toEqual([]);
+  });
+
+  it('tells a secret that is gone or another, and does not make one', async () => {
+    const rig = await commandRig();
+    await rig.ask('domain', 'add', 'acme', 'example.org');
+    const domainFinding = async () =>
+      (JSON.parse((await rig.run('doctor', '--json')).out) as Finding[]).find(
+        ({ check }) => check === 'domain example.org',
+      );
+    const secret = join(rig.folder, 'secret');
+    writeFileSync(secret, `${'1'.repeat(64)}\n`);
+    expect(await domainFinding()).toMatchObject({
+      result: 'failure',
+      detail: expect.stringContaining('cannot be opened'),
+    });
+    rmSync(secret);
+    expect(await domainFinding()).toMatchObject({ result: 'failure', detail: expect.stringContaining('is gone') });
+    expect(await domainFinding()).toMatchObject({ detail: expect.stringContaining('is gone') });
+  });
+
+  it('tells an inbox that takes no files', async () => {
+    const rig = await commandRig();
+    // A file in its place stops root too, whom no mode does.
+    writeFileSync(join(rig.folder, 'inbox'), '');
+    const { code, out } = await rig.run('doctor', '--json');
+    expect([code, resultsOf(JSON.parse(out) as Finding[]).transport]).toEqual([1, 'failure']);
+    rmSync(join(rig.folder, 'inbox'));
+    mkdirSync(join(rig.folder, 'inbox/tmp'), { recursive: true });
+    chmodSync(join(rig.folder, 'inbox/tmp'), 0o700);
+    expect(resultsOf(await rig.ask<Finding[]>('doctor')).transport).toBe('ok');
+  });
+
+  it('prints one aligned line for each finding with the remedy under it, plain in a pipe', () => {
+    const text = findingsText([
+      { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
+      { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'look' },
+    ]);
+    expect(text).toBe(
+      [
+        'ok       clock      it runs',
+        'failure  transport  no\uFFFD[31m answer',
+        '                    → look',
+        '',
+        '2 checks: 1 ok, 0 warnings, 1 failure',
+        '',
+      ].join('\n'),
+    );
+  });
+});
+
+describe('the conversation with the relay', () => {
+  const settingFor = (port: number, change: Partial<SmtpSetting> = {}): SmtpSetting => ({
+    kind: 'smtp',
+    host: '127.0.0.1',
+    port,
+    tls: 'offered',
+    auth: null,
+    connections: 1,
+    verifyCertificate: true,
+    name: 'client.example',
+    ...change,
+  });
+
+  async function probe(
+    script: Script,
+    change: Partial<SmtpSetting> = {},
+    timeoutMs = 10_000,
+  ): Promise<{ probe: Probe; peer: SmtpPeer }> {
+    const peer = await startSmtpPeer(script);
+    onTestFinished(() => peer.close());
+    return { probe: await probeRelay(settingFor(peer.port, change), systemClock, timeoutMs), peer };
+  }
+
+  test('says EHLO, NOOP and QUIT, and keeps the greeting', async () => {
+    const talk = await probe(async (wire) => {
+      await wire.open();
+      await wire.answer('NOOP', '250 Ok');
+      await wire.answer('QUIT', '221 bye');
+    });
+    expect(talk.peer.heard).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
+    expect(talk.probe.conversation).toMatchObject({ kind: 'ready', secure: false, loopback: true, fellBack: false });
+    expect(talk.probe.greeting?.text).toBe('220 peer.example ESMTP');
+  });
+
+  test('goes through STARTTLS and signs in, and tells no password', async () => {
+    const certificate = await certificateFor();
+    const talk = await probe(
+      async (wire) => {
+        await wire.open(['peer.example', 'STARTTLS']);
+        await wire.answer('STARTTLS', '220 go on');
+        await wire.startTls(certificate);
+        await wire.ehlo(['peer.example', 'AUTH PLAIN']);
+        await wire.answer('AUTH PLAIN', '535 5.7.8 no such user');
+      },
+      { tls: 'required', verifyCertificate: false, auth: { user: 'postrider', pass: 'secret-word' } },
+    );
+    expect(talk.probe.conversation).toEqual({
+      kind: 'failed',
+      stage: 'auth',
+      text: `127.0.0.1:${talk.peer.port} answered 535 5.7.8 no such user`,
+    });
+    expect(JSON.stringify(talk.probe)).not.toContain('secret-word');
+  });
+
+  test('falls back to clear text where the transport would, and says so', async () => {
+    const talk = await probe(async (wire, connection) => {
+      await wire.open(['peer.example', 'STARTTLS']);
+      if (connection === 1) {
+        await wire.answer('STARTTLS', '220 go on');
+        wire.raw('this is no TLS at all, and never was\r\n');
+        return wire.gone();
+      }
+      await wire.answer('NOOP', '250 Ok');
+      await wire.answer('QUIT', '221 bye');
+    });
+    expect(talk.probe.conversation).toMatchObject({ kind: 'ready', secure: false, fellBack: true });
+  });
+
+  test.each([
+    ['refuses us in its greeting', async (wire) => wire.say('554 5.7.1 go away'), 'greeting'],
+    ['is silent', (wire) => wire.gone(), 'greeting'],
+    [
+      'ends in NOOP',
+      async (wire) => {
+        await wire.open();
+        await wire.answer('NOOP', '421 4.3.2 shutting down');
+      },
+      'noop',
+    ],
+  ] satisfies [string, Script, string][])('a relay that %s fails in time', async (_name, script, stage) => {
+    const talk = await probe(script, {}, 1_000);
+    expect(talk.probe.conversation).toMatchObject({ kind: 'failed', stage });
+  });
+});

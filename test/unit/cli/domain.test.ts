@@ -1,0 +1,195 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
+import { commandRig, type Rig } from './command-rig.ts';
+
+interface DomainAnswer {
+  readonly domain: string;
+  readonly status: string;
+  readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
+}
+
+/** Commands that ask a DNS server of the test's own. */
+async function withDns(settings: Record<string, string> = {}): Promise<{ rig: Rig; dns: FakeDns }> {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  const rig = await commandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings });
+  return { rig, dns };
+}
+
+/** Puts all the records into the zone. */
+function publish(zone: Zone, { records }: DomainAnswer): void {
+  for (const { type, name, value } of records) {
+    const [priority, host] = value.split(' ');
+    zone[name] =
+      type === 'MX' ? { ...zone[name], MX: [[Number(priority), host ?? '']] } : { ...zone[name], TXT: [value] };
+  }
+}
+
+const foundOf = ({ records }: DomainAnswer) => records.map(({ purpose, found }) => `${purpose} ${found}`);
+
+describe('a domain', () => {
+  it('is added with an RSA and an Ed25519 key, without a question to DNS', async () => {
+    const { rig, dns } = await withDns();
+    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
+    expect(Object.keys(added)).toEqual(['domain', 'status', 'records']);
+    expect([added.domain, added.status]).toEqual(['example.org', 'pending']);
+    expect(foundOf(added)).toEqual(['dkim unknown', 'dkim unknown', 'spf unknown', 'dmarc unknown']);
+    for (const record of added.records)
+      expect(Object.keys(record)).toEqual(['purpose', 'type', 'name', 'value', 'found']);
+    expect(added.records.map(({ value }) => value.slice(0, 20))).toEqual(
+      expect.arrayContaining(['v=DKIM1; k=rsa; p=MI', expect.stringMatching(/^v=DKIM1; k=ed25519/)]),
+    );
+    expect(await rig.ask('domain', 'records', 'example.org')).toEqual(added);
+    expect(await rig.ask('domain', 'list')).toEqual([added]);
+    expect(dns.questions).toEqual([]);
+    expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
+  });
+
+  it('is pending until its records are there, then authenticated, then failing when they are gone', async () => {
+    const { rig, dns } = await withDns();
+    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const before = await rig.run('domain', 'verify', 'example.org', '--json');
+    expect(before.code).toBe(1);
+    expect(before.err).toMatch(/^example.org is not authenticated \(pending\): 4 missing of 4 records; /);
+    expect(foundOf(JSON.parse(before.out) as DomainAnswer)).toContain('dkim missing');
+    publish(dns.zone, added);
+    const verified = await rig.ask<DomainAnswer>('domain', 'verify', 'example.org');
+    expect([verified.status, new Set(foundOf(verified))]).toEqual([
+      'authenticated',
+      new Set(['dkim found', 'spf found', 'dmarc found']),
+    ]);
+    expect(await rig.ask('domain', 'records', 'example.org')).toEqual(verified);
+    for (const name of Object.keys(dns.zone)) delete dns.zone[name];
+    const lost = await rig.run('domain', 'verify', 'example.org');
+    expect(lost.code).toBe(1);
+    expect(lost.out).toMatch(/^example.org: failing \(mail from it is refused in 3 d\)/);
+  });
+
+  it('stays authenticated while DNS cannot be asked', async () => {
+    const { rig, dns } = await withDns();
+    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    publish(dns.zone, added);
+    await rig.ask('domain', 'verify', 'example.org');
+    for (const { name } of added.records) dns.zone[name] = { fault: 'SERVFAIL' };
+    const verified = await rig.ask<DomainAnswer>('domain', 'verify', 'example.org');
+    expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
+      'authenticated',
+      new Set(['unknown']),
+    ]);
+  });
+
+  it('whose record is wrong hears what was seen and what to publish', async () => {
+    const { rig, dns } = await withDns();
+    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    publish(dns.zone, added);
+    const rsa = added.records[0];
+    dns.zone[rsa?.name ?? ''] = { TXT: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq'] };
+    const said = await rig.run('domain', 'verify', 'example.org');
+    expect(said.code).toBe(1);
+    expect(said.out).toContain('wrong   dkim');
+    expect(said.out).toContain('seen:     v=DKIM1; k=rsa; p=MIIBIjANBgkq\n');
+    expect(said.out).toContain(`expected: ${rsa?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
+  });
+
+  it('has its return path among the records where one is set', async () => {
+    const { rig } = await withDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
+    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    expect(added.records).toContainEqual({
+      purpose: 'return-path',
+      type: 'MX',
+      name: 'bounces.example.net',
+      value: '10 bounces.example.net',
+      found: 'unknown',
+    });
+  });
+
+  it('prints records ready to paste, no string longer than DNS takes, and never a private key', async () => {
+    const { rig } = await withDns();
+    const { out } = await rig.run('domain', 'add', 'acme', 'example.org');
+    for (const [, text = ''] of out.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
+    const domain = await rig.store.findDomain('example.org');
+    const everything = [
+      out,
+      (await rig.run('domain', 'records', 'example.org')).out,
+      (await rig.run('domain', 'list', '--json')).out,
+      (await rig.run('domain', 'rotate', 'example.org')).out,
+    ].join('');
+    for (const { sealed } of domain?.keys ?? []) expect(everything).not.toContain(sealed);
+    expect(everything).not.toContain('PRIVATE KEY');
+  });
+
+  it('rotates in stages: new keys sign once their records are seen, and the old ones stay published', async () => {
+    const { rig, dns } = await withDns();
+    publish(dns.zone, await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
+    await rig.ask('domain', 'verify', 'example.org');
+    const staged = await rig.ask<DomainAnswer>('domain', 'rotate', 'example.org');
+    expect(foundOf(staged).filter((text) => text === 'dkim unknown')).toHaveLength(2);
+    expect(foundOf(staged).filter((text) => text === 'dkim found')).toHaveLength(2);
+    const states = async () => (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
+    const again = await rig.run('domain', 'rotate', 'example.org');
+    expect([again.code, again.err]).toEqual([1, expect.stringMatching(/^new keys of example.org are staged already/)]);
+    await rig.ask('domain', 'verify', 'example.org');
+    expect(await states()).toEqual(['active', 'active', 'staged', 'staged']);
+    publish(dns.zone, staged);
+    await rig.ask('domain', 'verify', 'example.org');
+    expect(await states()).toEqual(['active', 'active', 'retiring', 'retiring']);
+    expect((await rig.run('domain', 'records', 'example.org')).out).toContain('leave it there until');
+  });
+
+  it('lets its subdomains send only where that is said, and is forgotten when it is removed', async () => {
+    const { rig } = await withDns();
+    await rig.ask('domain', 'add', 'acme', 'example.org');
+    expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
+    await rig.ask('domain', 'set', 'example.org', '--subdomains', 'yes');
+    expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(true);
+    expect(await rig.ask('domain', 'remove', 'EXAMPLE.org.')).toMatchObject({
+      domain: 'example.org',
+      status: 'removed',
+    });
+    expect(await rig.ask('domain', 'list')).toEqual([]);
+    expect(await rig.ask('domain', 'add', 'acme', 'example.org', '--subdomains')).toMatchObject({ status: 'pending' });
+    expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(true);
+  });
+});
+
+describe('faults are one line and leave nothing behind', () => {
+  it.each([
+    [['add', 'acme', 'co.uk'], 2, /^"co.uk" is a public suffix/],
+    [['add', 'acme', `${'a'.repeat(60)}.`.repeat(5)], 2, /a domain name has at most 253/],
+    [['add', 'acme', 'localhost'], 2, /^"localhost" is a single label/],
+    [['add', 'acme', 'ada@example.org'], 2, /is an address/],
+    [['add', 'nobody', 'example.org'], 1, /^there is no account "nobody"/],
+    [['records', 'example.org'], 1, /^there is no domain example.org/],
+    [['verify', 'example.org'], 1, /^there is no domain example.org/],
+    [['rotate', 'example.org'], 1, /^there is no domain example.org/],
+    [['remove', 'example.org'], 1, /^there is no domain example.org/],
+    [['set', 'example.org', '--subdomains', 'yes'], 1, /^there is no domain example.org/],
+    [['set', 'example.org', '--subdomains', 'on'], 2, /^--subdomains: "on" is not yes or no$/],
+    [['set', 'example.org'], 2, /--subdomains/],
+  ])('domain %j', async (args, code, said) => {
+    const rig = await commandRig();
+    const failed = await rig.run('domain', ...args);
+    expect(failed).toEqual({ code, out: '', err: expect.stringMatching(said) });
+    expect(failed.err).not.toContain('\n');
+    expect(await rig.store.listDomains()).toEqual([]);
+  });
+
+  it('a domain that anybody has is refused alike, whoever asks', async () => {
+    const rig = await commandRig();
+    await rig.run('account', 'create', 'other');
+    await rig.ask('domain', 'add', 'acme', 'bücher.example');
+    const own = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
+    const foreign = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
+    expect(own).toEqual({ code: 1, out: '', err: expect.stringMatching(/has been added already/) });
+    expect(foreign).toEqual(own);
+    expect(own.err).not.toContain('acme');
+  });
+
+  it('a secret that the settings give is used, and no file made', async () => {
+    const rig = await commandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
+    expect((await rig.run('domain', 'add', 'acme', 'example.org')).code).toBe(0);
+    expect(() => statSync(join(rig.folder, 'secret'))).toThrow('ENOENT');
+  });
+});

@@ -1,0 +1,106 @@
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { commandRig, launch } from './command-rig.ts';
+
+describe('suppression lists', () => {
+  it('an address is added, listed and removed, however it is spelled', async () => {
+    const rig = await commandRig();
+    expect(await rig.ask('suppression', 'add', 'acme', 'Ada@Bücher.Example', '--reason', 'complaint')).toEqual({
+      address: 'ada@xn--bcher-kva.example',
+      added: true,
+    });
+    expect(await rig.ask('suppression', 'add', 'acme', 'ADA@xn--bcher-kva.example')).toMatchObject({ added: false });
+    expect(await rig.ask('suppression', 'list', 'acme')).toEqual([
+      { address: 'ada@xn--bcher-kva.example', reason: 'complaint', source: null, at: '2030-01-01T00:00:00.000Z' },
+    ]);
+    expect(await rig.ask('suppression', 'remove', 'acme', 'aDa@bücher.example')).toMatchObject({ removed: true });
+    expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
+  });
+
+  it('* is the list of the whole service, and no other', async () => {
+    const rig = await commandRig();
+    await rig.ask('suppression', 'add', '*', 'ada@example.com');
+    expect(await rig.ask('suppression', 'list', '*')).toMatchObject([{ address: 'ada@example.com', reason: 'manual' }]);
+    expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
+  });
+
+  it('a list longer than a page is listed and exported whole and in order, and imports into another', async () => {
+    const rig = await commandRig();
+    await rig.run('account', 'create', 'other');
+    const file = join(rig.folder, 'in.csv');
+    const addresses = Array.from({ length: 10_001 }, (_, at) => `user${String(at).padStart(6, '0')}@example.com`);
+    writeFileSync(file, addresses.join('\n'));
+    const summary = { read: 10_001, added: 10_001, known: 0, skipped: 0 };
+    expect(await rig.ask('suppression', 'import', 'acme', file, '--reason', 'bounce')).toEqual(summary);
+    expect(await rig.ask('suppression', 'import', 'acme', file)).toEqual({ ...summary, added: 0, known: 10_001 });
+    const listed = await rig.ask<{ address: string; reason: string }[]>('suppression', 'list', 'acme');
+    expect(listed.map(({ address }) => address)).toEqual(addresses);
+    expect((await rig.run('suppression', 'list', 'acme')).out.trim().split('\n')).toHaveLength(10_002);
+    const out = join(rig.folder, 'out.csv');
+    expect((await rig.run('suppression', 'export', 'acme', out)).code).toBe(0);
+    expect(statSync(out).mode & 0o777).toBe(0o600);
+    expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
+    expect(await rig.ask('suppression', 'import', 'other', out)).toEqual(summary);
+    expect(await rig.ask('suppression', 'list', 'other')).toEqual(listed);
+  });
+
+  it('the export of an empty list can be imported', async () => {
+    const rig = await commandRig();
+    const out = join(rig.folder, 'out.csv');
+    await rig.run('suppression', 'export', 'acme', out);
+    expect(await rig.ask('suppression', 'import', 'acme', out)).toEqual({ read: 0, added: 0, known: 0, skipped: 0 });
+  });
+
+  it('an export that fails leaves nothing behind, and an old file as it was', async () => {
+    const rig = await commandRig();
+    const out = join(rig.folder, 'out.csv');
+    writeFileSync(out, 'old');
+    mkdirSync(join(rig.folder, 'taken'));
+    expect((await rig.run('suppression', 'export', 'nobody', out)).err).toMatch(/^there is no account "nobody"/);
+    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'taken'))).err).toMatch(/is a folder/);
+    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'no/out.csv'))).err).toMatch(
+      /cannot write/,
+    );
+    expect(readFileSync(out, 'utf8')).toBe('old');
+    expect(readdirSync(rig.folder).filter((name) => name.includes('export'))).toEqual([]);
+  });
+});
+
+describe('faults are one line', () => {
+  it.each([
+    [['add', 'acme', 'ada'], 2, /^"ada" is not an email address/],
+    [['add', 'acme', 'ada@example.com', '--reason', 'boune'], 2, /^--reason: "boune" is not one of.*bounce/],
+    [['add', 'nobody', 'ada@example.com'], 1, /^there is no account "nobody"/],
+    [['remove', 'acme', 'ada@example.com'], 1, /^ada@example.com is not on the list of account acme$/],
+    [['remove', '*', 'ada@example.com'], 1, /is not on the list of the whole service$/],
+    [['list', 'nobody'], 1, /^there is no account "nobody"/],
+    [['export', 'nobody'], 1, /^there is no account "nobody"/],
+    [['import', 'nobody', 'x.csv'], 1, /^there is no account "nobody"/],
+    [['import', 'acme', '/no/such.csv'], 1, /^there is no file "\/no\/such.csv"/],
+    [['import', 'acme', '/'], 1, /^"\/" is a folder/],
+  ])('suppression %j', async (args, code, said) => {
+    const rig = await commandRig();
+    const { out, ...failed } = await rig.run('suppression', ...args);
+    expect(failed).toEqual({ code, err: expect.stringMatching(said) });
+    expect(failed.err).not.toContain('\n');
+    expect(out).toBe('');
+  });
+});
+
+it('standard input is imported, and in a pipe nothing but faults is said on standard error', async () => {
+  const rig = await commandRig();
+  const text = 'email,reason\nada@example.com,bounce\nbob\n';
+  const said = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
+  expect(said).toEqual({
+    code: 0,
+    out: '{"read":2,"added":1,"known":0,"skipped":1}\n',
+    err: 'line 3: "bob" is not an email address; skipped\n',
+  });
+  const broken = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
+  expect(broken).toEqual({
+    code: 1,
+    out: '',
+    err: 'postrider: standard input is no CSV: line 1 holds binary data; give a text file in UTF-8\n',
+  });
+});

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { type Check, ok, runChecks } from '../../../src/doctor/finding.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const never = new Promise<never>(() => undefined);
+const good = (name: string): Check => ({ name, onTimeout: 'failure', run: async () => [ok(name, 'fine')] });
+const LIMITS = { timeoutMs: 1_000, wholeMs: 5_000, concurrency: 2, onProgress: () => undefined };
+
+test('findings come in the order of the checks, and progress names what is under way', async () => {
+  const seen: string[] = [];
+  const clock = virtualClock(NOW);
+  const findings = await runChecks([good('a'), good('b'), good('c')], {
+    ...LIMITS,
+    clock,
+    onProgress: (done, running) => seen.push(`${done} ${running.join(',')}`),
+  });
+  expect(findings.map(({ check }) => check)).toEqual(['a', 'b', 'c']);
+  expect(seen[0]).toBe('0 a');
+  expect(seen.at(-1)).toBe('3 ');
+});
+
+test('a check that hangs ends in time, as it says itself, and holds no other up', async () => {
+  const clock = virtualClock(NOW);
+  const hangs: Check = { name: 'dns', onTimeout: 'warning', run: () => never };
+  const running = runChecks([hangs, good('b'), good('c')], { ...LIMITS, clock });
+  await clock.advance(1_000);
+  expect((await running).map(({ check, result }) => [check, result])).toEqual([
+    ['dns', 'warning'],
+    ['b', 'ok'],
+    ['c', 'ok'],
+  ]);
+});
+
+test('a check that breaks is a failure of its own', async () => {
+  const breaks: Check = { name: 'b', onTimeout: 'warning', run: () => Promise.reject(new Error('no such thing')) };
+  const findings = await runChecks([breaks, good('c')], { ...LIMITS, clock: virtualClock(NOW) });
+  expect(findings).toMatchObject([{ check: 'b', result: 'failure', detail: 'no such thing' }, { result: 'ok' }]);
+});
+
+test('all together are bounded: what did not begin in time is said to be unchecked', async () => {
+  const clock = virtualClock(NOW);
+  const hangs = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
+  const running = runChecks([hangs('a'), hangs('b'), hangs('c')], { ...LIMITS, wholeMs: 1_000, clock });
+  await clock.advance(1_000);
+  expect((await running).map(({ result, detail }) => [result, detail])).toEqual([
+    ['failure', 'no answer within 1 s'],
+    ['failure', 'no answer within 1 s'],
+    ['warning', 'not checked: the others took too long'],
+  ]);
+});
