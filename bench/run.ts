@@ -222,6 +222,7 @@ async function authenticate(folder: string, name: string): Promise<void> {
   const { id } = added.value;
   await store.updateDomain({
     id,
+    basedOn: keys.map(({ selector }) => selector),
     status: 'authenticated',
     checkedAt: now,
     authenticatedAt: now,
@@ -255,10 +256,14 @@ async function signed(): Promise<void> {
 }
 
 async function latency(): Promise<void> {
-  await withSink(async (sinkPort) => {
+  await withSink(async (sinkPort, taken) => {
     const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
-    await load(service.port, service.key, 64, 10_000);
-    const greatest = (await load(service.port, service.key, 256, 30_000)).perSecond;
+    await untilTaken(taken, 10_000, () => load(service.port, service.key, 64, 10_000));
+    let greatest = 0;
+    // What the greatest rate has left in the queue is delivered before the rate is halved.
+    await untilTaken(taken, 30_000, async () => {
+      greatest = (await load(service.port, service.key, 256, 30_000)).perSecond;
+    });
     const half = await load(service.port, service.key, 256, Math.round(greatest / 2) * 8, greatest / 2);
     record('greatest accept rate with delivery running', greatest, '/s');
     record('accept latency at half of it, p50', half.p50, 'ms');

@@ -8,6 +8,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
+import { canonicalAddress, parseAddress } from './admit/address.ts';
 import { newApiKey } from './admit/api-key.ts';
 import { mailIds } from './admit/mail-id.ts';
 import type { Clock } from './clock.ts';
@@ -34,6 +35,7 @@ import { createOperatorListener } from './operator/listener.ts';
 import type { Dispatcher } from './queue/dispatcher.ts';
 import { createDispatcher } from './queue/dispatcher.ts';
 import { createIntake } from './queue/intake.ts';
+import { createScreening } from './queue/screening.ts';
 import { startSweeper } from './queue/sweeper.ts';
 import { simulatedComplaint } from './record/record.ts';
 import { groupCommit } from './store/group-commit.ts';
@@ -154,6 +156,12 @@ async function start(
       observe: (size, tookMs) => metrics.committed('settle', size, tookMs),
     });
     const marks = groupCommit(store.mark, { maxBatch: BATCH, now: () => performance.now() });
+    const screens = groupCommit(store.screen, { maxBatch: BATCH, now: () => performance.now() });
+    const screening = createScreening(
+      clock,
+      (mail) => screens.submit(mail),
+      ({ to }) => canonicalRecipient(to),
+    );
     dispatcher = createDispatcher({
       node,
       clock,
@@ -170,7 +178,14 @@ async function start(
         outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(now)] : [],
       answeredHere: ({ to }) => isSimulated(to),
       heldBack: ({ accountId }) => directory.isLocked(accountId),
-      observe: report.queue,
+      wanted: (mail) => screening.wanted(mail),
+      observe: {
+        ...report.queue,
+        attempted(mail, attempt, change) {
+          screening.note(mail, change);
+          report.queue.attempted(mail, attempt, change);
+        },
+      },
     });
     const started = dispatcher;
     stops.push(() => handover.transport.close(1_000));
@@ -241,6 +256,12 @@ async function start(
   stops.push(() => log.draining({ node }));
   const inboxPath = handover.inbox === null ? null : join(data, 'inbox');
   return { publicUrl, operatorUrl, firstKey, inboxPath, failed: store.failed };
+}
+
+/** As suppression lists have it; accepted mail has no other recipients than valid ones. */
+function canonicalRecipient(to: string): string {
+  const address = parseAddress(to);
+  return address === null ? to : canonicalAddress(address);
 }
 
 /** On an empty store: the account `default` and a key, which is returned and works at once. */

@@ -34,6 +34,8 @@ export function addAccountCommands(program: Command, context: Context): void {
   withLimitFlags(group.command('create <name>').description('make an account')).action(
     async (name: string, flags: LimitFlags) => {
       checkLabel('NAME', name);
+      if (name === '*')
+        throw new CommandFailure('NAME: "*" stands for the suppression list of the whole service; choose another', 2);
       const limits = {
         volume: null,
         volumeExpiresAt: null,

@@ -141,7 +141,8 @@ export async function rotateKeys(context: Context, typed: string, flags: DomainF
     const { id, status, checkedAt, authenticatedAt, failingSince } = latest;
     const keys = begin(latest, fresh);
     const checks = await store.domainChecks(domain.name);
-    const update = { id, status, checkedAt, authenticatedAt, failingSince, checks, keys };
+    const basedOn = latest.keys.map(({ selector }) => selector);
+    const update = { id, basedOn, status, checkedAt, authenticatedAt, failingSince, checks, keys };
     const rotated = found(domain.name, await store.updateDomain(update));
     const records = recordsFor(rotated, sendingSetup(settings));
     if (flags.json) context.json(domainJson(rotated, records, checks));
@@ -199,7 +200,9 @@ function added(name: string, account: string, changed: Changed<SendingDomain>): 
   }
 }
 
-function found(name: string, changed: Changed<SendingDomain>): SendingDomain {
+function found(name: string, changed: Changed<SendingDomain> | { readonly kind: 'stale' }): SendingDomain {
   if (changed.kind === 'done') return changed.value;
+  if (changed.kind === 'stale')
+    throw new CommandFailure(`the keys of ${name} were changed meanwhile; run the command again`);
   throw noDomain(name);
 }

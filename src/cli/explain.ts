@@ -66,7 +66,8 @@ function waiting({ mail, account, now }: Explaining): readonly string[] {
       `It goes on after: postrider account unlock ${account.name}`,
     ];
   }
-  const count = mail.attempts === 0 ? 'It has not been tried yet' : `It has been tried ${times(mail.attempts)}`;
+  const tries = attemptsOf(mail).length;
+  const count = tries === 0 ? 'It has not been tried yet' : `It has been tried ${times(tries)}`;
   if (mail.dueAt === null) return [`${count}.`];
   if (mail.dueAt > now) return [`${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`];
   return [
@@ -106,10 +107,34 @@ function lastAttempt(mail: MailDetails): Attempt | null {
   return mail.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
 }
 
+/** Those that came to something: a lease that ended without one is no try. */
+export function attemptsOf(mail: MailDetails): readonly Attempt[] {
+  return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
+}
+
+/**
+ * What kept an attempt from reaching any next hop, as a sentence's end, or null where one had a part in it. The queue
+ * notes such a fault as a temporary one without a peer, a reply or a known reason.
+ */
+export function localFault({ outcome, remote }: Attempt): string | null {
+  if (outcome.kind !== 'deferred' || outcome.reason !== 'unknown' || remote !== null) return null;
+  const { code, stage, text } = outcome.reply;
+  if (code !== null || stage !== 'connect') return null;
+  return outcome.scope === 'message'
+    ? `could not be made or signed here: ${text}`
+    : `was given up here, before any next hop was known to answer: ${text}`;
+}
+
+/** Where an operator finds out more about a fault of that kind. */
+export const LOCAL_FAULT_REMEDY =
+  '`postrider doctor` checks this installation, `postrider domain verify DOMAIN` the records of its sender’s domain';
+
 function attemptSentence(attempt: Attempt): string {
   const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = time(attempt.startedAt);
+  const fault = localFault(attempt);
+  if (fault !== null) return `In the last attempt, of ${at}, it ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
       return `The attempt of ${at} succeeded: ${hop} answered ${replyText(outcome)}.`;

@@ -7,7 +7,7 @@ import type { Attempt } from '../deliver/outcome.ts';
 import { STATES, type State } from '../record/states.ts';
 import type { Account, MailDetails, MailEvent, MailSummary, OperatorAnswer, Store } from '../store/store.ts';
 import { type Context, findAccount } from './context.ts';
-import { explain } from './explain.ts';
+import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import { pairs, printable, shorten, stateCell, styled, table, time, timeOr } from './text.ts';
 
@@ -199,10 +199,6 @@ function detailsJson(mail: MailDetails, account: Account | null): object {
   };
 }
 
-function attemptsOf(mail: MailDetails): readonly Attempt[] {
-  return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
-}
-
 function attemptJson(attempt: Attempt): object {
   const { outcome } = attempt;
   return {
@@ -233,14 +229,16 @@ function detailsText(mail: MailDetails, account: Account | null): string {
     ['accepted', time(mail.acceptedAt)],
     ...due,
     ['ended', timeOr(mail.endedAt, 'not yet')],
-    ['attempts', String(mail.attempts)],
+    ['attempts', String(attemptsOf(mail).length)],
     ['body', size],
   ]);
   return `${head}\n${mail.events.map(eventText).join('')}`;
 }
 
 function eventText(event: MailEvent): string {
-  const detail = event.detail === null ? '' : `  ${printable(event.detail)}`;
+  const fault = event.attempt === null ? null : localFault(event.attempt);
+  const said = fault === null ? event.detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
+  const detail = said === null ? '' : `  ${printable(said)}`;
   const line = `${time(event.at)}  ${styled('head', event.verb)} by ${printable(event.by)}${detail}\n`;
   const lines = event.attempt?.conversation.map((spoken) => styled('quiet', `    ${printable(spoken)}`)) ?? [];
   return line + lines.map((spoken) => `${spoken}\n`).join('');

@@ -115,8 +115,8 @@ function curl(publicUrl: string, key: string): string {
   ].join('\n');
 }
 
-/** Sender domains cannot be authenticated in this version, so a relay with the default policy refuses everything. */
+/** With a relay, nothing is taken before the first sender domain is authenticated: said at once, not at the first 403. */
 function senderWarning({ transport, senders, roles }: Settings): string | null {
   if (transport.kind === 'capture' || senders === 'any' || !roles.has('api')) return null;
-  return 'Every request will be refused with 403: this version cannot authenticate sender domains. Set POSTRIDER_SENDERS=any.';
+  return 'Senders need an authenticated domain: npx postrider domain add ACCOUNT DOMAIN, publish its records, domain verify DOMAIN.';
 }

@@ -49,7 +49,8 @@ export function updateAfter(
 ): Checked {
   const keys = withoutRetired(advanceRotation(domain, checks, now, maxAgeMs), now);
   const { status, checkedAt, authenticatedAt, failingSince, event } = afterCheck({ ...domain, keys }, checks, now);
-  return { update: { id: domain.id, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
+  const basedOn = domain.keys.map(({ selector }) => selector);
+  return { update: { id: domain.id, basedOn, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */

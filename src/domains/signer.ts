@@ -8,6 +8,7 @@
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { parseHost } from '../admit/host.ts';
 import { type SignatureName, signable, signatureField, signatureInput, withSignatures } from '../message/dkim.ts';
+import { yieldSigningThreads } from './signing-threads.ts';
 
 export interface SigningKey extends SignatureName {
   /** The private key, sealed. */
@@ -42,6 +43,8 @@ interface OpenKey {
 export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerParts): Signer {
   /** By record name, the least lately used first. */
   const opened = new Map<string, OpenKey>();
+
+  let polite = false;
 
   const keyOf = (wanted: SigningKey): KeyObject => {
     const name = `${wanted.selector}._domainkey.${wanted.domain}`;
@@ -87,6 +90,11 @@ export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerPart
               return;
             }
             fields[index] = signatureField(input, signature);
+            // The pool makes its threads with its first work, all at once.
+            if (!polite) {
+              polite = true;
+              yieldSigningThreads();
+            }
             missing -= 1;
             if (missing === 0) resolve(withSignatures(fields, data));
           });

@@ -34,21 +34,32 @@ export interface AttemptParts {
   readonly prepare: (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage>;
   /** True where the next hop is not asked (the simulator answers), so that the answer says nothing about it. */
   readonly answeredHere: (mail: LeasedMail) => boolean;
+  /** True where this mail request must not be attempted now (its account is locked). */
+  readonly heldBack: (mail: LeasedMail) => boolean;
+  /** False where its recipient is on a suppression list by now; asked just before handing over. */
+  readonly wanted: (mail: LeasedMail) => boolean | Promise<boolean>;
   readonly failed: (what: string, error: unknown) => void;
 }
 
+/** `refused`: the gate let it not begin; `unused`: it is not to be sent now, and goes back to the store. */
+export type Made = Attempt | 'refused' | 'unused';
+
 export interface Attempts {
-  /** What came of it, or null where the gate refuses. */
-  make(mail: LeasedMail): Promise<Attempt | null>;
+  make(mail: LeasedMail): Promise<Made>;
+  /** Those that wait for the transport are not begun any more. */
+  stop(): void;
   /** Gives up those that have run for too long. */
   giveUpOverdue(): void;
 }
 
 /** An attempt under way. */
 interface UnderWay {
-  readonly began: number;
-  readonly end: (attempt: Attempt | null) => void;
+  /** When it was made, and then when the transport was asked. */
+  began: number;
+  readonly end: (made: Made) => void;
   admitted: boolean;
+  /** True while it has one of the transport's places. */
+  turn: boolean;
   /** True from when the message may have left. */
   leaving: boolean;
   over: boolean;
@@ -56,18 +67,47 @@ interface UnderWay {
 
 export function createAttempts(parts: AttemptParts): Attempts {
   const { clock, policy, transport, gate } = parts;
-  /** In the order in which they began. */
+  /** With the transport, in the order in which they began. */
   const underWay = new Set<UnderWay>();
+  /** With the transport now, and those prepared that wait for it. */
+  let transporting = 0;
+  let stopped = false;
+  const turns: ((won: boolean) => void)[] = [];
 
-  async function run(mail: LeasedMail, one: UnderWay): Promise<Attempt | null> {
+  async function run(mail: LeasedMail, one: UnderWay): Promise<Made> {
     const message = await parts.prepare(mail);
-    if (!parts.answeredHere(mail)) {
-      if (one.over || !gate.admits(clock.now())) return null;
-      one.admitted = true;
-    }
     const holding = policy.onUncertain === 'hold';
-    one.leaving = !holding;
-    return transport.attempt(message, holding ? () => mark(mail, one) : null);
+    const handOver = () => {
+      one.began = clock.now();
+      one.leaving = !holding;
+      underWay.add(one);
+      return transport.attempt(message, holding ? () => mark(mail, one) : null);
+    };
+    if (parts.answeredHere(mail)) return handOver();
+    // Signing goes on for those to come while the transport has all it can take.
+    if (!(await turn())) return 'unused';
+    one.turn = true;
+    // Much may have happened while it waited, its neighbours' outcomes included.
+    if (stopped || parts.heldBack(mail)) return 'unused';
+    const wanted = parts.wanted(mail);
+    if (!(typeof wanted === 'boolean' ? wanted : await wanted)) return 'unused';
+    if (!gate.admits(clock.now())) return 'refused';
+    one.admitted = true;
+    return handOver();
+  }
+
+  /** Waits until the transport can take one more; false where that is not to come. */
+  function turn(): boolean | Promise<boolean> {
+    if (stopped) return false;
+    if (transporting >= transport.concurrency) return new Promise((resolve) => turns.push(resolve));
+    transporting += 1;
+    return true;
+  }
+
+  function passTurn(): void {
+    const next = turns.shift();
+    if (next === undefined) transporting -= 1;
+    else next(true);
   }
 
   async function mark({ id, attempts, lease }: LeasedMail, one: UnderWay): Promise<void> {
@@ -84,12 +124,14 @@ export function createAttempts(parts: AttemptParts): Attempts {
   }
 
   /** The end of an attempt, once: whatever comes after it has been given up is not asked for any more. */
-  function finish(one: UnderWay, attempt: Attempt | null): void {
+  function finish(one: UnderWay, made: Made): void {
     if (one.over) return;
     one.over = true;
     underWay.delete(one);
-    if (one.admitted && attempt !== null) gate.note(attempt.outcome, clock.now());
-    one.end(attempt);
+    if (one.admitted && typeof made === 'object') gate.note(made.outcome, clock.now());
+    // Only now, so that the next one meets a gate that knows of this outcome.
+    if (one.turn) passTurn();
+    one.end(made);
   }
 
   function fail(one: UnderWay, error: unknown): void {
@@ -117,13 +159,16 @@ export function createAttempts(parts: AttemptParts): Attempts {
   return {
     make: (mail) =>
       new Promise((end) => {
-        const one: UnderWay = { began: clock.now(), end, admitted: false, leaving: false, over: false };
-        underWay.add(one);
+        const one: UnderWay = { began: clock.now(), end, admitted: false, turn: false, leaving: false, over: false };
         run(mail, one).then(
-          (attempt) => finish(one, attempt),
+          (made) => finish(one, made),
           (error: unknown) => fail(one, error),
         );
       }),
+    stop() {
+      stopped = true;
+      for (const resolve of turns.splice(0)) resolve(false);
+    },
     giveUpOverdue() {
       const now = clock.now();
       for (const one of underWay) {

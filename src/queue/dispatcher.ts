@@ -29,6 +29,11 @@ export const LEASE_MS = 20 * 60_000;
 const LEASE_LEFT_MS = ATTEMPT_MS + 2 * 60_000;
 /** Outcomes on their way into the store at most: with the attempts under way, it bounds what a crash makes arrive twice. */
 export const UNRECORDED = 256;
+/**
+ * Attempts begun beyond what the transport takes at once: composed and signed while they wait for it, so that neither the
+ * processors nor the connections stand idle for each other.
+ */
+const PREPARED_AHEAD = 64;
 /** The poll behind every hint. */
 const POLL_MS = 1_000;
 /** Pauses between tries to record an outcome while the store fails. */
@@ -54,8 +59,6 @@ export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
   /** Changes that follow the attempt's own in the same transaction (the simulator's complaint). */
   readonly following: (mail: LeasedMail, attempt: Attempt, now: number) => readonly Change[];
-  /** True where this mail request must not be attempted now (its account is locked). */
-  readonly heldBack: (mail: LeasedMail) => boolean;
   readonly observe: QueueObserver;
 }
 
@@ -86,6 +89,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const attempts = createAttempts({ ...parts, failed: observe.failed });
   /** Attempts with the transport. */
   let attempting = 0;
+  /** Attempts ended since the last poll. */
+  let ended = 0;
   /** Leases whose end is on its way into the store; of them, those that the store has refused so far. */
   const recording = new Set<string>();
   const refused = new Set<string>();
@@ -102,7 +107,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const active = () => attempting + recording.size;
 
   function pump(): void {
-    while (running && attempting < transport.concurrency && ready.size > 0 && mayBegin()) {
+    while (running && attempting < transport.concurrency + PREPARED_AHEAD && ready.size > 0 && mayBegin()) {
       const mail = ready.take();
       if (mail !== undefined) void deliver(mail);
     }
@@ -164,6 +169,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     attempting += 1;
     const end = await attemptOnce(mail);
     attempting -= 1;
+    ended += 1;
     if (end === 'refused') ready.add(mail);
     else if (end === 'unused') void release([mail]);
     else void settle(mail, end);
@@ -180,7 +186,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
     if (mail.lease.until - began < LEASE_LEFT_MS || parts.heldBack(mail)) return 'unused';
     const attempt = await attempts.make(mail);
-    if (attempt === null) return 'refused';
+    if (typeof attempt === 'string') return attempt;
     const now = clock.now();
     const change = afterAttempt(mail, attempt, policy, node, now, parts.random());
     observe.attempted(mail, attempt, change);
@@ -229,6 +235,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   function poll(): void {
     attempts.giveUpOverdue();
+    held.pace(ended);
+    ended = 0;
     backlog = true;
     pump();
     cancelPoll = clock.after(POLL_MS, poll);
@@ -262,6 +270,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     async drain(timeoutMs) {
       running = false;
       cancelPoll();
+      attempts.stop();
       const { promise, resolve } = Promise.withResolvers<void>();
       idle = resolve;
       const cancel = clock.after(timeoutMs, resolve);

@@ -49,7 +49,7 @@ function measure(what: string, count: number, emails: number, rate: number, ceil
   const few = emails < EMAILS_FOR_RATES;
   const reached = few ? count / ceiling : count / emails / rate;
   const limit = few ? `${ceiling} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(rate);
-  const reason = `${count} ${what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${limit})`;
+  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${limit})`;
   if (reached >= 1) return { kind: 'lock', reason };
   return reached >= 0.5 ? { kind: 'warning', reason } : { kind: 'good' };
 }

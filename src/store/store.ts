@@ -226,6 +226,8 @@ export interface Store extends TrustStore {
    * idempotency keys as old as `keysBefore`. Resolves to the greater count of the two: at `limit` there may be more.
    */
   erase(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
+  /** For each: false where its recipient is on a suppression list by now. */
+  screen(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
   queueFigures(): Promise<QueueFigures>;
   /** The greatest id stored, or null: new ids start after it. */
   newestId(): Promise<string | null>;

@@ -25,6 +25,8 @@ export interface DomainUpdate {
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
   readonly checks: readonly RecordCheck[];
+  /** Selectors of the keys it was computed from: where the domain has others by now, it is `stale` and changes nothing. */
+  readonly basedOn: readonly string[];
   /** All keys as they stand now; those left out are deleted. */
   readonly keys: readonly DkimKey[];
 }
@@ -52,7 +54,7 @@ export interface TrustStore {
   domainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /** Writes a check's result or a rotation; every node knows within a second. */
-  updateDomain(update: DomainUpdate): Promise<Changed<SendingDomain>>;
+  updateDomain(update: DomainUpdate): Promise<Changed<SendingDomain> | { readonly kind: 'stale' }>;
   setSubdomains(name: string, subdomains: boolean): Promise<Changed<SendingDomain>>;
   removeDomain(name: string): Promise<Changed<SendingDomain>>;
 }

@@ -150,6 +150,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ] as const;
     const update = {
       id: added.value.id,
+      basedOn: ['s1'],
       status: 'authenticated',
       checkedAt: 10,
       authenticatedAt: 10,
@@ -162,6 +163,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: { status: 'authenticated', keys: [{ selector: 's2' }] },
     });
     expect(await store.domainChecks('example.org')).toEqual(checks);
+    // Computed from the keys of before: a rotation in between must not be undone.
+    expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
+    expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
     await expect.poll(() => seen.at(-1)?.domains[0]?.status).toBe('authenticated');
     await store.removeDomain('example.org');
     await expect.poll(() => seen.at(-1)?.removed).toEqual(['example.org']);
@@ -195,7 +199,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await end(store, 1, 120, 'delivered');
     await end(store, 1, 1, 'complained');
-    expect((await account(store, 'default'))?.locked?.reason).toContain('1 complaints of 121 emails');
+    expect((await account(store, 'default'))?.locked?.reason).toContain('1 complaint of 121 emails');
     await store.unlockAccount('default', Date.now());
     expect(await store.reputationOf('default', Date.now())).toEqual({
       kind: 'done',
@@ -203,6 +207,39 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     await end(store, 1, 1, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
+  });
+
+  test('many bounces of one dead address are one piece of evidence, and lock nobody', async () => {
+    const store = await storeWith();
+    const mails = Array.from({ length: 15 }, () => newMail({ to: 'gone@example.com', lease: LEASE }));
+    await store.accept(mails);
+    await store.settle(
+      mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })),
+    );
+    const counts = { emails: 15, bounces: 1, complaints: 0 };
+    expect(await store.reputationOf('default', Date.now())).toEqual({ kind: 'done', value: counts });
+    expect((await account(store, 'default'))?.locked).toBeNull();
+  });
+
+  test('a warning ends when good mail has made its cause small', async () => {
+    const store = await storeWith();
+    await end(store, 1, 94, 'delivered');
+    await end(store, 1, 6, 'hard');
+    expect((await account(store, 'default'))?.warning).not.toBeNull();
+    await end(store, 1, 60, 'delivered');
+    expect((await account(store, 'default'))?.warning).toBeNull();
+  });
+
+  test('mail in memory is screened against what was suppressed since it was leased', async () => {
+    const store = await storeWith();
+    const mails = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
+      newMail({ to, lease: LEASE }),
+    );
+    await store.accept(mails);
+    expect(await store.screen(mails)).toEqual([true, true, true]);
+    await store.addSuppressions('default', [manual('early@example.com')]);
+    await store.addSuppressions('*', [manual('late@example.com')]);
+    expect(await store.screen(mails)).toEqual([false, false, true]);
   });
 
   test('what is older than 7 days does not count', async () => {

@@ -80,6 +80,7 @@ export function queueRig(
     following: () => [],
     answeredHere: () => false,
     heldBack: () => false,
+    wanted: () => true,
     observe: {
       attempted: () => undefined,
       followed: () => undefined,

@@ -106,11 +106,15 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       checkedAt,
       authenticatedAt,
       failingSince,
+      basedOn,
       checks,
       keys,
-    }: DomainUpdate): Changed<SendingDomain> {
+    }: DomainUpdate): Changed<SendingDomain> | { readonly kind: 'stale' } {
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
+      const selectors = new Set(keysOf.all(id).map((key) => rows.text(key, 'selector')));
+      if (selectors.size !== basedOn.length || basedOn.some((selector) => !selectors.has(selector)))
+        return { kind: 'stale' };
       update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(checks), nextRevision(), id);
       writeKeys(id, keys);
       return reread(rows.text(row, 'name'));

@@ -36,6 +36,7 @@ const READS: ReadonlySet<OperationName> = new Set([
   'listDomains',
   'domainChecks',
   'reputationOf',
+  'screen',
   'directorySince',
   'listMail',
   'showMail',

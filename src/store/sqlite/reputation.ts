@@ -67,9 +67,10 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   function count(accountId: number, { emails, bounces, complaints }: Tally, now: number): void {
     const hour = Math.floor(now / BUCKET_MS);
     add.run(accountId, hour, emails, bounces, complaints);
-    if (bounces === 0 && complaints === 0) return;
     const row = account.get(accountId);
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
+    // Good mail alone cannot lock, but it can end a warning.
+    if (bounces === 0 && complaints === 0 && row.warning === null) return;
     old.run(accountId, hour - 2 * WINDOW_HOURS);
     const thresholds = {
       bounceRate: rows.intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,

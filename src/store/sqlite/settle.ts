@@ -97,9 +97,10 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
       } else {
         changeAgain.run(to, dueAt, endedAt, seq);
       }
-      if (!one.untallied) tallies.add(accountId, to, reason, at);
       writeEvent.run(seq, seq, at, verb, by, detail, attempt);
-      if (reason !== null) suppress.run(reason, at, seq);
+      // A further bounce of an address that is suppressed already is no new evidence against the account.
+      const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
+      if (!one.untallied) tallies.add(accountId, to, known && to === 'bounced' ? null : reason, at);
     }
     return 'settled';
   }

@@ -73,6 +73,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     expire: (acceptedBefore, now, limit, by) => writer.call('expire', acceptedBefore, now, limit, by),
     hasten: (latestDueAt, now, limit) => writer.call('hasten', latestDueAt, now, limit),
     erase: (endedBefore, keysBefore, limit) => writer.call('erase', endedBefore, keysBefore, limit),
+    screen: (batch) => writer.call('screen', batch),
     queueFigures: async () => (await reader()).call('queueFigures'),
     newestId: () => writer.call('newestId'),
     watchDirectory,

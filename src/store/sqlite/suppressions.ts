@@ -4,6 +4,7 @@ import type { Changed } from '../store.ts';
 import { StoreError } from '../store.ts';
 import type { Suppression, SuppressionReason } from '../trust.ts';
 import * as rows from './rows.ts';
+import { seqOf } from './seq.ts';
 
 const SERVICE = 0;
 
@@ -18,6 +19,11 @@ export function prepareSuppressions(database: DatabaseSync) {
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
 
+  const free = database.prepare(
+    `SELECT 1 AS free FROM mail_request m WHERE m.seq = ? AND NOT EXISTS (
+       SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
+  );
+
   function listId(name: string): number | null {
     if (name === '*') return SERVICE;
     const row = accountId.get(name);
@@ -25,6 +31,8 @@ export function prepareSuppressions(database: DatabaseSync) {
   }
 
   return {
+    screen: (batch: readonly { readonly id: string }[]): boolean[] =>
+      batch.map(({ id }) => free.get(seqOf(id)) !== undefined),
     addSuppressions(name: string, entries: readonly Suppression[]): Changed<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };

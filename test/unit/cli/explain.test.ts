@@ -93,6 +93,28 @@ describe('explain', () => {
     );
   });
 
+  it('a message that could not be signed here is not told as an answer of the next hop', () => {
+    const reply = { stage: 'connect', code: null, enhanced: null, text: 'the key cannot be opened' } as const;
+    const outcome = { kind: 'deferred', reason: 'unknown', scope: 'message', reply } as const;
+    const text = told({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    expect(text).toContain('it could not be made or signed here: the key cannot be opened. `postrider doctor`');
+    expect(text).toContain('postrider domain verify');
+    expect(text).not.toMatch(/next hop|answered/);
+  });
+
+  it('an attempt given up here is told as such, and not as a fault of making it', () => {
+    const reply = { stage: 'connect', code: null, enhanced: null, text: 'it did not end' } as const;
+    const outcome = { kind: 'deferred', reason: 'unknown', scope: 'transport', reply } as const;
+    const text = told({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    expect(text).toContain('it was given up here');
+    expect(text).not.toContain('signed');
+  });
+
+  it('tries are those that came to something, not the leases taken', () => {
+    expect(told({ attempts: 3, events: [event('deferred', { attempt: DEFERRED })] })).toContain('been tried once');
+    expect(told({ attempts: 3 })).toContain('has not been tried yet');
+  });
+
   it('one being sent names the node and the end of its lease; a dead node’s is told as such', () => {
     const sending = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
     expect(told(sending)).toContain('Node node-7 is handing it over and holds it until 2030-01-01 12:02:00Z');

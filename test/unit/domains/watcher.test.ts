@@ -34,7 +34,10 @@ function watched(domains: SendingDomain[], event: AfterCheck['event'] = null) {
       checked.push(one.name);
       if (fault !== null) throw fault;
       const { id, status, authenticatedAt, failingSince, keys } = one;
-      return { update: { id, status, checkedAt: clock.now(), authenticatedAt, failingSince, checks: [], keys }, event };
+      return {
+        update: { id, basedOn: [], status, checkedAt: clock.now(), authenticatedAt, failingSince, checks: [], keys },
+        event,
+      };
     },
     update: async ({ checkedAt }: DomainUpdate) => {
       domains.splice(0, domains.length, ...domains.map((one) => ({ ...one, checkedAt })));

@@ -218,7 +218,7 @@ test('what is held when the gate closes goes back to the store, uncounted, where
     concurrency: 1,
     parts: {
       gate: {
-        admits: () => true,
+        admits: () => retryAt === null,
         retryAt: () => retryAt,
         note: () => {
           retryAt = START + 90_000;
@@ -314,23 +314,46 @@ test('mail of an account held back is given back uncounted', async () => {
 });
 
 test('accounts take turns in memory too', async () => {
-  const order: number[] = [];
-  const rig = queueRig({
-    concurrency: 1,
-    parts: {
-      heldBack: ({ accountId }) => {
-        order.push(accountId);
-        return false;
-      },
-    },
-  });
+  const rig = queueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
   rig.store.accept(Array.from({ length: 20 }, () => newMail({ acceptedAt: START })));
-  rig.store.accept([newMail({ acceptedAt: START, accountId: 2 })]);
+  const other = newMail({ acceptedAt: START, accountId: 2 });
+  rig.store.accept([other]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
-  expect(order).toHaveLength(21);
-  expect(order.indexOf(2)).toBeLessThan(3);
+  expect(rig.attempts).toHaveLength(21);
+  expect(rig.attempts.findIndex(({ id }) => id === other.id)).toBeLessThan(3);
+});
+
+test('what was prepared is not sent once its account is locked or its recipient suppressed', async () => {
+  let [locked, suppressed] = [false, false];
+  const answers: ((attempt: Attempt) => void)[] = [];
+  const rig = queueRig({
+    concurrency: 1,
+    parts: { heldBack: () => locked, wanted: async () => !suppressed },
+    respond: () => new Promise((resolve) => answers.push(resolve)),
+  });
+  const mails = Array.from({ length: 6 }, () => newMail({ acceptedAt: START }));
+  rig.store.accept(mails);
+  rig.dispatcher.start();
+  await rig.clock.advance(100);
+  expect(rig.attempts).toHaveLength(1);
+  locked = true;
+  answers[0]?.(attemptWith());
+  await rig.clock.advance(100);
+  expect(rig.attempts).toHaveLength(1);
+  [locked, suppressed] = [false, true];
+  await rig.clock.advance(1_100);
+  expect(rig.attempts).toHaveLength(1);
+  suppressed = false;
+  const drained = rig.dispatcher.drain(1_000);
+  await rig.clock.advance(1_000);
+  await drained;
+  const states = mails.map(({ id }) => rig.store.showMail(id));
+  expect(states.map((mail) => [mail?.state, mail?.attempts]).sort()).toEqual([
+    ['delivered', 1],
+    ...Array(5).fill(['queued', 0]),
+  ]);
 });
 
 test('a settlement that comes after its lease was taken over changes nothing and is told', async () => {

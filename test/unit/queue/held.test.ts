@@ -35,3 +35,15 @@ test('no claim is made while plenty waits already, or for a few large ones', () 
   expect(held.room(1)).toBeNull();
   expect(held.room(0)).not.toBeNull();
 });
+
+test('a fast next hop may have more waiting for it, a slow one keeps the least', () => {
+  const held = createHeld();
+  held.pace(1);
+  expect(held.room(0)?.mails).toBe(HELD_MAILS);
+  held.pace(1_000);
+  expect(held.room(0)?.mails).toBe(4_000);
+  held.pace(1_000_000);
+  expect(held.room(0)?.mails).toBe(8_192);
+  held.pace(0);
+  expect(held.room(0)?.mails).toBe(HELD_MAILS);
+});

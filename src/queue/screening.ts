@@ -1,0 +1,44 @@
+/**
+ * The last look before a message is handed over: is its recipient suppressed by now? What waited in memory was looked up
+ * when it was accepted or leased. What this node itself has just suppressed it knows at once; what anybody else may have
+ * suppressed since is asked of the store, in batches, once the last look is a second old.
+ */
+import type { Clock } from '../clock.ts';
+import type { Change, LeasedMail } from '../store/store.ts';
+import { LEASE_MS } from './dispatcher.ts';
+
+const FRESH_MS = 1_000;
+/** So long this node goes by its own knowledge; by then the store has it, and knows whether it was taken back. */
+const REMEMBER_MS = 5_000;
+/** Recipients remembered at most. */
+const REMEMBERED = 10_000;
+
+export interface Screening {
+  /** False where it must not be sent. */
+  wanted(mail: LeasedMail): boolean | Promise<boolean>;
+  /** A change that is on its way into the store. */
+  note(mail: LeasedMail, change: Change): void;
+}
+
+/** `screen` asks the store; `recipient` is canonical. */
+export function createScreening(
+  clock: Clock,
+  screen: (mail: LeasedMail) => Promise<boolean>,
+  recipient: (mail: LeasedMail) => string,
+): Screening {
+  /** When each was suppressed, by account and recipient. */
+  const suppressed = new Map<string, number>();
+  return {
+    wanted(mail) {
+      const now = clock.now();
+      const at = suppressed.size === 0 ? undefined : suppressed.get(`${mail.accountId} ${recipient(mail)}`);
+      if (at !== undefined && now - at < REMEMBER_MS) return false;
+      return now - (mail.lease.until - LEASE_MS) < FRESH_MS || screen(mail);
+    },
+    note(mail, { suppress }) {
+      if (suppress === null) return;
+      if (suppressed.size >= REMEMBERED) suppressed.clear();
+      suppressed.set(`${mail.accountId} ${recipient(mail)}`, clock.now());
+    },
+  };
+}
