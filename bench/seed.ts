@@ -1,4 +1,4 @@
-/** Fills an embedded store for the measures of growth: accounts, stored and queued mail requests, suppressions. */
+/** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
 import { randomUUID } from 'node:crypto';
 import { mailIds } from '../src/admit/mail-id.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
@@ -24,7 +24,10 @@ export function seedStore(path: string, seed: Seed, progress: (done: number, of:
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
   const whole = seed.accounts + seed.mails + seed.suppressions;
-  for (let n = 2; n <= seed.accounts; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
+  for (let n = 2; n <= seed.accounts; n += 1) {
+    operations.createAccount(`account-${n}`, LIMITS, now);
+    operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
+  }
   const ids = mailIds(null, randomUUID);
   const message = 'Thank you for your order. It is on its way to you.\n'.repeat(40);
   for (let begin = 0; begin < seed.mails; begin += BATCH) {

@@ -8,7 +8,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { canonicalAddress, parseAddress } from './admit/address.ts';
 import { newApiKey } from './admit/api-key.ts';
 import { mailIds } from './admit/mail-id.ts';
 import type { Clock } from './clock.ts';
@@ -19,7 +18,7 @@ import { openTransport } from './deliver/open.ts';
 import { isSimulated, simulatorKind } from './deliver/simulator/address.ts';
 import { DomainDirectory } from './domains/directory.ts';
 import { outgoing } from './domains/outgoing.ts';
-import { domainCheck, signing } from './domains/setup.ts';
+import { checkSecret, domainCheck, signing } from './domains/setup.ts';
 import { watchDomains } from './domains/watcher.ts';
 import { bind } from './http/bind.ts';
 import { KeyDirectory } from './http/directory.ts';
@@ -127,7 +126,7 @@ async function start(
   const report = createReporter({ log, metrics, node });
 
   const directory = new KeyDirectory();
-  const domains = new DomainDirectory(clock);
+  const domains = new DomainDirectory();
   await store.watchDirectory((changes) => {
     for (const account of changes.accounts) report.account(directory.account(account.id), account);
     directory.apply(changes);
@@ -143,6 +142,7 @@ async function start(
   const handover = openTransport(settings.transport, { clock, inboxPath: join(data, 'inbox') });
   let dispatcher: Dispatcher | null = null;
   if (roles.has('deliver')) {
+    await checkSecret(settings, store);
     const recovered = await store.recover({
       now: clock.now(),
       everyLease: true,
@@ -157,11 +157,7 @@ async function start(
     });
     const marks = groupCommit(store.mark, { maxBatch: BATCH, now: () => performance.now() });
     const screens = groupCommit(store.screen, { maxBatch: BATCH, now: () => performance.now() });
-    const screening = createScreening(
-      clock,
-      (mail) => screens.submit(mail),
-      ({ to }) => canonicalRecipient(to),
-    );
+    const screening = createScreening(clock, (mail) => screens.submit(mail));
     dispatcher = createDispatcher({
       node,
       clock,
@@ -199,6 +195,7 @@ async function start(
       watchDomains({
         clock,
         list: store.listDomains,
+        find: store.findDomain,
         check: domainCheck(settings, clock),
         update: store.updateDomain,
         ...report.domains,
@@ -256,12 +253,6 @@ async function start(
   stops.push(() => log.draining({ node }));
   const inboxPath = handover.inbox === null ? null : join(data, 'inbox');
   return { publicUrl, operatorUrl, firstKey, inboxPath, failed: store.failed };
-}
-
-/** As suppression lists have it; accepted mail has no other recipients than valid ones. */
-function canonicalRecipient(to: string): string {
-  const address = parseAddress(to);
-  return address === null ? to : canonicalAddress(address);
 }
 
 /** On an empty store: the account `default` and a key, which is returned and works at once. */

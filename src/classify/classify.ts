@@ -65,8 +65,24 @@ function fits(rule: Rule, reply: Reply, text: string): boolean {
   if (stage !== undefined && !stage.includes(reply.stage)) return false;
   if (code !== undefined && (reply.code === null || !code.includes(reply.code))) return false;
   if (enhanced !== undefined && !enhanced.some((pattern) => enhancedFits(pattern, reply.enhanced))) return false;
-  if (words !== undefined && !words.some((word) => text.includes(word))) return false;
-  return without === undefined || !without.some((word) => text.includes(word));
+  if (words !== undefined && !words.some((word) => holds(text, word))) return false;
+  return without === undefined || !without.some((word) => holds(text, word));
+}
+
+/** Whether the text has the word as one of its own: not as a part of another, unless a star lets it go on. */
+function holds(text: string, word: string): boolean {
+  const stem = word.endsWith('*');
+  const sought = stem ? word.slice(0, -1) : word;
+  for (let at = text.indexOf(sought); at >= 0; at = text.indexOf(sought, at + sought.length)) {
+    if (!isWordPart(text, at - 1) && (stem || !isWordPart(text, at + sought.length))) return true;
+  }
+  return false;
+}
+
+/** A letter or digit. What is not ASCII is none: it is punctuation more often than not. */
+function isWordPart(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
 /** `5.1.1` is itself with any class, `5.7.` everything below it, `` no enhanced code at all. */
@@ -104,7 +120,7 @@ function toOutcome(verdict: Verdict, reply: Reply): Outcome {
   }
 }
 
-/** Lower case, with addresses in angle brackets taken out: the words must be the server's, not a local part's. */
+/** Lower case, with addresses taken out: the words must be the server's, not a local part's. */
 function wordsOf(text: string): string {
   let out = '';
   let from = 0;
@@ -114,5 +130,22 @@ function wordsOf(text: string): string {
     out += `${text.slice(from, open)}<>`;
     from = close + 1;
   }
-  return (from === 0 ? text : out + text.slice(from)).toLowerCase();
+  return withoutAddresses((from === 0 ? text : out + text.slice(from)).toLowerCase());
 }
+
+/** Addresses outside angle brackets: what stands around an `@` up to a blank or a bracket. Linear in the text. */
+function withoutAddresses(text: string): string {
+  let out = '';
+  let from = 0;
+  for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', from)) {
+    let start = at;
+    while (start > from && !AROUND_ADDRESSES.has(text[start - 1] ?? ' ')) start -= 1;
+    let end = at + 1;
+    while (end < text.length && !AROUND_ADDRESSES.has(text[end] ?? ' ')) end += 1;
+    out += `${text.slice(from, start)}@`;
+    from = end;
+  }
+  return from === 0 ? text : out + text.slice(from);
+}
+
+const AROUND_ADDRESSES: ReadonlySet<string> = new Set(' \t\r\n()[]{}<>,;:"');

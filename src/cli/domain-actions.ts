@@ -5,16 +5,16 @@
 import { randomInt } from 'node:crypto';
 import { parseHost } from '../admit/host.ts';
 import { createResolver } from '../domains/dns.ts';
-import { beginRotation, type RecordCheck, type SendingDomain } from '../domains/domain.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
-import { sealingKey, sendingSetup, updateAfter } from '../domains/setup.ts';
+import { checkSecret, sealingKey, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
+import { beginRotation, cancelRotation, type RecordCheck, type SendingDomain } from '../record/domain.ts';
 import type { Changed } from '../store/store.ts';
 import type { TrustStore } from '../store/trust.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
-import { domainJson, domainTable, recordsText, removedText, verdictText } from './domain-text.ts';
+import { cancelledText, domainJson, domainTable, recordsText, removedText, verdictText } from './domain-text.ts';
 import { CommandFailure } from './failure.ts';
 import { styled } from './text.ts';
 
@@ -75,7 +75,7 @@ export async function addDomain(
   context: Context,
   account: string,
   typed: string,
-  flags: DomainFlags & { readonly subdomains?: boolean },
+  flags: DomainFlags & { readonly subdomains?: boolean; readonly ed25519?: boolean },
 ): Promise<void> {
   const parsed = parseDomainName(typed);
   if (!parsed.ok) throw new CommandFailure(parsed.fault, 2);
@@ -84,10 +84,11 @@ export async function addDomain(
     // Known before a key is made, so that a mistyped name costs nothing.
     await findAccount(store, account);
     if ((await store.findDomain(name)) !== null) throw taken(name);
+    await checkSecret(settings, store);
     const now = context.clock.now();
     const keys = await newKeys({
       domain: name,
-      algorithms: ALGORITHMS,
+      algorithms: flags.ed25519 === false ? ['rsa'] : ALGORITHMS,
       state: 'active',
       taken: [],
       sealingKey: sealingKey(settings),
@@ -133,21 +134,43 @@ export async function rotateKeys(context: Context, typed: string, flags: DomainF
     const domain = await find(store, typed);
     const now = context.clock.now();
     const taken = domain.keys.map((key) => key.selector);
-    const wanted = { domain: domain.name, algorithms: ALGORITHMS, state: 'staged', taken, now, random } as const;
+    // A domain added without Ed25519 stays so.
+    const algorithms = ALGORITHMS.filter((one) => domain.keys.some(({ algorithm }) => algorithm === one));
+    const wanted = { domain: domain.name, algorithms, state: 'staged', taken, now, random } as const;
     // Asked before keys are made, and once more of what the store holds then.
     begin(domain, []);
+    await checkSecret(settings, store);
     const fresh = await newKeys({ ...wanted, sealingKey: sealingKey(settings) });
     const latest = await find(store, domain.name);
-    const { id, status, checkedAt, authenticatedAt, failingSince } = latest;
-    const keys = begin(latest, fresh);
     const checks = await store.domainChecks(domain.name);
-    const basedOn = latest.keys.map(({ selector }) => selector);
-    const update = { id, basedOn, status, checkedAt, authenticatedAt, failingSince, checks, keys };
-    const rotated = found(domain.name, await store.updateDomain(update));
+    const rotated = await writeKeys(store, latest, checks, begin(latest, fresh));
     const records = recordsFor(rotated, sendingSetup(settings));
     if (flags.json) context.json(domainJson(rotated, records, checks));
     else context.out(`${styled('good', `staged new keys for ${domain.name}`)}\n\n${recordsText(rotated, records)}`);
   });
+}
+
+/** Drops the keys that wait for their records. */
+export async function cancelStaged(context: Context, typed: string, flags: DomainFlags): Promise<void> {
+  await context.withStore(async (store, settings) => {
+    const domain = await find(store, typed);
+    const keys = cancelRotation(domain);
+    if (keys === null) throw new CommandFailure(`no new keys of ${domain.name} are staged; there is nothing to cancel`);
+    const checks = await store.domainChecks(domain.name);
+    const after = await writeKeys(store, domain, checks, keys);
+    if (flags.json) context.json(domainJson(after, recordsFor(after, sendingSetup(settings)), checks));
+    else context.out(cancelledText(domain));
+  });
+}
+
+async function writeKeys(
+  store: TrustStore,
+  { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
+  checks: readonly RecordCheck[],
+  keys: SendingDomain['keys'],
+): Promise<SendingDomain> {
+  const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
+  return found(name, await store.updateDomain(update));
 }
 
 function begin(domain: SendingDomain, fresh: SendingDomain['keys']): SendingDomain['keys'] {
@@ -155,7 +178,7 @@ function begin(domain: SendingDomain, fresh: SendingDomain['keys']): SendingDoma
   if (rotation.kind === 'staged') return rotation.keys;
   const waiting = rotation.selectors.join(', ');
   throw new CommandFailure(
-    `new keys of ${domain.name} are staged already (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\``,
+    `new keys of ${domain.name} are staged already (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\`, or drop them: \`postrider domain rotate ${domain.name} --cancel\``,
   );
 }
 
@@ -202,7 +225,6 @@ function added(name: string, account: string, changed: Changed<SendingDomain>): 
 
 function found(name: string, changed: Changed<SendingDomain> | { readonly kind: 'stale' }): SendingDomain {
   if (changed.kind === 'done') return changed.value;
-  if (changed.kind === 'stale')
-    throw new CommandFailure(`the keys of ${name} were changed meanwhile; run the command again`);
+  if (changed.kind === 'stale') throw new CommandFailure(`${name} was changed meanwhile; run the command again`);
   throw noDomain(name);
 }

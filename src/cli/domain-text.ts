@@ -1,8 +1,8 @@
 /** Sending domains as the commands print them: JSON with exactly the promised members, zone lines, tables. */
 import { domainToUnicode } from 'node:url';
-import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../domains/domain.ts';
-import { dkimRecordName, GRACE_MS } from '../domains/domain.ts';
 import { formatZone } from '../domains/records.ts';
+import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
+import { dkimRecordName, GRACE_MS, maySend } from '../record/domain.ts';
 import type { Account } from '../store/store.ts';
 import { type Cell, printable, type Style, span, styled, table, time, timeOr } from './text.ts';
 
@@ -54,7 +54,9 @@ function dkimText(domain: SendingDomain, name: string): string {
     case undefined:
       return 'DKIM, as the provider asks for it';
     case 'active':
-      return `${what}, which signs`;
+      return key.algorithm === 'rsa'
+        ? `${what}, which signs`
+        : `${what}, which signs beside it while its record is there`;
     case 'staged':
       return `${what}, which signs from when its record is seen`;
     case 'retiring':
@@ -101,10 +103,12 @@ export function verdictText(
   ].join('');
 }
 
-function newsText({ failingSince }: SendingDomain, event: AfterCheck['event'], now: number): string {
+function newsText({ status, checkedAt, failingSince }: SendingDomain, event: AfterCheck['event'], now: number): string {
   if (failingSince !== null) {
     const left = failingSince + GRACE_MS - now;
-    return left > 0 ? ` (mail from it is refused in ${span(left)})` : ' (mail from it is refused)';
+    if (left > 0) return ` (mail from it is refused in ${span(left)})`;
+    const blocked = !maySend({ status, checkedAt, failingSince });
+    return blocked ? ' (mail from it is refused)' : ' (mail from it is refused once DNS says so again)';
   }
   return event === 'authenticated' ? ' (from now on)' : event === 'recovered' ? ' (again)' : '';
 }
@@ -136,6 +140,13 @@ function keysText({ keys }: SendingDomain): string {
     .map((state) => [keys.filter((key) => key.state === state).length, state] as const)
     .filter(([count]) => count > 0);
   return counts.map(([count, state]) => `${count} ${state}`).join(', ');
+}
+
+/** What became of a rotation that was called off. */
+export function cancelledText({ name, keys }: SendingDomain): string {
+  const staged = keys.filter(({ state }) => state === 'staged');
+  const records = staged.map(({ selector }) => `  ${dkimRecordName(name, selector)}\n`).join('');
+  return `dropped the staged keys of ${name}; the keys of before go on signing\n\nThese records may be taken out of DNS:\n${records}`;
 }
 
 /** What became of a domain that was removed. */

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { quote } from '../config/units.ts';
 import type { Context } from './context.ts';
-import type { DomainFlags } from './domain-actions.ts';
+import type { addDomain, DomainFlags } from './domain-actions.ts';
 import { CommandFailure } from './failure.ts';
 
 const JSON_SHAPE = 'for machines: {"domain","status","records"}';
@@ -14,8 +14,9 @@ export function addDomainCommands(program: Command, context: Context): void {
 
   const add = group.command('add <account> <domain>');
   add.description('make keys for a domain and print the records to publish');
-  add.option('--subdomains', 'its subdomains may send too').option('--json', JSON_SHAPE);
-  add.action(async (account: string, typed: string, flags: DomainFlags & { readonly subdomains?: boolean }) =>
+  add.option('--subdomains', 'its subdomains may send too');
+  add.option('--no-ed25519', 'make the RSA key alone').option('--json', JSON_SHAPE);
+  add.action(async (account: string, typed: string, flags: Parameters<typeof addDomain>[3]) =>
     (await actions()).addDomain(context, account, typed, flags),
   );
 
@@ -38,8 +39,12 @@ export function addDomainCommands(program: Command, context: Context): void {
   const rotate = group.command('rotate <domain>');
   rotate.description('stage new keys, which sign once their records are seen');
   rotate
+    .option('--cancel', 'drop the staged keys instead')
     .option('--json', JSON_SHAPE)
-    .action(async (typed: string, flags: DomainFlags) => (await actions()).rotateKeys(context, typed, flags));
+    .action(async (typed: string, flags: DomainFlags & { readonly cancel?: boolean }) => {
+      const { cancelStaged, rotateKeys } = await actions();
+      await (flags.cancel ? cancelStaged : rotateKeys)(context, typed, flags);
+    });
 
   const remove = group.command('remove <domain>').description('forget a domain and its keys; mail from it is refused');
   remove

@@ -42,7 +42,7 @@ function fate(about: Explaining): readonly string[] {
     case 'suppressed':
       return [
         ...decided(mail, 'suppressed'),
-        'It was never handed over and will not be: the recipient was on the account’s suppression list, or is the simulator’s suppressed address.',
+        'It was never handed over and will not be: the recipient was on the suppression list of the account or of the whole service, or is the simulator’s suppressed address.',
       ];
     case 'expired':
       return [...tried, ...decided(mail, 'expired'), `No further attempt will be made.`];
@@ -122,7 +122,7 @@ export function localFault({ outcome, remote }: Attempt): string | null {
   if (code !== null || stage !== 'connect') return null;
   return outcome.scope === 'message'
     ? `could not be made or signed here: ${text}`
-    : `was given up here, before any next hop was known to answer: ${text}`;
+    : `was given up here without a reply of any next hop: ${text}`;
 }
 
 /** Where an operator finds out more about a fault of that kind. */

@@ -1,7 +1,7 @@
 /**
  * `postrider suppression …`: the addresses that get no mail, one list for each account and `*` for the whole service.
- * Lists of any length pass through a page or a batch at a time; what an import has put on a list stays, so that one
- * that failed halfway is simply run again.
+ * Lists of any length pass through a page or a batch at a time. A file that cannot be read to its end imports nothing;
+ * what an import has put on a list stays, so that one that the store failed halfway is simply run again.
  */
 import { createWriteStream } from 'node:fs';
 import { open, rename, stat, unlink } from 'node:fs/promises';
@@ -70,7 +70,9 @@ export function addSuppressionCommands(
 
   const load = group
     .command('import <account> <file>')
-    .description('put the addresses of a CSV file (- for standard input) on a list');
+    .description(
+      'put the addresses of a CSV file (- for standard input) on a list; the whole file is read first, and one that cannot be read to its end adds nothing',
+    );
   load
     .option('--reason <reason>', 'of rows that name none', 'manual')
     .option('--json', 'for machines: {"read","added","known","skipped"}');

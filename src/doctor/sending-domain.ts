@@ -1,5 +1,5 @@
 /** One sending domain: its records in DNS, and whether its private keys open with the secret of the installation. */
-import type { RecordCheck, SendingDomain } from '../domains/domain.ts';
+import type { RecordCheck, SendingDomain } from '../record/domain.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 export interface DomainParts {
@@ -19,9 +19,10 @@ export async function checkSendingDomain({ domain, lookUp, keyFault }: DomainPar
     }
   }
   const checks = await lookUp();
+  // A missing Ed25519 record costs its signature alone.
   const signing = new Set(
     domain.keys
-      .filter(({ state }) => state === 'active')
+      .filter(({ state, algorithm }) => state === 'active' && algorithm === 'rsa')
       .map(({ selector }) => `${selector}._domainkey.${domain.name}`),
   );
   const faulty = checks.filter(({ found }) => found === 'missing' || found === 'wrong');

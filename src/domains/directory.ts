@@ -2,24 +2,20 @@
  * Sending domains by heart, so that admission and signing cost no look at the store. The store's watch feeds it; what the
  * last `apply` said holds from the next question on.
  */
-import type { Clock } from '../clock.ts';
-import type { DkimKey, SendingDomain } from './domain.ts';
-import { maySend, signingKeys } from './domain.ts';
+import type { DkimKey, SendingDomain } from '../record/domain.ts';
+import { maySend, signingKeys } from '../record/domain.ts';
 
 /** What a message from an address of this domain is signed with. */
 export interface Signing {
   /** The `d=` of the signature: the sending domain itself, or the one it is a subdomain of. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
+  /** False where it once was authenticated and may not send any more. */
+  readonly maySend: boolean;
 }
 
 export class DomainDirectory {
-  readonly #clock: Clock;
   readonly #byName = new Map<string, SendingDomain>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
 
   apply({
     domains,
@@ -32,17 +28,17 @@ export class DomainDirectory {
     for (const domain of domains) this.#byName.set(domain.name, domain);
   }
 
-  /** True where the account may send from this domain (lower-case A-label) now. */
+  /** True where the account may send from this domain (lower-case A-label). */
   authenticated(accountId: number, name: string): boolean {
     const domain = this.#find(accountId, name);
-    return domain !== null && maySend(domain, this.#clock.now());
+    return domain !== null && maySend(domain);
   }
 
-  /** The keys that must sign mail of the account from this domain, or null where none is authenticated for it. */
+  /** The keys that must sign mail of the account from this domain, or null where none was ever authenticated for it. */
   signing(accountId: number, name: string): Signing | null {
     const domain = this.#find(accountId, name);
-    if (domain === null || !maySend(domain, this.#clock.now())) return null;
-    return { domain: domain.name, keys: signingKeys(domain) };
+    if (domain === null || domain.authenticatedAt === null) return null;
+    return { domain: domain.name, keys: signingKeys(domain), maySend: maySend(domain) };
   }
 
   /** The domain itself, else the nearest one above it whose owner lets subdomains send. */

@@ -16,6 +16,8 @@ export type DomainName =
 /** RFC 1035 section 2.3.4. */
 const MAX_NAME = 253;
 const MAX_LABEL = 63;
+/** Of the name of a DKIM record before the domain: a selector (keys.ts) and `._domainkey.`. */
+const RECORD_PREFIX = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const EXAMPLE = 'give one such as example.com';
 
 export function parseDomainName(text: string): DomainName {
@@ -24,6 +26,10 @@ export function parseDomainName(text: string): DomainName {
   if (fault !== null) return { ok: false, fault };
   const name = parseHost(typed, 0);
   if (name === null) return { ok: false, fault: labelFault(typed) };
+  if (name.length > MAX_NAME - RECORD_PREFIX) {
+    const fault = `${quote(text)} has ${name.length} characters, ${MAX_NAME - RECORD_PREFIX} at most leave room for the names of its DKIM records; give a shorter one`;
+    return { ok: false, fault };
+  }
   const suffix = parse(name, { allowPrivateDomains: true });
   if (suffix.domain === null) {
     const owner = suffix.isPrivate

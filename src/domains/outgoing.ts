@@ -1,6 +1,6 @@
 /**
  * A leased mail request as it goes out: composed, with the envelope sender of the return path, signed for its domain. The
- * same bytes on every attempt. Rejects where it cannot be signed though it must be: it is then deferred, never unsigned.
+ * same bytes on every attempt, unless the keys that sign were changed in between. Rejects where it cannot be signed though it must be: it is then deferred, never unsigned.
  */
 import { parseAddress } from '../admit/address.ts';
 import type { OutgoingMessage } from '../deliver/transport.ts';
@@ -16,11 +16,14 @@ const SENDER_ID = 'postrider';
 export interface OutgoingParts {
   readonly domains: Pick<DomainDirectory, 'signing'>;
   readonly signer: Signer;
-  /** Domain and key of return paths, or null: the envelope sender is the From address. */
-  /** True where senders must be authenticated: mail of a domain that no longer is waits, and never goes unsigned. */
+  /**
+   * True where senders must be authenticated: mail of a domain that no longer is waits. Where false, mail of a domain that
+   * never was goes unsigned, and mail of one that was and lost it is signed by the keys it has: never unsigned.
+   */
   readonly mustSign: boolean;
   /** Told of mail that could not be signed and therefore waits; wants an operator. */
   readonly failed: (error: unknown) => void;
+  /** Domain and key of return paths, or null: the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
 }
 
@@ -47,12 +50,13 @@ export function outgoing({
       envelope: { from, to: envelopeTo, smtputf8 },
       data: bytes,
     });
-    if (signing === null) {
-      if (!mustSign) return message(data);
-      throw new Error(
-        `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`,
-      );
+    if (mustSign && signing?.maySend !== true) {
+      const why = `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`;
+      const waits = new Error(why);
+      failed(waits);
+      throw waits;
     }
+    if (signing === null) return message(data);
     const keys = signing.keys.map(({ selector, algorithm, sealed }) => ({
       domain: signing.domain,
       selector,

@@ -1,6 +1,7 @@
 /** The DNS records that an operator publishes for a sending domain, and their text for a zone file. Pure. */
+
+import { type DnsRecord, dkimRecordName, type SendingDomain } from '../record/domain.ts';
 import { dkimRecordValue } from './dkim-record.ts';
-import { type DnsRecord, dkimRecordName, type SendingDomain } from './domain.ts';
 
 export interface SendingSetup {
   /** POSTRIDER_RETURN_PATH_DOMAIN, in A-labels, or null. */

@@ -1,16 +1,17 @@
 /** What the settings say about sending domains, and what a look at DNS writes down; for every command that needs it. */
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { DomainUpdate } from '../store/trust.ts';
+import type { AfterCheck, RecordCheck, SendingDomain } from '../record/domain.ts';
+import { advanceRotation, afterCheck, withoutRetired } from '../record/domain.ts';
+import type { DomainUpdate, TrustStore } from '../store/trust.ts';
 import { createResolver } from './dns.ts';
-import type { AfterCheck, RecordCheck, SendingDomain } from './domain.ts';
-import { advanceRotation, afterCheck, withoutRetired } from './domain.ts';
 import { openKey } from './keys.ts';
 import type { OutgoingParts } from './outgoing.ts';
 import { recordsFor, type SendingSetup } from './records.ts';
 import { relayFacts } from './relays.ts';
-import { deriveKey, loadOrMakeSecret, secretFromSetting } from './secret.ts';
+import { deriveKey, loadOrMakeSecret, SecretError, secretFromSetting } from './secret.ts';
 import { createSigner } from './signer.ts';
 import { checkRecords } from './verify.ts';
 
@@ -34,6 +35,40 @@ export function secretPath({ database }: Pick<Settings, 'database'>): string {
   return join(dirname(database.path), 'secret');
 }
 
+/**
+ * Sees to it that the secret is the one that the stored keys were sealed with: a lost one must not be replaced in silence.
+ * To be awaited before anything is signed or sealed. A store without keys is content with any secret, and one key that
+ * opens is proof. @throws SecretError with the remedy
+ */
+export async function checkSecret(
+  settings: Pick<Settings, 'secret' | 'database'>,
+  store: Pick<TrustStore, 'listDomains'>,
+): Promise<void> {
+  const sealed = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
+  if (sealed.length === 0) return;
+  const path = secretPath(settings);
+  const anew = 'or `postrider domain remove` the domains and add them again';
+  if (settings.secret === null && !existsSync(path)) {
+    throw new SecretError(
+      `the secret file ${path} is gone, and the stored DKIM keys open only with it; restore it from a backup, or set POSTRIDER_SECRET to what it held, ${anew}`,
+    );
+  }
+  const key = sealingKey(settings);
+  const opens = sealed.some(({ name, selector, sealed: text }) => {
+    try {
+      openKey(key, name, selector, text).fill(0);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  if (opens) return;
+  const which = settings.secret === null ? `the secret file ${path}` : 'POSTRIDER_SECRET';
+  throw new SecretError(
+    `${which} is not the secret that the stored DKIM keys were sealed with; restore the secret file from a backup, or set POSTRIDER_SECRET to the one of before, ${anew}`,
+  );
+}
+
 /** What a check leads to: what to write down, and the news in it. */
 export interface Checked {
   readonly update: DomainUpdate;
@@ -49,8 +84,8 @@ export function updateAfter(
 ): Checked {
   const keys = withoutRetired(advanceRotation(domain, checks, now, maxAgeMs), now);
   const { status, checkedAt, authenticatedAt, failingSince, event } = afterCheck({ ...domain, keys }, checks, now);
-  const basedOn = domain.keys.map(({ selector }) => selector);
-  return { update: { id: domain.id, basedOn, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
+  const { id, revision } = domain;
+  return { update: { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
@@ -66,12 +101,13 @@ export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'mus
   };
 }
 
-/** The check of one domain for the watcher: looks its records up and says what follows. */
-export function domainCheck(settings: Settings, clock: Clock): (domain: SendingDomain) => Promise<Checked> {
+/** The check of one domain for the watcher: looks its records up and says what follows; null where nothing was answered. */
+export function domainCheck(settings: Settings, clock: Clock): (domain: SendingDomain) => Promise<Checked | null> {
   const resolver = createResolver(settings.dns);
   const setup = sendingSetup(settings);
   return async (domain) => {
     const checks = await checkRecords(recordsFor(domain, setup), resolver);
+    if (checks.every(({ found }) => found === 'unknown')) return null;
     return updateAfter(domain, checks, clock.now(), settings.maxAgeMs);
   };
 }

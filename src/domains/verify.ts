@@ -3,10 +3,11 @@
  * record `unknown`, never `missing`. At most so many lookups run at once, and what DNS answers is clipped before it is
  * kept, whoever wrote it.
  */
+
+import type { DnsRecord, RecordCheck } from '../record/domain.ts';
 import { compareDkim, type Verdict } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
-import type { DnsRecord, RecordCheck } from './domain.ts';
 import { organisationalDomain } from './name.ts';
 import { checkSpf, isSpf } from './spf-record.ts';
 

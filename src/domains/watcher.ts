@@ -1,15 +1,18 @@
 /**
  * Sending domains are checked again and again: often while they wait for their first record or have lost one, rarely while
- * all is well. A failed lookup changes nothing. Nodes may check the same domain twice; nothing depends on who does.
+ * all is well. A failed lookup changes nothing, and is tried again later and later, after the domains that have waited longer.
+ * Nodes may check the same domain twice; nothing depends on who does, and news is told by the one whose result was written.
  */
 import type { Clock } from '../clock.ts';
-import type { DomainUpdate } from '../store/trust.ts';
-import type { AfterCheck, SendingDomain } from './domain.ts';
+import type { AfterCheck, SendingDomain } from '../record/domain.ts';
+import type { DomainUpdate, TrustStore } from '../store/trust.ts';
 
 const HOUR = 3_600_000;
 const LOOK_EVERY_MS = 60_000;
 /** Domains checked in one round, one after the other, so that a resolver is not flooded. */
 const ROUND = 50;
+/** After a look without an answer; doubled with each further one. */
+const RETRY_MS = HOUR / 12;
 
 /** How long after its last check a domain is checked again, in ms. */
 export function checkAfterMs(domain: SendingDomain, now: number): number {
@@ -27,32 +30,66 @@ export function checkAfterMs(domain: SendingDomain, now: number): number {
 export interface WatcherParts {
   readonly clock: Clock;
   readonly list: () => Promise<readonly SendingDomain[]>;
-  /** Looks the records up and says what follows. */
+  /** The domain as it is now, or null. */
+  readonly find: (name: string) => Promise<SendingDomain | null>;
+  /** Looks the records up and says what follows; null where nothing was answered. */
   readonly check: (
     domain: SendingDomain,
-  ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] }>;
-  readonly update: (update: DomainUpdate) => Promise<unknown>;
+  ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] } | null>;
+  readonly update: TrustStore['updateDomain'];
   /** Told where the check brought news. */
   readonly changed: (domain: SendingDomain, event: NonNullable<AfterCheck['event']>) => void;
   readonly failed: (what: string, error: unknown) => void;
 }
 
 /** Starts watching; the returned function stops it after the check under way. */
-export function watchDomains({ clock, list, check, update, changed, failed }: WatcherParts): () => Promise<void> {
+export function watchDomains({ clock, list, find, check, update, changed, failed }: WatcherParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let underWay: Promise<void> = Promise.resolve();
 
+  /** By id, while looks at it are not answered. */
+  const tried = new Map<number, { readonly at: number; readonly failures: number }>();
+
+  const lookedAt = ({ id, checkedAt }: SendingDomain): number => Math.max(checkedAt ?? 0, tried.get(id)?.at ?? 0);
+
+  function isDue(domain: SendingDomain, now: number): boolean {
+    const often = checkAfterMs(domain, now);
+    const failures = tried.get(domain.id)?.failures ?? 0;
+    const wait = failures === 0 ? often : Math.min(RETRY_MS * 2 ** (failures - 1), Math.max(often, HOUR));
+    return now - lookedAt(domain) >= wait;
+  }
+
+  /** True where it was answered. */
+  async function look(name: string): Promise<boolean> {
+    // Read again: what the round began with may be old by now, and a result computed from it would be stale.
+    const domain = await find(name);
+    if (domain === null) return true;
+    const result = await check(domain);
+    if (result === null) return false;
+    const { kind } = await update(result.update);
+    if (kind === 'done' && result.event !== null) changed(domain, result.event);
+    return kind !== 'done' || result.update.checkedAt !== domain.checkedAt;
+  }
+
   async function round(): Promise<void> {
     try {
       const now = clock.now();
-      const due = (await list()).filter((domain) => now - (domain.checkedAt ?? 0) >= checkAfterMs(domain, now));
-      due.sort((a, b) => (a.checkedAt ?? 0) - (b.checkedAt ?? 0));
-      for (const domain of due.slice(0, ROUND)) {
+      const all = await list();
+      const known = new Set(all.map(({ id }) => id));
+      for (const id of tried.keys()) if (!known.has(id)) tried.delete(id);
+      const due = all.filter((domain) => isDue(domain, now));
+      due.sort((a, b) => lookedAt(a) - lookedAt(b));
+      for (const { id, name } of due.slice(0, ROUND)) {
         if (stopped) return;
-        const result = await check(domain);
-        await update(result.update);
-        if (result.event !== null) changed(domain, result.event);
+        const failures = (tried.get(id)?.failures ?? 0) + 1;
+        // Also where it throws: one domain's fault must not keep the others from their turn.
+        tried.set(id, { at: clock.now(), failures });
+        try {
+          if (await look(name)) tried.delete(id);
+        } catch (error) {
+          failed(`check the domain ${name}`, error);
+        }
       }
     } catch (error) {
       failed('check domains', error);

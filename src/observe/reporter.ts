@@ -1,9 +1,9 @@
 /** What happens in the rooms, told to the log and the metrics: one place that decides who hears what. */
 import { isAlarming } from '../classify/classify.ts';
 import type { Attempt } from '../deliver/outcome.ts';
-import type { AfterCheck, SendingDomain } from '../domains/domain.ts';
 import type { HttpObserver } from '../http/ports.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
+import type { AfterCheck, SendingDomain } from '../record/domain.ts';
 import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
 import type { BreakerState, Metrics } from './metrics.ts';

@@ -3,6 +3,7 @@
  * when it was accepted or leased. What this node itself has just suppressed it knows at once; what anybody else may have
  * suppressed since is asked of the store, in batches, once the last look is a second old.
  */
+import { canonicalAddress, parseAddress } from '../admit/address.ts';
 import type { Clock } from '../clock.ts';
 import type { Change, LeasedMail } from '../store/store.ts';
 import { LEASE_MS } from './dispatcher.ts';
@@ -20,25 +21,27 @@ export interface Screening {
   note(mail: LeasedMail, change: Change): void;
 }
 
-/** `screen` asks the store; `recipient` is canonical. */
-export function createScreening(
-  clock: Clock,
-  screen: (mail: LeasedMail) => Promise<boolean>,
-  recipient: (mail: LeasedMail) => string,
-): Screening {
+/** `screen` asks the store. */
+export function createScreening(clock: Clock, screen: (mail: LeasedMail) => Promise<boolean>): Screening {
   /** When each was suppressed, by account and recipient. */
   const suppressed = new Map<string, number>();
   return {
     wanted(mail) {
       const now = clock.now();
-      const at = suppressed.size === 0 ? undefined : suppressed.get(`${mail.accountId} ${recipient(mail)}`);
+      const at = suppressed.size === 0 ? undefined : suppressed.get(keyOf(mail));
       if (at !== undefined && now - at < REMEMBER_MS) return false;
       return now - (mail.lease.until - LEASE_MS) < FRESH_MS || screen(mail);
     },
     note(mail, { suppress }) {
       if (suppress === null) return;
       if (suppressed.size >= REMEMBERED) suppressed.clear();
-      suppressed.set(`${mail.accountId} ${recipient(mail)}`, clock.now());
+      suppressed.set(keyOf(mail), clock.now());
     },
   };
+}
+
+/** Account and recipient as suppression lists have it; accepted mail has no other recipients than valid ones. */
+function keyOf({ accountId, to }: LeasedMail): string {
+  const address = parseAddress(to);
+  return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
 }

@@ -1,5 +1,5 @@
 /** The store contract's accounts and API keys, as commands and running nodes see them. */
-import type { SendingDomain } from '../domains/domain.ts';
+import type { SendingDomain } from '../record/domain.ts';
 import type { Thresholds } from '../record/reputation.ts';
 
 export interface AccountLimits {

@@ -1,5 +1,5 @@
 /** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
-import type { DkimKey, RecordCheck, SendingDomain } from '../domains/domain.ts';
+import type { DkimKey, RecordCheck, SendingDomain } from '../record/domain.ts';
 import type { Thresholds, WindowCounts } from '../record/reputation.ts';
 import type { Account, Changed } from './store.ts';
 
@@ -24,9 +24,10 @@ export interface DomainUpdate {
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
+  /** One that is `unknown` leaves the last answer about its record. */
   readonly checks: readonly RecordCheck[];
-  /** Selectors of the keys it was computed from: where the domain has others by now, it is `stale` and changes nothing. */
-  readonly basedOn: readonly string[];
+  /** The domain's revision that it was computed from: where it has another by now, it is `stale` and changes nothing. */
+  readonly revision: number;
   /** All keys as they stand now; those left out are deleted. */
   readonly keys: readonly DkimKey[];
 }
@@ -50,10 +51,10 @@ export interface TrustStore {
     now: number,
   ): Promise<Changed<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
-  /** What the last check of its records found; empty before the first. */
+  /** What the last answered check of each record found; empty before the first. */
   domainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
-  /** Writes a check's result or a rotation; every node knows within a second. */
+  /** Writes a check's result or a rotation; every node knows within a second. The revision stays where only times changed. */
   updateDomain(update: DomainUpdate): Promise<Changed<SendingDomain> | { readonly kind: 'stale' }>;
   setSubdomains(name: string, subdomains: boolean): Promise<Changed<SendingDomain>>;
   removeDomain(name: string): Promise<Changed<SendingDomain>>;

@@ -1,7 +1,7 @@
 /** What every store promises about trust: suppression lists, sending domains, reputation. */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DkimKey } from '../../src/domains/domain.ts';
+import type { DkimKey } from '../../src/record/domain.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { DirectoryChanges, Store } from '../../src/store/store.ts';
 import { temporaryFolder } from '../rig/folder.ts';
@@ -150,7 +150,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ] as const;
     const update = {
       id: added.value.id,
-      basedOn: ['s1'],
+      revision: added.value.revision,
       status: 'authenticated',
       checkedAt: 10,
       authenticatedAt: 10,
@@ -163,12 +163,46 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: { status: 'authenticated', keys: [{ selector: 's2' }] },
     });
     expect(await store.domainChecks('example.org')).toEqual(checks);
-    // Computed from the keys of before: a rotation in between must not be undone.
+    // Computed from what was before: a change in between must not be undone.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
     await expect.poll(() => seen.at(-1)?.domains[0]?.status).toBe('authenticated');
+    const shared = await store.setSubdomains('example.org', true);
+    if (shared.kind !== 'done') throw new Error(shared.kind);
+    expect(shared.value.revision).toBeGreaterThan(added.value.revision);
     await store.removeDomain('example.org');
     await expect.poll(() => seen.at(-1)?.removed).toEqual(['example.org']);
+  });
+
+  test('a look at DNS that brings nothing new leaves the revision, and one without an answer the last answer', async () => {
+    const store = await storeWith();
+    const added = await store.addDomain('default', { name: 'example.org', subdomains: false, keys: [key('s1')] }, 7);
+    if (added.kind !== 'done') throw new Error(added.kind);
+    const { id, keys } = added.value;
+    const name = 's1._domainkey.example.org';
+    const check = { purpose: 'dkim', type: 'TXT', name, value: 'v', seen: ['v'], detail: '' } as const;
+    const update = {
+      id,
+      status: 'authenticated',
+      checkedAt: 10,
+      authenticatedAt: 10,
+      failingSince: null,
+      keys,
+    } as const;
+    const write = async (revision: number, found: 'found' | 'missing' | 'unknown', checkedAt: number) => {
+      const written = await store.updateDomain({ ...update, revision, checkedAt, checks: [{ ...check, found }] });
+      if (written.kind !== 'done') throw new Error(written.kind);
+      return written.value;
+    };
+    const first = await write(added.value.revision, 'found', 10);
+    expect([first.published, first.revision > added.value.revision]).toEqual([['s1'], true]);
+    const again = await write(first.revision, 'found', 20);
+    expect([again.checkedAt, again.revision]).toEqual([20, first.revision]);
+    const unknown = await write(first.revision, 'unknown', 20);
+    expect([unknown.published, unknown.revision]).toEqual([['s1'], first.revision]);
+    expect(await store.domainChecks('example.org')).toMatchObject([{ found: 'found' }]);
+    const gone = await write(first.revision, 'missing', 30);
+    expect([gone.published, gone.revision > first.revision]).toEqual([[], true]);
   });
 
   test('a bounce storm locks its account, with the reason, and no other', async () => {

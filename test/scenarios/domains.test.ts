@@ -84,3 +84,56 @@ test('records in split strings are found, several SPF records are wrong, and fai
     /^postrider: example.org is not authenticated \(failing\): 4 missing of 4 records; [^\n]+\n$/,
   );
 });
+
+test('a DNS host that takes no Ed25519 records: the RSA key alone authenticates, and a rotation can be called off', async () => {
+  const keysOf = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
+  const both = await add('both.example');
+  const rsa = keysOf(both).find(({ value }) => value.includes('k=rsa'));
+  dns.zone[rsa?.name ?? ''] = { TXT: [[rsa?.value.slice(0, 200) ?? '', rsa?.value.slice(200) ?? '']] };
+  const verified = await verify('both.example');
+  expect([verified.code, verified.answer.status, foundOf(verified.answer, 'dkim')]).toEqual([
+    0,
+    'authenticated',
+    ['found', 'missing'],
+  ]);
+
+  const alone = await askCommand<DomainAnswer>(
+    folder,
+    ['domain', 'add', 'default', 'alone.example', '--no-ed25519'],
+    settings,
+  );
+  expect(keysOf(alone).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
+  const rotated = await askCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
+  expect(keysOf(rotated)).toHaveLength(2);
+  const again = await run('domain', 'rotate', 'alone.example');
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('domain rotate alone.example --cancel')]);
+  const cancelled = await run('domain', 'rotate', 'alone.example', '--cancel');
+  expect(cancelled.stdout).toContain(keysOf(rotated)[1]?.name ?? '-');
+  const left = await askCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
+  expect(keysOf(left).map(({ name }) => name)).toEqual(keysOf(alone).map(({ name }) => name));
+  expect((await run('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(/there is nothing to cancel/);
+});
+
+test.each([
+  ['add', ['default', 'late.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
+  ['rotate', ['sealed.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
+  ['add', ['default', 'late.example'], {}, /the secret file \S+ is gone/],
+])('domain %s %j with another secret than the keys have is refused: %j', async (command, args, secret, said) => {
+  if (!(await run('domain', 'list')).stdout.includes('sealed.example')) await add('sealed.example');
+  const { POSTRIDER_SECRET: _right, ...others } = settings;
+  const { code, stdout, stderr } = await runCommand(folder, ['domain', command, ...args], { ...others, ...secret });
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
+  expect(stderr).toMatch(said);
+});
+
+test('a service does not start with another secret than the stored keys have', async () => {
+  const other = rig.folder();
+  const service = await rig.serve(other, settings);
+  await askCommand(other, ['domain', 'add', 'default', 'sealed.example'], settings);
+  await service.stop();
+  await expect(rig.serve(other, { ...settings, POSTRIDER_SECRET: 'cd'.repeat(32) })).rejects.toThrow(
+    /POSTRIDER_SECRET is not the secret/,
+  );
+  await (await rig.serve(other, settings)).stop();
+});

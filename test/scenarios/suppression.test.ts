@@ -58,3 +58,21 @@ test('an import beside the running service takes hold, and the service goes on a
   const exported = await runCommand(folder, ['suppression', 'export', 'default']);
   expect(exported.stdout.trim().split('\n')).toHaveLength(50_001);
 });
+
+test('an import of a file that cannot be read to its end puts nothing on the list', async () => {
+  const file = join(folder, 'broken.csv');
+  const good = Array.from({ length: 20_000 }, (_, at) => `user${at}@broken.example\n`).join('');
+  await ask('suppression', 'add', 'default', 'before@broken.example');
+  for (const end of ['"never closed\n', 'binary\0data\n']) {
+    writeFileSync(file, good + end);
+    const { code, stderr } = await runCommand(folder, ['suppression', 'import', 'default', file]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/line 20001.*\n$/);
+    expect(stderr).not.toContain('added before');
+  }
+  const exported = await runCommand(folder, ['suppression', 'export', 'default']);
+  const kept = exported.stdout.split('\n').filter((row) => row.includes('@broken.example'));
+  expect(kept).toHaveLength(1);
+  writeFileSync(file, good);
+  expect(await ask('suppression', 'import', 'default', file)).toMatchObject({ added: 20_000 });
+});

@@ -1,6 +1,8 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { DkimKey, RecordCheck, SendingDomain } from '../../domains/domain.ts';
+import { isDeepStrictEqual } from 'node:util';
+import type { DkimKey, RecordCheck, SendingDomain } from '../../record/domain.ts';
+import { lastAnswers, publishedSelectors } from '../../record/domain.ts';
 import type { Changed } from '../store.ts';
 import { StoreError } from '../store.ts';
 import type { DomainUpdate } from '../trust.ts';
@@ -38,17 +40,21 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
 
   function domain(row: rows.Row): SendingDomain {
     const id = rows.int(row, 'id');
+    const name = rows.text(row, 'name');
+    const keys = keysOf.all(id).map(dkimKey);
     return {
       id,
+      revision: rows.int(row, 'revision'),
       accountId: rows.int(row, 'account_id'),
-      name: rows.text(row, 'name'),
+      name,
       subdomains: rows.int(row, 'subdomains') === 1,
       status: oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
       createdAt: rows.int(row, 'created_at'),
       checkedAt: rows.intOrNull(row, 'checked_at'),
       authenticatedAt: rows.intOrNull(row, 'authenticated_at'),
       failingSince: rows.intOrNull(row, 'failing_since'),
-      keys: keysOf.all(id).map(dkimKey),
+      published: publishedSelectors(name, keys, checksOf(row)),
+      keys,
     };
   }
 
@@ -98,7 +104,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     listDomains: (): SendingDomain[] => all.all().map(domain),
     domainChecks(name: string): RecordCheck[] {
       const row = live(name);
-      return row === null ? [] : (JSON.parse(rows.text(row, 'checks')) as RecordCheck[]);
+      return row === null ? [] : checksOf(row);
     },
     updateDomain({
       id,
@@ -106,18 +112,34 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       checkedAt,
       authenticatedAt,
       failingSince,
-      basedOn,
+      revision,
       checks,
       keys,
     }: DomainUpdate): Changed<SendingDomain> | { readonly kind: 'stale' } {
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
-      const selectors = new Set(keysOf.all(id).map((key) => rows.text(key, 'selector')));
-      if (selectors.size !== basedOn.length || basedOn.some((selector) => !selectors.has(selector)))
-        return { kind: 'stale' };
-      update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(checks), nextRevision(), id);
-      writeKeys(id, keys);
-      return reread(rows.text(row, 'name'));
+      if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
+      const before = domain(row);
+      const answers = lastAnswers(checksOf(row), checks);
+      const published = publishedSelectors(before.name, keys, answers);
+      // Nodes read a domain anew for each revision: a look that brings nothing new must not make them. While it fails,
+      // the time of the look says whether it is blocked.
+      const same =
+        status !== 'failing' &&
+        isDeepStrictEqual(
+          { status, authenticatedAt, failingSince, published, keys },
+          {
+            status: before.status,
+            authenticatedAt: before.authenticatedAt,
+            failingSince: before.failingSince,
+            published: before.published,
+            keys: before.keys,
+          },
+        );
+      const next = same ? revision : nextRevision();
+      update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
+      if (!same) writeKeys(id, keys);
+      return reread(before.name);
     },
     setSubdomains(name: string, subdomains: boolean): Changed<SendingDomain> {
       const row = live(name);
@@ -142,6 +164,10 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       };
     },
   };
+}
+
+function checksOf(row: rows.Row): RecordCheck[] {
+  return JSON.parse(rows.text(row, 'checks')) as RecordCheck[];
 }
 
 function dkimKey(row: rows.Row): DkimKey {

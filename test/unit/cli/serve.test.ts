@@ -26,9 +26,9 @@ describe('the banner', () => {
     );
   });
 
-  it('warns where every request would be refused, and only there', () => {
+  it('tells where senders need an authenticated domain first, and only there', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
-    const warning = 'Every request will be refused with 403';
+    const warning = 'Senders need an authenticated domain: npx postrider domain add';
     expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);
     expect(banner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
     expect(banner(STARTED, loadSettings({}, null))).not.toContain(warning);

@@ -78,12 +78,14 @@ test('a store that fails halfway ends the import, which says how many rows were 
   expect(calls).toBe(3);
 });
 
-test('a file whose end cannot be read says what was added of it', async () => {
-  const { parts, lines } = importOf(`bad\n${rows(12)}"open\n`);
-  await expect(importFile(parts)).rejects.toThrow(
-    /from line 14 on: a quote opens there.*\(10 addresses were added before/,
-  );
-  expect(lines).toEqual(['line 1: "bad" is not an email address; skipped\n']);
+test.each([
+  ['a quote that never closes', '"open\n', /from line 14 on: a quote opens there/],
+  ['binary data', '\0\0\n', /line 14 holds binary data/],
+])('a file that ends in %s adds nothing at all', async (_, end, fault) => {
+  const { parts, batches, lines } = importOf(`bad\n${rows(12)}${end}`);
+  await expect(importFile(parts)).rejects.toThrow(fault);
+  await expect(importFile(parts)).rejects.not.toThrow(/added before/);
+  expect([batches, lines]).toEqual([[], []]);
 });
 
 test('a terminal shows rows, rate and the time left, and is wiped in the end', async () => {

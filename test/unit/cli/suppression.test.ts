@@ -88,6 +88,16 @@ describe('faults are one line', () => {
   });
 });
 
+it('standard input that cannot be read to its end adds nothing', async () => {
+  const rig = await commandRig();
+  const good = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
+  const said = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${good}"open\n`);
+  expect(said).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/line 12001 on: a quote opens there/) });
+  expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
+  const whole = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], good);
+  expect(JSON.parse(whole.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
+});
+
 it('standard input is imported, and in a pipe nothing but faults is said on standard error', async () => {
   const rig = await commandRig();
   const text = 'email,reason\nada@example.com,bounce\nbob\n';

@@ -11,7 +11,7 @@ let now = 0;
 
 beforeAll(async () => {
   now = Date.now();
-  const options = { algorithm: 'sha256', notAfterDate: new Date(now + 90 * DAY) };
+  const options = { algorithm: 'sha256', notBeforeDate: new Date(now - DAY), notAfterDate: new Date(now + 90 * DAY) };
   const named = { name: 'subjectAltName' as const, altNames: [{ type: 2 as const, value: 'mail.example.org' }] };
   const isAuthority = { name: 'basicConstraints' as const, cA: true };
   authority = await generate([{ name: 'commonName', value: 'Test CA' }], { ...options, extensions: [isAuthority] });

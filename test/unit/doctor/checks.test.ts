@@ -6,7 +6,7 @@ import { checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { type Conversation, checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
-import type { RecordCheck, SendingDomain } from '../../../src/domains/domain.ts';
+import type { RecordCheck, SendingDomain } from '../../../src/record/domain.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
@@ -163,6 +163,7 @@ describe('sending domain', () => {
     }) as const;
   const domain: SendingDomain = {
     id: 1,
+    revision: 1,
     accountId: 1,
     name: 'example.org',
     subdomains: false,
@@ -171,7 +172,8 @@ describe('sending domain', () => {
     checkedAt: NOW,
     authenticatedAt: NOW,
     failingSince: null,
-    keys: [key('a', 'active'), key('b', 'staged')],
+    published: [],
+    keys: [key('a', 'active'), key('b', 'staged'), { ...key('e', 'active'), algorithm: 'ed25519' }],
   };
   const check = (purpose: RecordCheck['purpose'], name: string, is: RecordCheck['found']): RecordCheck => ({
     purpose,
@@ -196,6 +198,12 @@ describe('sending domain', () => {
       [dkim('a', 'found'), dkim('b', 'missing')],
       'warning',
       /DKIM missing \(b\./,
+    ],
+    [
+      'an Ed25519 key without its record is a warning',
+      [dkim('a', 'found'), dkim('e', 'missing')],
+      'warning',
+      /DKIM missing \(e\./,
     ],
     ['no SPF is a warning', [dkim('a', 'found'), check('spf', 'example.org', 'missing')], 'warning', /SPF missing/],
     ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning', /DKIM not known/],

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { organisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
+import { dkimRecordName } from '../../../src/record/domain.ts';
 
 describe('a domain name', () => {
   it.each([
@@ -48,11 +49,19 @@ describe('a domain name', () => {
     ['a\u202eb.example.com', 'is not a domain name'],
     ['a\nb.example.com', 'is not a domain name'],
     [`${'a'.repeat(64)}.example.com`, 'has a label of 64 characters'],
+    [`${'a.'.repeat(112)}com`, 'at most leave room for the names of its DKIM records'],
     [`${'a.'.repeat(148)}.com`, 'has 300 characters'],
   ])('%j is refused: %s', (text, fault) => {
     const parsed = parseDomainName(text);
     expect(parsed.ok ? parsed.name : parsed.fault).toContain(fault);
     if (!parsed.ok) expect(parsed.fault).toMatch(/^[^\p{C}]{20,250}$/u);
+  });
+
+  it('as long as it may be leaves room for the names of its records', () => {
+    const name = `${'a.'.repeat(110)}aa.com`;
+    expect(dkimRecordName(name, 'pr20261121k7xma')).toHaveLength(253);
+    expect(parseDomainName(name)).toMatchObject({ ok: true, name });
+    expect(parseDomainName(`a${name}`).ok).toBe(false);
   });
 
   it('is refused or made canonical, and a canonical one is its own name', () => {

@@ -1,6 +1,6 @@
 /** Sending domains and checks of their records, for tests. */
-import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/domains/domain.ts';
-import { dkimRecordName } from '../../../src/domains/domain.ts';
+import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/record/domain.ts';
+import { dkimRecordName } from '../../../src/record/domain.ts';
 
 export function dkimKey(given: Partial<DkimKey> = {}): DkimKey {
   return {
@@ -19,6 +19,7 @@ export function dkimKey(given: Partial<DkimKey> = {}): DkimKey {
 export function sendingDomain(given: Partial<SendingDomain> = {}): SendingDomain {
   return {
     id: 1,
+    revision: 1,
     accountId: 1,
     name: 'example.org',
     subdomains: false,
@@ -27,6 +28,7 @@ export function sendingDomain(given: Partial<SendingDomain> = {}): SendingDomain
     checkedAt: null,
     authenticatedAt: null,
     failingSince: null,
+    published: [],
     keys: [dkimKey(), dkimKey({ selector: 'pr20261121aaaae', algorithm: 'ed25519' })],
     ...given,
   };

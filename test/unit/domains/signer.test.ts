@@ -1,11 +1,11 @@
 /** The signer: whole messages signed by the domain's keys, or nothing. */
 import { describe, expect, it } from 'vitest';
 import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
-import { dkimRecordName } from '../../../src/domains/domain.ts';
 import { newKeyPair, newKeys, openKey } from '../../../src/domains/keys.ts';
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createSigner, type SigningKey } from '../../../src/domains/signer.ts';
 import { compose } from '../../../src/message/compose.ts';
+import { dkimRecordName } from '../../../src/record/domain.ts';
 import { verify } from '../message/dkim-verifier.ts';
 
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');

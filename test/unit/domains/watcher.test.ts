@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { AfterCheck, SendingDomain } from '../../../src/domains/domain.ts';
 import { checkAfterMs, watchDomains } from '../../../src/domains/watcher.ts';
+import type { AfterCheck, SendingDomain } from '../../../src/record/domain.ts';
 import type { DomainUpdate } from '../../../src/store/trust.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
@@ -9,6 +9,7 @@ const HOUR = 3_600_000;
 
 const domain = (name: string, given: Partial<SendingDomain> = {}): SendingDomain => ({
   id: 1,
+  revision: 1,
   accountId: 1,
   name,
   subdomains: false,
@@ -17,6 +18,7 @@ const domain = (name: string, given: Partial<SendingDomain> = {}): SendingDomain
   checkedAt: null,
   authenticatedAt: null,
   failingSince: null,
+  published: [],
   keys: [],
   ...given,
 });
@@ -27,26 +29,43 @@ function watched(domains: SendingDomain[], event: AfterCheck['event'] = null) {
   const news: string[] = [];
   const failures: string[] = [];
   let fault: Error | null = null;
+  let stale = false;
+  const silent = new Set<string>();
   const stop = watchDomains({
     clock,
     list: async () => domains,
+    find: async (name) => domains.find((one) => one.name === name) ?? null,
     check: async (one) => {
       checked.push(one.name);
       if (fault !== null) throw fault;
-      const { id, status, authenticatedAt, failingSince, keys } = one;
+      if (silent.has(one.name)) return null;
+      const { id, revision, status, authenticatedAt, failingSince, keys } = one;
       return {
-        update: { id, basedOn: [], status, checkedAt: clock.now(), authenticatedAt, failingSince, checks: [], keys },
+        update: { id, revision, status, checkedAt: clock.now(), authenticatedAt, failingSince, checks: [], keys },
         event,
       };
     },
-    update: async ({ checkedAt }: DomainUpdate) => {
-      domains.splice(0, domains.length, ...domains.map((one) => ({ ...one, checkedAt })));
+    update: async ({ id, checkedAt }: DomainUpdate) => {
+      const at = domains.findIndex((one) => one.id === id);
+      const before = domains[at];
+      if (stale || before === undefined) return { kind: 'stale' };
+      const value = { ...before, checkedAt };
+      domains[at] = value;
+      return { kind: 'done', value };
     },
     changed: ({ name }, what) => news.push(`${name} ${what}`),
     failed: (what, error) => failures.push(`${what}: ${String(error)}`),
   });
   onTestFinished(stop);
-  return { clock, checked, news, failures, breakWith: (error: Error | null) => (fault = error) };
+  return {
+    clock,
+    checked,
+    news,
+    failures,
+    silent,
+    breakWith: (error: Error | null) => (fault = error),
+    beStale: () => (stale = true),
+  };
 }
 
 test('a pending domain is checked every few minutes, an authenticated one every few hours', async () => {
@@ -85,4 +104,32 @@ test('news is told, and a fault is reported and does not end the watch', async (
   const before = watch.checked.length;
   await watch.clock.advance(10 * 60_000);
   expect(watch.checked.length).toBeGreaterThan(before);
+});
+
+test('domains whose DNS never answers are tried less and less, and keep no other from its turn', async () => {
+  const broken = Array.from({ length: 60 }, (_, i) => domain(`broken${i}.example`, { id: i + 1 }));
+  const watch = watched([...broken, domain('well.example', { id: 100 })]);
+  for (const { name } of broken) watch.silent.add(name);
+  await watch.clock.advance(5 * 60_000);
+  expect(watch.checked).toContain('well.example');
+  await watch.clock.advance(24 * HOUR);
+  const tries = watch.checked.filter((name) => name === 'broken0.example').length;
+  expect(tries).toBeGreaterThan(10);
+  expect(tries).toBeLessThan(40);
+});
+
+test('the fault of one domain keeps no other from its turn in the same round', async () => {
+  const watch = watched([domain('a.example', { id: 1 }), domain('b.example', { id: 2 })]);
+  watch.breakWith(new Error('dns is on fire'));
+  await watch.clock.advance(1);
+  expect(watch.checked).toEqual(['a.example', 'b.example']);
+  expect(watch.failures).toHaveLength(2);
+});
+
+test('a result that came too late is no news', async () => {
+  const watch = watched([domain('new.example')], 'lost');
+  watch.beStale();
+  await watch.clock.advance(1);
+  expect(watch.checked).toEqual(['new.example']);
+  expect(watch.news).toEqual([]);
 });

@@ -16,14 +16,10 @@ const change = (suppress: Change['suppress']): Change => ({
 function screened(answer: boolean) {
   const clock = virtualClock(START);
   const asked: string[] = [];
-  const screening = createScreening(
-    clock,
-    async ({ id }) => {
-      asked.push(id);
-      return answer;
-    },
-    ({ to }) => to.toLowerCase(),
-  );
+  const screening = createScreening(clock, async ({ id }) => {
+    asked.push(id);
+    return answer;
+  });
   const leased = (to = 'rita@example.com', accountId = 1): LeasedMail => ({
     ...newMail({ to, accountId }),
     attempts: 1,

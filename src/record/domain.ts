@@ -2,8 +2,8 @@
  * A sending domain and its keys: what they are, and how a look at DNS changes them. Pure; the store keeps them, the
  * resolver looks, and whoever re-verifies in the background puts the two together.
  *
- * Promises: a lookup that failed changes nothing; a domain whose records are gone is warned about at once and refused
- * only after the grace; a key signs only once its record has been seen, and its record is asked for until no message
+ * Promises: a lookup that failed changes nothing; a domain whose RSA record is gone is warned about at once and refused
+ * only by an answer after the grace; a key signs only once its record has been seen, and its record is asked for until no message
  * signed with it can still be under way.
  */
 import type { DkimAlgorithm } from '../message/dkim.ts';
@@ -30,6 +30,8 @@ export type DomainStatus = 'pending' | 'authenticated' | 'failing';
 
 export interface SendingDomain {
   readonly id: number;
+  /** Grows with every change; an update computed from another one is stale. */
+  readonly revision: number;
   readonly accountId: number;
   /** Lower-case A-labels. */
   readonly name: string;
@@ -42,6 +44,8 @@ export interface SendingDomain {
   /** When it last became authenticated; null when it never was. */
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
+  /** Selectors whose records were found when last a look at them was answered. */
+  readonly published: readonly string[];
   readonly keys: readonly DkimKey[];
 }
 
@@ -84,11 +88,15 @@ export function dkimRecordName(domain: string, selector: string): string {
   return `${selector}._domainkey.${domain}`;
 }
 
-/** What the checks of a domain's records make of it. Only the keys that sign decide; all else warns. */
+/**
+ * What the checks of a domain's records make of it. The active RSA key decides, which every verifier knows; all else warns
+ * (RFC 8463 section 3 has Ed25519 beside it for as long as some verifiers lack it).
+ */
 export function afterCheck(domain: SendingDomain, checks: readonly RecordCheck[], now: number): AfterCheck {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
   const warnings = checks.filter((check) => check.found !== 'found').map((check) => `${check.name}: ${check.detail}`);
-  const signing = signingKeys(domain).map((key) => dkimCheckOf(domain, key, checks)?.found ?? 'unknown');
+  const deciding = domain.keys.filter((key) => key.state === 'active' && key.algorithm === 'rsa');
+  const signing = deciding.map((key) => dkimCheckOf(domain, key, checks)?.found ?? 'unknown');
   const lost = signing.length === 0 || signing.some((found) => found === 'missing' || found === 'wrong');
   if (!lost && signing.includes('unknown')) {
     return { status, checkedAt, authenticatedAt, failingSince, event: null, warnings };
@@ -103,8 +111,7 @@ export function afterCheck(domain: SendingDomain, checks: readonly RecordCheck[]
   }
   const since = failingSince ?? now;
   const over = now >= since + GRACE_MS;
-  const toldBefore = status === 'failing' && checkedAt !== null && checkedAt >= since + GRACE_MS;
-  const event = status !== 'failing' ? 'lost' : over && !toldBefore ? 'blocked' : null;
+  const event = status !== 'failing' ? 'lost' : over && maySend(domain) ? 'blocked' : null;
   return { status: 'failing', checkedAt: now, authenticatedAt, failingSince: since, event, warnings };
 }
 
@@ -113,25 +120,54 @@ function dkimCheckOf(domain: SendingDomain, key: DkimKey, checks: readonly Recor
   return checks.find((check) => check.purpose === 'dkim' && check.name === name);
 }
 
-/** Whether mail of the domain is accepted and sent at `now`. */
-export function maySend(
-  domain: Pick<SendingDomain, 'status' | 'authenticatedAt' | 'failingSince'>,
-  now: number,
-): boolean {
-  switch (domain.status) {
+/**
+ * Whether mail of the domain is accepted and sent. Time alone blocks nothing: DNS has to have answered, after the grace,
+ * that the record is still gone.
+ */
+export function maySend({
+  status,
+  checkedAt,
+  failingSince,
+}: Pick<SendingDomain, 'status' | 'checkedAt' | 'failingSince'>): boolean {
+  switch (status) {
     case 'authenticated':
       return true;
     case 'failing':
-      return domain.authenticatedAt !== null && domain.failingSince !== null && now < domain.failingSince + GRACE_MS;
+      return failingSince === null || checkedAt === null || checkedAt < failingSince + GRACE_MS;
     case 'pending':
       return false;
   }
 }
 
-/** The keys that sign: RSA first, which every verifier knows, Ed25519 beside it (RFC 8463 section 4). */
-export function signingKeys(domain: Pick<SendingDomain, 'keys'>): readonly DkimKey[] {
-  const active = domain.keys.filter((key) => key.state === 'active');
-  return [...active.filter((key) => key.algorithm === 'rsa'), ...active.filter((key) => key.algorithm === 'ed25519')];
+/**
+ * The keys that sign: RSA first, which every verifier knows, Ed25519 beside it (RFC 8463 section 4) while its record is
+ * there. The RSA key signs through the grace too: its record may be back before the message is read.
+ */
+export function signingKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
+  const active = keys.filter((key) => key.state === 'active');
+  const beside = active.filter((key) => key.algorithm === 'ed25519' && published.includes(key.selector));
+  return [...active.filter((key) => key.algorithm === 'rsa'), ...beside];
+}
+
+/** The selectors of `keys` whose records these checks found. */
+export function publishedSelectors(
+  domain: string,
+  keys: readonly DkimKey[],
+  checks: readonly RecordCheck[],
+): readonly string[] {
+  const names = new Set(
+    checks.filter((one) => one.purpose === 'dkim' && one.found === 'found').map(({ name }) => name),
+  );
+  return keys.map(({ selector }) => selector).filter((selector) => names.has(dkimRecordName(domain, selector)));
+}
+
+/** The last answer about each record: a lookup that failed leaves the one of before. */
+export function lastAnswers(before: readonly RecordCheck[], checks: readonly RecordCheck[]): readonly RecordCheck[] {
+  return checks.map((check) => {
+    if (check.found !== 'unknown') return check;
+    const { type, name, value } = check;
+    return before.find((one) => one.type === type && one.name === name && one.value === value) ?? check;
+  });
 }
 
 export type Rotation =
@@ -144,6 +180,12 @@ export function beginRotation(domain: Pick<SendingDomain, 'keys'>, fresh: readon
   const waiting = domain.keys.filter((key) => key.state === 'staged');
   if (waiting.length > 0) return { kind: 'underway', selectors: waiting.map((key) => key.selector) };
   return { kind: 'staged', keys: [...domain.keys, ...fresh.map((key) => ({ ...key, state: 'staged' as const }))] };
+}
+
+/** The keys without those that wait for their records; null where none does. */
+export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly DkimKey[] | null {
+  const kept = keys.filter((key) => key.state !== 'staged');
+  return kept.length === keys.length ? null : kept;
 }
 
 /**

@@ -4,13 +4,14 @@ import {
   advanceRotation,
   afterCheck,
   beginRotation,
+  cancelRotation,
   maySend,
   type RecordCheck,
   type SendingDomain,
   signingKeys,
   withoutRetired,
-} from '../../../src/domains/domain.ts';
-import { dkimCheck, dkimChecks, dkimKey, sendingDomain } from './sending-domain.ts';
+} from '../../../src/record/domain.ts';
+import { dkimCheck, dkimChecks, dkimKey, sendingDomain } from '../domains/sending-domain.ts';
 
 const HOUR = 3_600_000;
 const GRACE = 72 * HOUR;
@@ -24,7 +25,7 @@ function checked(domain: SendingDomain, found: RecordCheck['found'], now: number
 describe('a pending domain', () => {
   it('is authenticated once the record of each signing key is found', () => {
     const domain = sendingDomain();
-    expect(maySend(domain, 10)).toBe(false);
+    expect(maySend(domain)).toBe(false);
     const after = afterCheck(domain, dkimChecks(domain, 'found'), 10);
     expect(after).toEqual({
       status: 'authenticated',
@@ -34,15 +35,23 @@ describe('a pending domain', () => {
       event: 'authenticated',
       warnings: [],
     });
-    expect(maySend({ ...domain, ...after }, 10)).toBe(true);
+    expect(maySend({ ...domain, ...after })).toBe(true);
   });
 
-  it.each(['missing', 'wrong', 'unknown'] as const)('stays pending while one of two is %s', (found) => {
+  it.each(['missing', 'wrong', 'unknown'] as const)('is authenticated by RSA alone while Ed25519 is %s', (found) => {
     const domain = sendingDomain();
     const checks = [dkimCheck(domain, 'pr20261121aaaaa', 'found'), dkimCheck(domain, 'pr20261121aaaae', found)];
     const after = afterCheck(domain, checks, 10);
-    expect([after.status, after.event, after.failingSince]).toEqual(['pending', null, null]);
+    expect([after.status, after.event]).toEqual(['authenticated', 'authenticated']);
     expect(after.warnings).toEqual([`pr20261121aaaae._domainkey.example.org: is ${found}`]);
+  });
+
+  it.each(['missing', 'wrong', 'unknown'] as const)('stays pending while RSA is %s', (found) => {
+    const domain = sendingDomain();
+    const checks = [dkimCheck(domain, 'pr20261121aaaaa', found), dkimCheck(domain, 'pr20261121aaaae', 'found')];
+    const after = afterCheck(domain, checks, 10);
+    expect([after.status, after.event, after.failingSince]).toEqual(['pending', null, null]);
+    expect(after.warnings).toEqual([`pr20261121aaaaa._domainkey.example.org: is ${found}`]);
   });
 
   it('is warned about SPF and DMARC, and not held back by them', () => {
@@ -62,7 +71,7 @@ describe('a pending domain', () => {
 
   it('is not authenticated by checks that leave out a key, or by having no key', () => {
     const domain = sendingDomain();
-    expect(afterCheck(domain, [dkimCheck(domain, 'pr20261121aaaaa', 'found')], 10).status).toBe('pending');
+    expect(afterCheck(domain, [dkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
     expect(afterCheck(domain, [], 10).status).toBe('pending');
     const keyless = sendingDomain({ keys: [dkimKey({ state: 'staged' })] });
     expect(afterCheck(keyless, dkimChecks(keyless, 'found'), 10).status).toBe('pending');
@@ -77,10 +86,18 @@ describe('an authenticated domain', () => {
     expect([lost.status, lost.event, lost.failingSince]).toEqual(['failing', 'lost', 2000]);
     expect(lost.warnings).toHaveLength(2);
     const failing = { ...authenticated, ...lost };
-    expect(maySend(failing, 2000 + GRACE - 1)).toBe(true);
-    expect(maySend(failing, 2000 + GRACE)).toBe(false);
+    expect(maySend(checked(failing, 'missing', 2000 + GRACE - 1))).toBe(true);
+    expect(maySend(checked(failing, 'missing', 2000 + GRACE))).toBe(false);
     const later = afterCheck(failing, dkimChecks(failing, 'wrong'), 2000 + HOUR);
     expect([later.event, later.failingSince]).toEqual([null, 2000]);
+  });
+
+  it('is not blocked by the grace running out while DNS does not answer', () => {
+    const failing = checked(authenticated, 'missing', 2000);
+    const silent = checked(failing, 'unknown', 2000 + GRACE + HOUR);
+    expect(maySend(silent)).toBe(true);
+    const next = afterCheck(silent, dkimChecks(silent, 'missing'), 2000 + GRACE + 2 * HOUR);
+    expect([next.event, maySend({ ...silent, ...next })]).toEqual(['blocked', false]);
   });
 
   it('is told once that it is blocked', () => {
@@ -106,10 +123,10 @@ describe('an authenticated domain', () => {
     expect(afterCheck(authenticated, mixed, 9000).status).toBe('authenticated');
   });
 
-  it('fails where one record is known to be gone, whatever the other lookup did', () => {
+  it('fails where the RSA record is known to be gone, whatever the other lookup did', () => {
     const mixed = [
-      dkimCheck(authenticated, 'pr20261121aaaaa', 'unknown'),
-      dkimCheck(authenticated, 'pr20261121aaaae', 'missing'),
+      dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
+      dkimCheck(authenticated, 'pr20261121aaaaa', 'missing'),
     ];
     expect(afterCheck(authenticated, mixed, 9000).event).toBe('lost');
   });
@@ -119,7 +136,7 @@ describe('an authenticated domain', () => {
     const recovered = afterCheck(failing, dkimChecks(failing, 'found'), 2000 + GRACE + HOUR);
     expect([recovered.status, recovered.event, recovered.failingSince]).toEqual(['authenticated', 'recovered', null]);
     const again = checked({ ...failing, ...recovered }, 'missing', 2000 + GRACE + 2 * HOUR);
-    expect(maySend(again, 2000 + GRACE + 3 * HOUR)).toBe(true);
+    expect(maySend(checked(again, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
   });
 
   it('stays authenticated without news', () => {
@@ -160,9 +177,12 @@ describe('a rotation', () => {
     ]);
     expect(one[0]?.retireAt).toBe(6000 + 3 * DAY);
     expect(one[2]?.activatedAt).toBe(6000);
-    expect(signingKeys({ keys: one }).map((key) => key.selector)).toEqual(['newa', 'pr20261121aaaae']);
+    expect(signingKeys({ keys: one, published: ['pr20261121aaaae'] }).map((key) => key.selector)).toEqual([
+      'newa',
+      'pr20261121aaaae',
+    ]);
     const both = advanceRotation({ ...rotating, keys: one }, [dkimCheck(rotating, 'newe', 'found')], 7000, DAY);
-    expect(signingKeys({ keys: both }).map((key) => key.selector)).toEqual(['newa', 'newe']);
+    expect(signingKeys({ keys: both, published: ['newe'] }).map((key) => key.selector)).toEqual(['newa', 'newe']);
     expect(withoutRetired(both, 6000 + 3 * DAY - 1)).toBe(both);
     expect(selectors(withoutRetired(both, 6000 + 3 * DAY))).toEqual([
       'pr20261121aaaae retiring',
@@ -176,6 +196,11 @@ describe('a rotation', () => {
     expect(beginRotation(rotating, fresh)).toEqual({ kind: 'underway', selectors: ['newa', 'newe'] });
   });
 
+  it('can be called off, which leaves the keys of before', () => {
+    expect(cancelRotation(rotating)).toEqual(authenticated.keys);
+    expect(cancelRotation(authenticated)).toBeNull();
+  });
+
   it('is not stopped by a retiring key whose record is gone', () => {
     const keys = advanceRotation(rotating, dkimChecks(rotating, 'found'), 6000, DAY);
     const domain = { ...rotating, keys };
@@ -185,13 +210,14 @@ describe('a rotation', () => {
 });
 
 describe('signing keys', () => {
-  it('are the active ones, RSA first', () => {
+  it('are the active ones, RSA first, Ed25519 only while its record is there', () => {
     const keys = [
       dkimKey({ selector: 'e', algorithm: 'ed25519' }),
       dkimKey({ selector: 'staged', state: 'staged' }),
       dkimKey({ selector: 'a' }),
       dkimKey({ selector: 'old', state: 'retiring' }),
     ];
-    expect(signingKeys({ keys }).map((key) => key.selector)).toEqual(['a', 'e']);
+    expect(signingKeys({ keys, published: ['e'] }).map((key) => key.selector)).toEqual(['a', 'e']);
+    expect(signingKeys({ keys, published: ['a'] }).map((key) => key.selector)).toEqual(['a']);
   });
 });

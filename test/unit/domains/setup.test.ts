@@ -1,0 +1,45 @@
+/** The secret is held against the stored keys before anything is sealed or signed with it. */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { deriveKey, loadOrMakeSecret, seal } from '../../../src/domains/secret.ts';
+import { checkSecret } from '../../../src/domains/setup.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { dkimKey, sendingDomain } from './sending-domain.ts';
+
+function installation() {
+  const folder = temporaryFolder();
+  const path = join(folder, 'secret');
+  const database = { kind: 'sqlite', path: join(folder, 'postrider.db') } as const;
+  const key = deriveKey(loadOrMakeSecret(path), 'dkim');
+  const sealed = seal(key, Buffer.from('private'), 'dkim:example.org:s');
+  const store = { listDomains: async () => [sendingDomain({ keys: [dkimKey({ selector: 's', sealed })] })] };
+  return { path, database, store };
+}
+
+test('a lost secret is not made anew while keys are sealed with it, and the remedy is told', async () => {
+  const { path, database, store } = installation();
+  await checkSecret({ secret: null, database }, store);
+  rmSync(path);
+  await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(
+    /secret is gone.*restore it from a backup, or set POSTRIDER_SECRET.*domain remove/,
+  );
+  expect(existsSync(path)).toBe(false);
+});
+
+test('a wrong secret is named as what it is, file or setting', async () => {
+  const { path, database, store } = installation();
+  await expect(checkSecret({ secret: 'ab'.repeat(32), database }, store)).rejects.toThrow(
+    /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were sealed with; restore/,
+  );
+  rmSync(path);
+  loadOrMakeSecret(path);
+  await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(`the secret file ${path} is not`);
+});
+
+test('without stored keys any secret will do, and none is made', async () => {
+  const { path, database } = installation();
+  rmSync(path);
+  await checkSecret({ secret: null, database }, { listDomains: async () => [] });
+  expect(existsSync(path)).toBe(false);
+});
