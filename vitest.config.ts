@@ -1,9 +1,11 @@
-/** Vitest: every `*.test.ts` under test/, each file in a process of its own, two at a time. */
+/**
+ * Vitest: every `*.test.ts` under test/, each file in a process of its own, two at a time. What runs the whole service
+ * runs twice, over either store.
+ */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     pool: 'forks',
     maxWorkers: 2,
     // Real processes, synced disks and slow machines: a test fails on a broken promise, not on time.
@@ -11,5 +13,20 @@ export default defineConfig({
     hookTimeout: 60_000,
     watch: false,
     passWithNoTests: false,
+    projects: [
+      {
+        extends: true,
+        test: { name: 'sqlite', include: ['test/**/*.test.ts'], globalSetup: ['test/rig/postgres-setup.ts'] },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          include: ['test/scenarios/*.test.ts', 'test/faults/kill.test.ts'],
+          globalSetup: ['test/rig/postgres-setup.ts'],
+          env: { TEST_STORE: 'postgres' },
+        },
+      },
+    ],
   },
 });

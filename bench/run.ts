@@ -16,6 +16,7 @@ import { newKeys } from '../src/domains/keys.ts';
 import { recordsFor } from '../src/domains/records.ts';
 import { deriveKey, loadOrMakeSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
+import { benchNodes } from './nodes.ts';
 import { postfixIsHere, startPostfix } from './postfix.ts';
 import { benchFolder, command, firstLine, type Running, removeFolder, startPostrider } from './postrider.ts';
 import { seedStore } from './seed.ts';
@@ -23,7 +24,7 @@ import { seedStore } from './seed.ts';
 const BYTES = 2048;
 const MILLION = 1_000_000;
 const POSTFIX_PORT = 2599;
-const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle'] as const;
+const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle', 'nodes'] as const;
 type Part = (typeof PARTS)[number];
 
 interface LoadResult {
@@ -331,7 +332,18 @@ async function idle(): Promise<void> {
   await end(service);
 }
 
-const RUN: Readonly<Record<Part, () => Promise<void>>> = { accept, relay, signed, latency, growth, idle };
+/** PostgreSQL with 1, 2 and 3 nodes; the load is divided among them. */
+function nodes(): Promise<void> {
+  const shared = async (targets: readonly { port: number; key: string }[], requests: number) => {
+    const share = Math.floor(requests / targets.length);
+    const connections = Math.floor(192 / targets.length);
+    const rates = await Promise.all(targets.map(({ port, key }) => load(port, key, connections, share)));
+    return rates.reduce((sum, { perSecond }) => sum + perSecond, 0);
+  };
+  return benchNodes({ record, load: shared, withSink, untilTaken });
+}
+
+const RUN: Readonly<Record<Part, () => Promise<void>>> = { accept, relay, signed, latency, growth, idle, nodes };
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !PARTS.some((part) => part === name));
 if (unknown.length > 0) {

@@ -18,3 +18,31 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** A clock that follows another one, such as the database server's that all nodes share. */
+export interface FollowingClock extends Clock {
+  /**
+   * The followed clock said `now` (ms since the epoch) somewhere between two times of `monotonic`. What is known to
+   * be right within that doubt is kept, so that time does not tremble.
+   */
+  follow(now: number, askedAt: number, answeredAt: number): void;
+}
+
+/**
+ * Time of the followed clock, carried on by `monotonic` between its answers: setting the machine's clock changes
+ * nothing. Until the first answer it is `base`'s.
+ */
+export function followingClock(base: Clock, monotonic: () => number): FollowingClock {
+  let offset = base.now() - monotonic();
+  let followed = false;
+  return {
+    now: () => Math.floor(offset + monotonic()),
+    after: base.after,
+    follow(now, askedAt, answeredAt) {
+      const doubt = (answeredAt - askedAt) / 2;
+      const found = now - askedAt - doubt;
+      if (!followed || Math.abs(found - offset) > doubt + 1) offset = found;
+      followed = true;
+    },
+  };
+}

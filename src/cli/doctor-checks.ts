@@ -19,7 +19,7 @@ import { type Conversation, checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { openKey } from '../domains/keys.ts';
 import { recordsFor } from '../domains/records.ts';
-import { sealingKey, secretPath, sendingSetup } from '../domains/setup.ts';
+import { dataFolder, sealingKey, secretPath, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../record/domain.ts';
 import type { Context } from './context.ts';
@@ -60,8 +60,10 @@ export async function examine(context: Context, terminal: ProgressStream): Promi
       onTimeout: 'failure',
       async run() {
         facts = await readStore(context, settings);
-        const { path } = settings.database;
-        return checkDatabase({ path, ...facts, space: () => freeSpace(path) });
+        const { database } = settings;
+        return database.kind === 'sqlite'
+          ? checkDatabase({ path: database.path, ...facts, space: () => freeSpace(database.path) })
+          : checkDatabase({ path: 'the PostgreSQL database', ...facts, space: null });
       },
     };
     const first = await runChecks([database], { ...LIMITS, clock, onProgress });
@@ -74,7 +76,7 @@ export async function examine(context: Context, terminal: ProgressStream): Promi
 
 async function readStore(context: Context, { database }: Settings): Promise<StoreFacts> {
   const nothing = { tookMs: 0, newestAcceptedAt: null, domains: [] };
-  if (!existsSync(database.path)) return { ...nothing, opened: { kind: 'absent' } };
+  if (database.kind === 'sqlite' && !existsSync(database.path)) return { ...nothing, opened: { kind: 'absent' } };
   const startedAt = performance.now();
   try {
     return await context.withStore(async (store) => {
@@ -97,7 +99,7 @@ function otherChecks(
 ): readonly Check[] {
   const { clock } = context;
   const { transport, listen, tls } = settings;
-  const data = dirname(settings.database.path);
+  const data = dataFolder(settings.database);
   const inboxPath = join(data, 'inbox');
   const relay = transport.kind === 'smtp' ? probeRelay(transport, clock, RELAY_MS) : null;
   const check = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({ name, onTimeout, run });

@@ -75,8 +75,9 @@ function askWith(url: URL, key: string, flags: SendFlags): Promise<Answer> {
 
 /** Asks with a key made for this one mail request, and revokes it whatever came of it. */
 async function askWithOwnKey(context: Context, url: URL, flags: SendFlags): Promise<Answer> {
-  const { path } = context.settings().database;
-  if (!existsSync(path)) throw new CommandFailure(`there is no store ${quote(path)} to make a key in; give --key`);
+  const { database } = context.settings();
+  if (database.kind === 'sqlite' && !existsSync(database.path))
+    throw new CommandFailure(`there is no store ${quote(database.path)} to make a key in; give --key`);
   const account = flags.account ?? 'default';
   return context.withStore(async (store) => {
     const { clock } = context;
@@ -88,7 +89,10 @@ async function askWithOwnKey(context: Context, url: URL, flags: SendFlags): Prom
       for (;;) {
         const answer = await ask(url, key, flags);
         if (answer.status !== 401 || answer.message !== 'Invalid API key') return answer;
-        if (clock.now() - now > UNKNOWN_KEY_MS) throw new CommandFailure(unknownKey(url, path));
+        if (clock.now() - now > UNKNOWN_KEY_MS)
+          throw new CommandFailure(
+            unknownKey(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
+          );
         await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve));
       }
     } finally {

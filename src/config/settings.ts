@@ -5,7 +5,20 @@ export interface HostPort {
   readonly port: number;
 }
 
-export type DatabaseSetting = { readonly kind: 'sqlite'; readonly path: string };
+export type DatabaseSetting =
+  | { readonly kind: 'sqlite'; readonly path: string }
+  | {
+      readonly kind: 'postgres';
+      /** In order; the first that takes writes is used. A host that begins with a slash is a folder with a socket. */
+      readonly hosts: readonly HostPort[];
+      readonly user: string;
+      readonly password: string | null;
+      readonly database: string;
+      /** `sslmode`: `preferred` takes TLS where the server has it; `verified` checks the certificate too. */
+      readonly tls: 'never' | 'preferred' | 'required' | 'verified';
+      /** `options` as libpq takes them, or null. */
+      readonly options: string | null;
+    };
 
 export type TransportSetting =
   | { readonly kind: 'capture' }

@@ -4,6 +4,7 @@
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../admit/address.ts';
+import { isDatabaseUrl, maskDatabase, parseDatabaseUrl } from './database-url.ts';
 import { parseListen } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
@@ -61,8 +62,7 @@ function sizeBetween(least: number, most: number): (text: string) => Parsed<numb
 
 function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
-  if (/^postgres(ql)?:/i.test(text))
-    return bad(`PostgreSQL is not supported by this version; use a file, such as ${example}`);
+  if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
   if (!text.startsWith('sqlite:')) return bad(`${quote(text)} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
   if (path === '' || path === '/' || path.endsWith('/'))
@@ -119,12 +119,15 @@ function parseReturnPath(text: string): Parsed<string> {
 }
 
 export const TABLE = {
-  database: spec(
-    'POSTRIDER_DATABASE',
-    'sqlite:./data/postrider.db',
-    'the file that holds everything; a relative path starts at the working directory',
-    parseDatabase,
-  ),
+  database: {
+    ...spec(
+      'POSTRIDER_DATABASE',
+      'sqlite:./data/postrider.db',
+      'the file that holds everything, a relative path from the working directory; or `postgres://USER:PASSWORD@HOST/DATABASE`, which any number of nodes share',
+      parseDatabase,
+    ),
+    show: maskDatabase,
+  },
   transport: {
     ...spec(
       'POSTRIDER_TRANSPORT',

@@ -15,15 +15,23 @@ export interface DatabaseParts {
     | { readonly kind: 'failed'; readonly why: string };
   /** How long opening and writing took, in ms. */
   readonly tookMs: number;
-  /** Free and whole size in bytes of the file system it lies on. Rejects where that cannot be read. */
-  readonly space: () => Promise<{ readonly freeBytes: number; readonly wholeBytes: number }>;
+  /** Free and whole size in bytes of the file system it lies on, rejecting where that cannot be read; null for a server's. */
+  readonly space: (() => Promise<{ readonly freeBytes: number; readonly wholeBytes: number }>) | null;
+  /** What the server says of itself that endangers mail, one line each. */
+  readonly warnings?: readonly string[];
 }
 
 /** A commit slower than this makes accepting slow. */
 const SLOW_MS = 1_000;
 
-export async function checkDatabase({ path, opened, tookMs, space }: DatabaseParts): Promise<readonly Finding[]> {
-  return [openFinding(path, opened, tookMs), await spaceFinding(path, space)];
+/** One finding about the database, one for each warning, and one about its disk where that is this machine's. */
+export async function checkDatabase(parts: DatabaseParts): Promise<readonly Finding[]> {
+  const { path, opened, tookMs, space, warnings = [] } = parts;
+  return [
+    openFinding(path, opened, tookMs),
+    ...warnings.map((line) => warning('database', line, 'change it in postgresql.conf and restart the server')),
+    ...(space === null ? [] : [await spaceFinding(path, space)]),
+  ];
 }
 
 function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: number): Finding {
@@ -34,7 +42,7 @@ function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: numb
       return failure('database', opened.why, 'nothing is accepted until the database takes writes; see the line above');
     case 'ok':
       if (tookMs < SLOW_MS)
-        return ok('database', `${path} opens (WAL, full sync) and took a write, all in ${Math.round(tookMs)} ms`);
+        return ok('database', `${path} opens and took a synced write, all in ${Math.round(tookMs)} ms`);
       return warning(
         'database',
         `${path} opens and took a write, but that needed ${(tookMs / 1000).toFixed(1)} s`,
@@ -43,7 +51,7 @@ function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: numb
   }
 }
 
-async function spaceFinding(path: string, space: DatabaseParts['space']): Promise<Finding> {
+async function spaceFinding(path: string, space: NonNullable<DatabaseParts['space']>): Promise<Finding> {
   let free: number;
   let whole: number;
   try {

@@ -32,7 +32,12 @@ function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'dat
 
 /** Where the secret lies when no setting gives it. */
 export function secretPath({ database }: Pick<Settings, 'database'>): string {
-  return join(dirname(database.path), 'secret');
+  return join(dataFolder(database), 'secret');
+}
+
+/** Where this node keeps files: beside the embedded database, else `data` in the working folder. */
+export function dataFolder(database: Settings['database']): string {
+  return database.kind === 'sqlite' ? dirname(database.path) : 'data';
 }
 
 /**

@@ -4,7 +4,7 @@ import type { HostPort, Settings } from '../config/settings.ts';
 import type { AcceptAnswer, NewMail } from '../store/store.ts';
 import type { KeyDirectory } from './directory.ts';
 import type { ErrorCode } from './errors.ts';
-import type { Throttle } from './throttle.ts';
+import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
 
 /** Whether the server is too busy for one more request; asked for each, so it must be cheap. */
 export type LoadSignal = () => ShedDecision;
@@ -63,7 +63,10 @@ export const LISTENER_LIMITS: ListenerLimits = {
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes'>;
   readonly directory: KeyDirectory;
-  readonly throttle: Throttle;
+  /** Takes one token of the account; a promise where other nodes have to be asked. */
+  readonly throttle: {
+    take(accountId: number, limit: ThrottleLimit, now: number): ThrottleAnswer | Promise<ThrottleAnswer>;
+  };
   /**
    * Commits one mail request; handed over with `lease: null` and `suppressed: false`, which the caller's side settles.
    * A rejection means that nothing is known to be stored.

@@ -76,10 +76,31 @@ export function createSendMail(
     }
     const limit = account.limits.throttle;
     const taken = limit === null ? null : throttle.take(account.id, limit, startedAt);
+    if (!(taken instanceof Promise)) {
+      begin(req, res, startedAt, account, key, taken);
+      return;
+    }
+    taken
+      .then((answer) => {
+        // A client that has gone meanwhile has nothing to read and is told nothing.
+        if (!req.destroyed) begin(req, res, startedAt, account, key, answer);
+      })
+      .catch(observe.failed);
+  }
+
+  /** What follows the throttle. */
+  function begin(
+    req: IncomingMessage,
+    res: ServerResponse,
+    startedAt: number,
+    account: Account,
+    key: ApiKey,
+    taken: ThrottleAnswer | null,
+  ): void {
     if (taken !== null && !taken.ok) {
-      const headers = retryAfter(taken.retryAfterMs);
-      addLimits(headers, limit, taken, null);
-      refuse(req, res, 'throttled', account, key, null, headers);
+      const throttled = retryAfter(taken.retryAfterMs);
+      addLimits(throttled, account.limits.throttle, taken, null);
+      refuse(req, res, 'throttled', account, key, null, throttled);
       return;
     }
     const { headers } = req;

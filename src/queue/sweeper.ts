@@ -19,6 +19,8 @@ export interface SweeperParts {
   readonly clock: Clock;
   readonly policy: Policy & { readonly keepBodyMs: number };
   readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase'>;
+  /** True where this node can tell which other nodes are dead: then it takes over what they held. */
+  readonly judges: () => boolean;
   /** Mail requests whose outcome this node still holds, so that their leases are not over whatever the time. */
   readonly unrecorded: () => readonly string[];
   readonly expired: (id: string) => void;
@@ -32,6 +34,7 @@ export function startSweeper({
   clock,
   policy,
   store,
+  judges,
   unrecorded,
   expired,
   recovered,
@@ -66,7 +69,8 @@ export function startSweeper({
     const ids = await store.expire(now - policy.maxAgeMs, now, ROUND, node);
     for (const id of ids) expired(id);
     const { onUncertain } = policy;
-    const back = await store.recover({ now, everyLease: false, onUncertain, by: node, except: unrecorded() });
+    const leases = { everyLease: false, deadNodes: judges(), except: unrecorded() };
+    const back = await store.recover({ now, onUncertain, by: node, ...leases });
     if (back > 0) recovered(back);
     return ids.length;
   });

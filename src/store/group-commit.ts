@@ -22,8 +22,6 @@ const EAGER = 16;
 export interface GroupCommit<Item, Answer> {
   /** Resolves with the item's answer once its batch is committed; rejects where the batch was not. */
   submit(item: Item): Promise<Answer>;
-  /** Items submitted and not yet answered. */
-  readonly waiting: number;
   /** How long, in ms, the item waits that has waited longest for its batch to begin; 0 where none does. */
   oldestWaitMs(): number;
 }
@@ -46,7 +44,6 @@ export function groupCommit<Item, Answer>(
 ): GroupCommit<Item, Answer> {
   let pending: Pending<Item, Answer>[] = [];
   let underWay = 0;
-  let unanswered = 0;
   let scheduled = false;
 
   function schedule(): void {
@@ -65,12 +62,12 @@ export function groupCommit<Item, Answer>(
     commit(batch.map(({ item }) => item)).then(
       (answers) => {
         options.observe?.(batch.length, options.now() - began);
-        end(batch.length);
+        end();
         answer(batch, answers);
       },
       (error: unknown) => {
-        if (batch.length > 1) return void inParts(batch, error).finally(() => end(batch.length));
-        end(batch.length);
+        if (batch.length > 1) return void inParts(batch, error).finally(() => end());
+        end();
         refuse(batch, error);
       },
     );
@@ -118,23 +115,18 @@ export function groupCommit<Item, Answer>(
     }
   }
 
-  function end(size: number): void {
+  function end(): void {
     underWay -= 1;
-    unanswered -= size;
     schedule();
   }
 
   return {
     submit(item) {
-      unanswered += 1;
       return new Promise<Answer>((resolve, reject) => {
         pending.push({ item, since: options.now(), resolve, reject });
         if (pending.length >= EAGER) flush();
         else schedule();
       });
-    },
-    get waiting() {
-      return unanswered;
     },
     oldestWaitMs() {
       const oldest = pending[0];

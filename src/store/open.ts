@@ -1,12 +1,31 @@
 /** Chooses the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
+import { openPostgresStore } from './postgres/store.ts';
 import { openSqliteStore } from './sqlite/store.ts';
 import type { Store } from './store.ts';
 
-/** Opens the store; `exclusive` for a service, which may be the only one on an embedded file. Rejects with a StoreError. */
-export function openStore(database: DatabaseSetting, options: { readonly exclusive: boolean }): Promise<Store> {
+export interface OpenOptions {
+  /** True for a service, which may be the only one on an embedded file. */
+  readonly exclusive: boolean;
+  /** The node's name, shown by the database server. */
+  readonly node?: string;
+  /** Told, in one line each, what endangers mail on this database. */
+  readonly warn?: (line: string) => void;
+}
+
+/** Opens the store; rejects with a StoreError. */
+export function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
+  const { exclusive, node = 'command', warn = () => undefined } = options;
   switch (database.kind) {
     case 'sqlite':
-      return openSqliteStore({ path: database.path, exclusive: options.exclusive });
+      return openSqliteStore({ path: database.path, exclusive });
+    case 'postgres':
+      return openPostgresStore({
+        setting: database,
+        service: exclusive,
+        application: `postrider ${node}`,
+        random: Math.random,
+        warn,
+      });
   }
 }

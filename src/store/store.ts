@@ -8,6 +8,7 @@
 import type { Attempt } from '../deliver/outcome.ts';
 import type { State } from '../record/states.ts';
 import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
+import type { NodesStore } from './nodes.ts';
 import type { TrustStore } from './trust.ts';
 
 export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
@@ -185,7 +186,7 @@ export type OperatorAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
-export interface Store extends TrustStore {
+export interface Store extends TrustStore, NodesStore {
   accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
   /**
    * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is
@@ -201,15 +202,16 @@ export interface Store extends TrustStore {
    */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleAnswer[]>;
   /**
-   * Takes back leases that ended without an answer: those whose time is over at `now`, or every one where
-   * `everyLease` says that no other node can hold any (the start of the embedded store); never those in `except`,
-   * whose outcome this node still holds. Marked ones become `uncertain` under `hold`, all others `queued`. Under `hold`
-   * the attempt of an unmarked one is given back; under `resend` nobody knows whether it was made, so it stays counted.
-   * Resolves to how many.
+   * Takes back leases that ended without an answer: those whose time is over at `now`, of this node (`by`) and of nodes
+   * that are not alive; with `deadNodes` every lease of another node that is not alive (`beat`); with `everyLease`, at
+   * the start of the embedded store, all of them. Never those in `except`, whose outcome this node still holds. Marked
+   * ones become `uncertain` under `hold`, all others `queued`. Under `hold` the attempt of an unmarked one is given
+   * back; under `resend` nobody knows whether it was made, so it stays counted. Resolves to how many.
    */
   recover(options: {
     readonly now: number;
     readonly everyLease: boolean;
+    readonly deadNodes: boolean;
     readonly onUncertain: 'resend' | 'hold';
     readonly by: string;
     readonly except?: readonly string[];

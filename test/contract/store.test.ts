@@ -1,17 +1,8 @@
 /** What every store promises; the list of stores is at the end. */
-import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { openStore } from '../../src/store/open.ts';
 import type { AcceptAnswer, AccountLimits, DirectoryChanges, Lease, Store } from '../../src/store/store.ts';
-import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
-
-const STORES: readonly { readonly name: string; readonly open: () => Promise<Store> }[] = [
-  {
-    name: 'sqlite',
-    open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
-  },
-];
+import { STORES } from '../rig/stores.ts';
 
 /** Room for so many mail requests, whatever their size. */
 const room = (mails: number) => ({ mails, bytes: 1_000_000 });
@@ -369,7 +360,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.mark([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
       const except = [kept.id, marked.id];
-      expect(await store.recover({ now, everyLease: false, onUncertain, by: 'node-a', except })).toBe(0);
+      expect(await store.recover({ now, everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except })).toBe(
+        0,
+      );
     }
     const settled = [kept, marked].map((mail) => settlementOf({ ...mail, attempts: 1, lease }));
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
@@ -380,9 +373,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const lease = { owner: 'dead', until: 1 };
     const [held, resent] = [newMail({ lease }), newMail({ lease })];
     await store.accept([held]);
-    await store.recover({ now: 2, everyLease: false, onUncertain: 'hold', by: 'node-a' });
+    await store.recover({ now: 2, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a' });
     await store.accept([resent]);
-    await store.recover({ now: 2, everyLease: false, onUncertain: 'resend', by: 'node-a' });
+    await store.recover({ now: 2, everyLease: false, deadNodes: false, onUncertain: 'resend', by: 'node-a' });
     expect([(await store.showMail(held.id))?.attempts, (await store.showMail(resent.id))?.attempts]).toEqual([0, 1]);
     expect((await store.showMail(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
@@ -395,7 +388,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newMail({ lease: { owner: 'alive', until: now + 60_000 } }),
     ];
     await store.accept([over, running]);
-    expect(await store.recover({ now, everyLease: false, onUncertain: 'resend', by: 'node-a' })).toBe(1);
+    expect(await store.recover({ now, everyLease: false, deadNodes: false, onUncertain: 'resend', by: 'node-a' })).toBe(
+      1,
+    );
     expect([(await store.showMail(over.id))?.state, (await store.showMail(running.id))?.state]).toEqual([
       'queued',
       'sending',
@@ -415,14 +410,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { id: unmarked.id, owner: 'dead', attempts: 9 },
       ]),
     ).toEqual(['settled', 'lost']);
-    await store.recover({ now, everyLease: true, onUncertain: 'hold', by: 'node-a' });
+    await store.recover({ now, everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'node-a' });
     expect([(await store.showMail(marked.id))?.state, (await store.showMail(unmarked.id))?.state]).toEqual([
       'uncertain',
       'queued',
     ]);
     await store.accept([third]);
     await store.mark([{ id: third.id, owner: 'dead', attempts: 1 }]);
-    await store.recover({ now, everyLease: true, onUncertain: 'resend', by: 'node-a' });
+    await store.recover({ now, everyLease: true, deadNodes: false, onUncertain: 'resend', by: 'node-a' });
     expect((await store.showMail(third.id))?.state).toBe('queued');
   });
 

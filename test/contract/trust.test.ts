@@ -1,18 +1,10 @@
 /** What every store promises about trust: suppression lists, sending domains, reputation. */
-import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DkimKey } from '../../src/record/domain.ts';
-import { openStore } from '../../src/store/open.ts';
 import type { DirectoryChanges, Store } from '../../src/store/store.ts';
-import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { STORES } from '../rig/stores.ts';
 
-const STORES: readonly { readonly name: string; readonly open: () => Promise<Store> }[] = [
-  {
-    name: 'sqlite',
-    open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
-  },
-];
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const HOUR = 3_600_000;
 

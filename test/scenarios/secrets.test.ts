@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { askCommand, runCommand, submit } from '../rig/service.ts';
+import { allRows } from '../rig/postgres.ts';
+import { askCommand, runCommand, storeOf, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 import { ask, idOf, scenario } from './standing.ts';
 
@@ -121,7 +122,10 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
   const raw = filesUnder(folder).map((path) => ({ path, bytes: readFileSync(path) }));
-  expect(raw.some(({ bytes }) => bytes.includes(BODY))).toBe(true);
+  const { POSTRIDER_DATABASE: url } = await storeOf(folder);
+  const stored = url === undefined ? '' : await allRows(url);
+  expect(raw.some(({ bytes }) => bytes.includes(BODY)) || stored.includes(BODY)).toBe(true);
+  expect(secrets.filter((secret) => stored.includes(secret))).toEqual([]);
   for (const { path, bytes } of raw) {
     expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
     // Nobody else on the machine may read mail or hashes.

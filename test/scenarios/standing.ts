@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
-import { environment } from '../rig/service.ts';
+import { environment, storeOf } from '../rig/service.ts';
+import { settingOf } from '../rig/stores.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
@@ -50,7 +51,7 @@ export function scenario(): Scenario {
   async function start(folder: string, args: readonly string[], settings: Record<string, string>, until: RegExp) {
     const child = spawn(process.execPath, [LAUNCHER, 'serve', ...args], {
       cwd: folder,
-      env: environment(settings),
+      env: environment({ ...(await storeOf(folder)), ...settings }),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let [stdout, stderr] = ['', ''];
@@ -82,7 +83,11 @@ export function scenario(): Scenario {
       return folder;
     },
     async beside(folder) {
-      const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
+      const url = (await storeOf(folder)).POSTRIDER_DATABASE;
+      const path = join(folder, 'data/postrider.db');
+      const store = await openStore(url === undefined ? { kind: 'sqlite', path } : settingOf(url), {
+        exclusive: false,
+      });
       stores.push(store);
       return store;
     },

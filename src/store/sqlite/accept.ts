@@ -3,21 +3,11 @@
  * Within a batch each mail request sees what those before it did.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { AcceptAnswer, Account, LimitsLeft, NewMail } from '../store.ts';
+import { type Counts, countOne, countsOf, IDEMPOTENCY_MS, limitsLeft, refusal } from '../limits.ts';
+import type { AcceptAnswer, NewMail } from '../store.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
 import { transition } from './transition.ts';
-
-/** Idempotency keys are kept this long (product promise). */
-const IDEMPOTENCY_MS = 24 * 3_600_000;
-
-/** The running counts of one account while a batch is accepted. */
-interface Counts {
-  readonly account: Account;
-  volumeUsed: number;
-  rateUsed: number;
-  rateWindowAt: number | null;
-}
 
 export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[]) => AcceptAnswer[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');
@@ -46,14 +36,12 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
   const sending = transition(null, 'sending', 'accept');
   const ended = transition(null, 'suppressed', 'accept');
 
-  function countsOf(id: number, known: Map<number, Counts>): Counts | null {
+  function readCounts(id: number, known: Map<number, Counts>): Counts | null {
     const held = known.get(id);
     if (held !== undefined) return held;
     const row = readAccount.get(id);
     if (row === undefined) return null;
-    const account = rows.account(row);
-    const { volumeUsed, rateUsed, rateWindowAt } = account;
-    const counts = { account, volumeUsed, rateUsed, rateWindowAt };
+    const counts = countsOf(rows.account(row));
     known.set(id, counts);
     return counts;
   }
@@ -110,14 +98,13 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
   return function accept(batch) {
     const known = new Map<number, Counts>();
     const answers = batch.map((mail): AcceptAnswer => {
-      const counts = countsOf(mail.accountId, known);
+      const counts = readCounts(mail.accountId, known);
       if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
       const replayed = replay(mail);
       if (replayed !== null) return replayed;
       const reason = refusal(counts, mail.acceptedAt);
       if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, mail.acceptedAt) };
-      counts.volumeUsed += 1;
-      if (counts.account.limits.rate !== null) counts.rateUsed += 1;
+      countOne(counts);
       const state = insert(mail);
       return { kind: 'accepted', state, limits: limitsLeft(counts, mail.acceptedAt) };
     });
@@ -125,30 +112,4 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
       writeCounts.run(volumeUsed, rateUsed, rateWindowAt, id);
     return answers;
   };
-}
-
-/** Which limit forbids one more email now, or null; moves the rate's window on where the last one is over. */
-function refusal(counts: Counts, now: number): 'volume-expired' | 'volume-exhausted' | 'rate-limit-exceeded' | null {
-  const { volume, volumeExpiresAt, rate } = counts.account.limits;
-  if (volumeExpiresAt !== null && now >= volumeExpiresAt) return 'volume-expired';
-  if (volume !== null && counts.volumeUsed >= volume) return 'volume-exhausted';
-  if (rate === null) return null;
-  if (counts.rateWindowAt === null || now >= counts.rateWindowAt + rate.periodMs) {
-    counts.rateWindowAt = now;
-    counts.rateUsed = 0;
-  }
-  // A clock set back must not make a period last until it has caught up. What was counted stays counted, so that mail
-  // requests a little out of order are still counted exactly.
-  if (now < counts.rateWindowAt) counts.rateWindowAt = now;
-  return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
-}
-
-const NO_LIMITS: LimitsLeft = { rate: null };
-
-function limitsLeft(counts: Counts, now: number): LimitsLeft {
-  const { rate } = counts.account.limits;
-  if (rate === null) return NO_LIMITS;
-  const left = Math.max(0, rate.limit - counts.rateUsed);
-  const resetMs = Math.max(0, (counts.rateWindowAt ?? now) + rate.periodMs - now);
-  return { rate: { ...rate, left, resetMs } };
 }

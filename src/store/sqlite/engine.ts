@@ -10,6 +10,7 @@ import { prepareClaim } from './claim.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { prepareMail } from './mail.ts';
+import { prepareNodes } from './nodes.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
@@ -42,6 +43,7 @@ const READS: ReadonlySet<OperationName> = new Set([
   'showMail',
   'queueFigures',
   'newestId',
+  'listNodes',
 ]);
 
 function prepareOperations(database: DatabaseSync) {
@@ -59,6 +61,7 @@ function prepareOperations(database: DatabaseSync) {
     ...domains,
     directorySince: directory.since,
     ...prepareMail(database),
+    ...prepareNodes(database),
     probe: (): void => {
       probe.run();
     },

@@ -4,36 +4,8 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, WINDOW_HOURS, type WindowCounts } from '../../record/reputation.ts';
-import type { State } from '../../record/states.ts';
+import type { Tally } from '../tallies.ts';
 import * as rows from './rows.ts';
-
-/** What ended mail requests add to an account's reputation. */
-export interface Tally {
-  emails: number;
-  bounces: number;
-  complaints: number;
-}
-
-/** The tallies of one batch, so that each account is written once. */
-export class Tallies {
-  readonly #byAccount = new Map<number, Tally & { at: number }>();
-
-  /** A change of state; only what ends an email, and a complaint after it, counts. */
-  add(accountId: number, to: State, suppress: string | null, at: number): void {
-    if (to !== 'delivered' && to !== 'bounced' && to !== 'complained') return;
-    const tally = this.#byAccount.get(accountId) ?? { emails: 0, bounces: 0, complaints: 0, at };
-    this.#byAccount.set(accountId, tally);
-    tally.at = at;
-    if (to === 'complained') tally.complaints += 1;
-    else tally.emails += 1;
-    // A hard bounce is one that says the mailbox does not exist: the same that suppresses the recipient.
-    if (to === 'bounced' && suppress === 'bounce') tally.bounces += 1;
-  }
-
-  each(count: (accountId: number, tally: Tally, now: number) => void): void {
-    for (const [accountId, tally] of this.#byAccount) count(accountId, tally, tally.at);
-  }
-}
 
 /** `nextRevision` is the directory's counter: every node learns of a lock within a second. */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {

@@ -3,8 +3,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../record/states.ts';
 import { allowed, TERMINAL } from '../../record/states.ts';
 import type { SettleAnswer, Store } from '../store.ts';
+import { Tallies, type Tally } from '../tallies.ts';
 import { APPEND_EVENT } from './event.ts';
-import { Tallies, type Tally } from './reputation.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
 import { transition } from './transition.ts';
@@ -65,7 +65,11 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
   );
   const overdue = database.prepare(
-    `SELECT seq, id, owner, handing_over FROM mail_request WHERE ended_at IS NULL AND state = 'sending' AND (? OR due_at <= ?)`,
+    `SELECT seq, id, owner, handing_over FROM mail_request
+     WHERE ended_at IS NULL AND state = 'sending' AND (:every
+       OR (owner = :by AND due_at <= :now)
+       OR (owner <> :by AND (:dead OR due_at <= :now)
+         AND NOT EXISTS (SELECT 1 FROM node WHERE name = mail_request.owner AND alive_until > :now)))`,
   );
   const takeBack = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
@@ -125,7 +129,7 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
     settle(batch: readonly PackedSettlement[]): SettleAnswer[] {
       const tallies = new Tallies();
       const answers = batch.map((one) => settleOne(one, tallies));
-      tallies.each(count);
+      for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
       return answers;
     },
     release(...[batch, now]: Parameters<Store['release']>): SettleAnswer[] {
@@ -133,9 +137,11 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
         releaseOne.run(now, now, seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
-    recover({ now, everyLease, onUncertain, by, except = [] }: Parameters<Store['recover']>[0]): number {
+    recover({ now, everyLease, deadNodes, onUncertain, by, except = [] }: Parameters<Store['recover']>[0]): number {
       const kept = new Set(except);
-      const found = overdue.all(everyLease ? 1 : 0, now).filter((row) => !kept.has(rows.text(row, 'id')));
+      const found = overdue
+        .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now })
+        .filter((row) => !kept.has(rows.text(row, 'id')));
       for (const row of found) {
         const seq = rows.int(row, 'seq');
         const marked = rows.int(row, 'handing_over') === 1;

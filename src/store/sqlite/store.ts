@@ -104,6 +104,10 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     updateDomain: (update) => writer.call('updateDomain', update),
     setSubdomains: (name, subdomains) => writer.call('setSubdomains', name, subdomains),
     removeDomain: (name) => writer.call('removeDomain', name),
+    beat: (node, ttlMs, now) => writer.call('beat', node, ttlMs, now),
+    leave: (name) => writer.call('leave', name),
+    listNodes: async (now) => (await reader()).call('listNodes', now),
+    takeTokens: (batch, now) => writer.call('takeTokens', batch, now),
     probe: () => writer.call('probe'),
     failed: writer.failed,
     async close() {

@@ -93,7 +93,7 @@ describe('settings', () => {
   });
 
   it.each([
-    ['POSTRIDER_DATABASE', 'postgres://localhost/postrider', 'PostgreSQL is not supported by this version'],
+    ['POSTRIDER_DATABASE', 'postgres://localhost', 'names no database after the host'],
     ['POSTRIDER_DATABASE', './data/postrider.db', 'sqlite:./data/postrider.db'],
     ['POSTRIDER_DATABASE', 'sqlite:', 'names no file'],
     ['POSTRIDER_DATABASE', 'sqlite:./data/', 'names no file'],

@@ -151,7 +151,13 @@ test('under hold the mark is in the store before the message is completed, and a
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' } },
     respond: async ({ id }, mark) => {
       if (marks.length === 1)
-        rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'hold', by: 'thief' });
+        rig.store.recover({
+          now: rig.clock.now(),
+          everyLease: true,
+          deadNodes: false,
+          onUncertain: 'hold',
+          by: 'thief',
+        });
       try {
         await mark?.();
         marks.push('marked');
@@ -159,7 +165,7 @@ test('under hold the mark is in the store before the message is completed, and a
         marks.push('refused');
         return attemptWith(deferral());
       }
-      rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'hold', by: 'thief' });
+      rig.store.recover({ now: rig.clock.now(), everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'thief' });
       marks.push(rig.store.showMail(id)?.state ?? 'none');
       return attemptWith();
     },
@@ -359,7 +365,13 @@ test('what was prepared is not sent once its account is locked or its recipient 
 test('a settlement that comes after its lease was taken over changes nothing and is told', async () => {
   const rig = queueRig({
     respond: ({ id }) => {
-      rig.store.recover({ now: rig.clock.now(), everyLease: true, onUncertain: 'resend', by: 'node-b' });
+      rig.store.recover({
+        now: rig.clock.now(),
+        everyLease: true,
+        deadNodes: false,
+        onUncertain: 'resend',
+        by: 'node-b',
+      });
       const [taken] = rig.store.claim(
         { mails: 1, bytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
@@ -442,7 +454,7 @@ test('however long the store fails, a lease whose outcome is held here is not ta
     await rig.clock.advance(2 * LEASE_MS);
     const except = rig.dispatcher.unrecorded();
     expect(except).toEqual([mail.id]);
-    rig.store.recover({ now: rig.clock.now(), everyLease: false, onUncertain, by: 'node-a', except });
+    rig.store.recover({ now: rig.clock.now(), everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except });
     broken = false;
     await rig.clock.advance(10_000);
     expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);

@@ -8,7 +8,13 @@ const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * 
 
 /** A sweeper over a store that answers as told; everything it did is in `calls`. */
 function sweeperRig(
-  answers: { expire?: () => string[]; recover?: () => number; erase?: () => number; hasten?: () => number } = {},
+  answers: {
+    expire?: () => string[];
+    recover?: () => number;
+    erase?: () => number;
+    hasten?: () => number;
+    judges?: () => boolean;
+  } = {},
 ) {
   const clock = virtualClock(START);
   const calls: unknown[][] = [];
@@ -36,6 +42,7 @@ function sweeperRig(
     clock,
     policy: POLICY,
     store,
+    judges: () => answers.judges?.() ?? false,
     unrecorded: () => ['held-by-this-node'],
     expired: (id) => told.expired.push(id),
     recovered: (count) => told.recovered.push(count),
@@ -52,7 +59,7 @@ test('each round asks for what is past its maximum age, for leases over, and for
   expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
   const except = ['held-by-this-node'];
   expect(named('recover')).toEqual([
-    ['recover', { now: START, everyLease: false, onUncertain: 'hold', by: 'node-a', except }],
+    ['recover', { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except }],
   ]);
   expect(named('hasten')).toEqual([['hasten', START + 138 * 60_000, START, 500]]);
   expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
@@ -98,4 +105,10 @@ test('stopping waits for the round under way and begins no other', async () => {
   const before = named('expire').length;
   await clock.advance(60_000);
   expect(named('expire').length).toBe(before);
+});
+
+test('only a node that can tell who is dead takes over what others hold', async () => {
+  const { clock, named } = sweeperRig({ judges: () => true });
+  await clock.advance(0);
+  expect(named('recover')[0]?.[1]).toMatchObject({ everyLease: false, deadNodes: true });
 });

@@ -21,7 +21,6 @@ test('what arrives while commits run shares the next one, and each gets its own 
   const second = group.submit(2);
   await expect.poll(() => held.length).toBe(2);
   const rest = [3, 4, 5].map((n) => group.submit(n));
-  expect(group.waiting).toBe(5);
   held[0]?.finish();
   expect(await first).toBe(10);
   await expect.poll(() => held.length).toBe(3);
@@ -29,7 +28,6 @@ test('what arrives while commits run shares the next one, and each gets its own 
   held[1]?.finish();
   held[2]?.finish();
   expect(await Promise.all([second, ...rest])).toEqual([20, 30, 40, 50]);
-  expect(group.waiting).toBe(0);
 });
 
 test('a failed commit rejects everything in it and nothing else', async () => {
@@ -80,7 +78,6 @@ test('a store that can commit nothing is not asked once for every item', async (
   const { asked, group } = poisonedCommits(() => true);
   const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
   expect(all.every(({ status }) => status === 'rejected')).toBe(true);
-  expect(group.waiting).toBe(0);
   expect(asked.length).toBeLessThan(100);
 });
 

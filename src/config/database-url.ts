@@ -1,0 +1,107 @@
+/**
+ * POSTRIDER_DATABASE as a PostgreSQL URL, in the form that libpq has
+ * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): several hosts for failover, a socket's folder as
+ * `?host=`. Nothing of a URL is ignored: an unknown parameter is a fault. A fault never quotes the password.
+ */
+import { userInfo } from 'node:os';
+import { isHost } from './host.ts';
+import { didYouMean } from './nearest.ts';
+import type { DatabaseSetting, HostPort } from './settings.ts';
+import { maskTransport } from './transport-url.ts';
+import { bad, good, type Parsed, quote } from './units.ts';
+
+type Postgres = Extract<DatabaseSetting, { kind: 'postgres' }>;
+
+const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';
+const DEFAULT_PORT = 5432;
+const PARAMETERS = ['sslmode', 'host', 'port', 'options', 'target_session_attrs', 'application_name'];
+const TLS_MODES: Readonly<Record<string, Postgres['tls']>> = {
+  disable: 'never',
+  allow: 'preferred',
+  prefer: 'preferred',
+  require: 'required',
+  'verify-ca': 'verified',
+  'verify-full': 'verified',
+};
+
+/** True where the text means a PostgreSQL server. */
+export function isDatabaseUrl(text: string): boolean {
+  return /^postgres(ql)?:/i.test(text);
+}
+
+/** The URL with stars in place of the password. */
+export function maskDatabase(text: string): string {
+  return isDatabaseUrl(text) ? maskTransport(text) : text;
+}
+
+/** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
+export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
+  const shown = quote(maskDatabase(text));
+  const wrong = (what: string) => bad(`${shown} ${what}; one looks like ${EXAMPLE}`);
+  const start = text.indexOf('://');
+  if (start < 0) return wrong('needs // after the colon');
+  const rest = text.slice(start + 3);
+  const question = rest.indexOf('?');
+  const way = question < 0 ? rest : rest.slice(0, question);
+  const slash = way.indexOf('/');
+  const authority = slash < 0 ? way : way.slice(0, slash);
+  const database = slash < 0 ? '' : decoded(way.slice(slash + 1));
+  if (database === null || database === '' || database.includes('/')) return wrong('names no database after the host');
+  const at = authority.lastIndexOf('@');
+  const login = at < 0 ? '' : authority.slice(0, at);
+  const colon = login.indexOf(':');
+  const user = decoded(colon < 0 ? login : login.slice(0, colon));
+  const password = colon < 0 ? null : decoded(login.slice(colon + 1));
+  if (user === null || (colon >= 0 && password === null))
+    return wrong('has a % in its user or password that is no code (write %25)');
+
+  const parameters = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(question < 0 ? '' : rest.slice(question + 1))) {
+    if (!PARAMETERS.includes(name))
+      return bad(`${shown} has the unknown parameter ${name}${didYouMean(name, PARAMETERS)}`);
+    parameters.set(name, value);
+  }
+  const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
+  if (tls === undefined) return bad(`${shown}: sslmode is one of ${Object.keys(TLS_MODES).join(', ')}`);
+  const attributes = parameters.get('target_session_attrs') ?? 'read-write';
+  if (attributes !== 'read-write' && attributes !== 'primary' && attributes !== 'any') {
+    return bad(`${shown}: target_session_attrs is read-write or primary: Postrider writes`);
+  }
+  const hosts = parseHosts(parameters.get('host') ?? authority.slice(at + 1), parameters.get('port'));
+  if (typeof hosts === 'string') return bad(`${shown}: ${hosts}`);
+  return good({
+    kind: 'postgres',
+    hosts,
+    user: user === '' ? userInfo().username : user,
+    password,
+    database,
+    tls: hosts.every(({ host }) => host.startsWith('/')) ? 'never' : tls,
+    options: parameters.get('options') ?? null,
+  });
+}
+
+/** The hosts, or what is wrong with them. */
+function parseHosts(text: string, port: string | undefined): readonly HostPort[] | string {
+  const hosts: HostPort[] = [];
+  for (const part of (text === '' ? '127.0.0.1' : text).split(',')) {
+    const socket = decoded(part) ?? part;
+    const end = part.startsWith('[') ? part.indexOf(']') + 1 : part.includes(':') ? part.lastIndexOf(':') : part.length;
+    const isSocket = socket.startsWith('/');
+    const host = isSocket ? socket : part.slice(0, end).replace(/^\[|\]$/g, '');
+    const given = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
+    const number = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+    if (!isSocket && !isHost(host)) return `${quote(part)} is no host`;
+    if (number < 1 || number > 65_535) return `${quote(given)} is no port from 1 to 65535`;
+    hosts.push({ host, port: number });
+  }
+  return hosts;
+}
+
+/** Percent-decoded, or null where it is not well formed. */
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}

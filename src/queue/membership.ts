@@ -1,0 +1,95 @@
+/**
+ * This node among the others: it says again and again that it lives, and others take over what it holds once it has been
+ * silent for longer than it promised.
+ *
+ * Promises: nothing is begun under a lease that another node may have taken over, because a node counts its own silence
+ * from before each beat was sent, on a clock that no one sets, and stops earlier than others begin. A node that was cut
+ * off does not call others dead before it has heard from the store for as long as a node may be silent: after an outage
+ * everybody gets the time to come back.
+ */
+import type { Clock } from '../clock.ts';
+import type { NodeBeat, NodesStore } from '../store/nodes.ts';
+
+/** How often a node says that it lives, and how long that is believed. */
+export const BEAT_MS = 3_000;
+export const ALIVE_MS = 15_000;
+/** So much earlier than others a node believes itself dead. */
+const MARGIN_MS = 3_000;
+
+export interface Membership {
+  /** True where a lease taken at `takenAt`, in the time of `clock`, still counts for certain. Cheap. */
+  holds(takenAt: number): boolean;
+  /** True where this node can tell which others are dead. */
+  judges(): boolean;
+  /** Beats no more, and tells the others. */
+  leave(): Promise<void>;
+}
+
+export interface MembershipParts {
+  readonly node: NodeBeat;
+  readonly store: Pick<NodesStore, 'beat' | 'leave'>;
+  /** The time of leases; its timers. */
+  readonly clock: Clock;
+  /** Milliseconds from any origin, that go on while the process is stopped and that nobody sets. */
+  readonly monotonic: () => number;
+  /** Told the store's time at each beat, with the monotonic times before and after it was asked. */
+  readonly told: (storeNow: number, askedAt: number, answeredAt: number) => void;
+  readonly failed: (what: string, error: unknown) => void;
+}
+
+/** Resolves after the first beat; rejects where the store refuses it. */
+export async function joinNodes(parts: MembershipParts): Promise<Membership> {
+  const { node, store, clock, monotonic, told, failed } = parts;
+  /** When the last answered beat was sent, by the monotonic clock. */
+  let beatAt = Number.NEGATIVE_INFINITY;
+  /** Since when the beats have followed one another without a gap: monotonic, and in the time of `clock`. */
+  let since = 0;
+  let sinceTime = 0;
+  let stopped = false;
+  let cancel: () => void = () => undefined;
+  let underWay: Promise<void> = Promise.resolve();
+
+  const sure = (at: number) => at - beatAt < ALIVE_MS - MARGIN_MS;
+
+  async function beat(): Promise<void> {
+    const askedAt = monotonic();
+    const storeNow = await store.beat(node, ALIVE_MS, clock.now());
+    const answeredAt = monotonic();
+    told(storeNow, askedAt, answeredAt);
+    // Judged when the answer is here: a process stopped while it waited has a gap too.
+    if (!sure(askedAt) || answeredAt - askedAt >= ALIVE_MS - MARGIN_MS) {
+      since = answeredAt;
+      sinceTime = clock.now();
+    }
+    beatAt = askedAt;
+  }
+
+  function again(): void {
+    cancel = clock.after(BEAT_MS, () => {
+      underWay = beat()
+        .catch((error: unknown) => failed('beat', error))
+        .then(() => {
+          if (!stopped) again();
+        });
+    });
+  }
+
+  await beat();
+  again();
+  return {
+    holds: (takenAt) => sure(monotonic()) && takenAt >= sinceTime,
+    judges() {
+      const now = monotonic();
+      return sure(now) && now - since >= ALIVE_MS;
+    },
+    async leave() {
+      stopped = true;
+      cancel();
+      await underWay;
+      await store.leave(node.name);
+    },
+  };
+}
+
+/** Of the only node on a store that no other can have: nobody else takes anything over. */
+export const ALONE: Membership = { holds: () => true, judges: () => false, leave: async () => undefined };

@@ -1,0 +1,320 @@
+/**
+ * Accepting: idempotency, exact volume and rate, suppression, the rows, in one transaction that waits twice for the server
+ * and once for the sync. Within a batch each mail request sees what those before it did.
+ *
+ * Accounts with a limit are locked in order of their number, so that all nodes together count exactly and no two batches
+ * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
+ */
+import { type Counts, countOne, countsOf, IDEMPOTENCY_MS, limitsLeft, refusal } from '../limits.ts';
+import type { AcceptAnswer, NewMail, Store } from '../store.ts';
+import { ACCOUNTS } from './directory.ts';
+import { appendEvents } from './event.ts';
+import * as rows from './rows.ts';
+import type { Database, Row, Session, Statement, Transaction } from './session.ts';
+import { transition } from './transition.ts';
+
+/** Only those with a limit: what they have left is then read, and written, by nobody else. */
+const HOLD: Statement = {
+  name: 'accept_hold',
+  text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
+    ORDER BY id FOR NO KEY UPDATE`,
+};
+// A statement of its own after the locks: it sees what was committed while they were waited for.
+const READ: Statement = { name: 'accept_read', text: `${ACCOUNTS} WHERE a.id = ANY($1::int[])` };
+const READ_KEYS: Statement = {
+  name: 'accept_read_keys',
+  text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
+    JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`,
+};
+const READ_SUPPRESSIONS: Statement = {
+  name: 'accept_suppressions',
+  text: 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])',
+};
+const READ_IDS: Statement = {
+  name: 'accept_read_ids',
+  text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
+    LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
+};
+// In order of the keys, so that no two batches wait for each other in a circle. What is older than a day is free again.
+const WRITE_KEYS: Statement = {
+  name: 'accept_write_keys',
+  text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
+    SELECT account_id, key, fingerprint, id, at
+    FROM unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS k(account_id, key, fingerprint, id, at)
+    ORDER BY account_id, key
+    ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, id = excluded.id, at = excluded.at
+      WHERE i.at <= excluded.at - ${IDEMPOTENCY_MS}
+    RETURNING 1 AS one`,
+};
+const WRITE_MAIL: Statement = {
+  name: 'accept_write_mail',
+  text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
+      $9::text[], $10::text[], $11::text[])`,
+};
+const WRITE_BODIES: Statement = {
+  name: 'accept_write_bodies',
+  text: 'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])',
+};
+const WRITE_QUEUE: Statement = {
+  name: 'accept_write_queue',
+  text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
+    SELECT id, account_id, state, 0, due_at, owner, attempts, accepted_at, bytes
+    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::bigint[], $8::int[])
+      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes)`,
+};
+const WRITE_COUNTS: Statement = {
+  name: 'accept_write_counts',
+  text: `UPDATE account a SET volume_used = a.volume_used + c.added, rate_used = c.rate_used, rate_window_at = c.rate_window_at
+    FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[]) AS c(id, added, rate_used, rate_window_at)
+    WHERE a.id = c.id`,
+};
+const WRITE_USAGE: Statement = {
+  name: 'accept_write_usage',
+  text: `INSERT INTO account_usage AS u (account_id, slot, emails)
+    SELECT id, $1::smallint, emails FROM unnest($2::int[], $3::bigint[]) AS c(id, emails) ORDER BY id
+    ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`,
+};
+
+/** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
+const DOUBT_MS = 60_000;
+
+/** Another node has taken one of the keys meanwhile: the whole is done again, and sees it. The code is that of a serialization fault. */
+class TakenMeanwhile extends Error {
+  readonly code = '40001';
+}
+
+interface Found {
+  readonly accounts: ReadonlyMap<number, Counts>;
+  readonly usedBefore: ReadonlyMap<number, number>;
+  /** By account and key. */
+  readonly keys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
+  readonly suppressed: ReadonlySet<string>;
+  /** Ids that are stored already, and their states. */
+  readonly stored: ReadonlyMap<string, Row>;
+}
+
+type Written = NewMail & { readonly state: 'queued' | 'sending' | 'suppressed' };
+
+const queued = transition(null, 'queued', 'accept');
+const sending = transition(null, 'sending', 'accept');
+const ended = transition(null, 'suppressed', 'accept');
+
+export function prepareAccept(database: Database): Store['accept'] {
+  let doubtUntil = 0;
+
+  return async function accept(batch) {
+    try {
+      return await database.transaction(
+        (transaction) => acceptIn(transaction, batch, performance.now() < doubtUntil),
+        (session, answers) => allStored(session, batch, answers),
+      );
+    } catch (error) {
+      doubtUntil = performance.now() + DOUBT_MS;
+      throw error;
+    }
+  };
+}
+
+async function acceptIn(
+  transaction: Transaction,
+  batch: readonly NewMail[],
+  doubt: boolean,
+): Promise<readonly AcceptAnswer[]> {
+  const found = await read(transaction, batch, doubt);
+  const written: Written[] = [];
+  const answers = batch.map((mail): AcceptAnswer => {
+    const counts = found.accounts.get(mail.accountId);
+    if (counts === undefined || counts.account.locked !== null) return { kind: 'locked' };
+    const known = found.stored.get(mail.id);
+    if (known !== undefined) return again(known, limitsLeft(counts, mail.acceptedAt));
+    const replayed = replay(mail, found);
+    if (replayed !== null) return replayed;
+    const reason = refusal(counts, mail.acceptedAt);
+    if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, mail.acceptedAt) };
+    countOne(counts);
+    const suppressed =
+      mail.suppressed ||
+      found.suppressed.has(`${mail.accountId} ${mail.recipient}`) ||
+      found.suppressed.has(`0 ${mail.recipient}`);
+    const state = suppressed ? ended : mail.lease === null ? queued : sending;
+    written.push({ ...mail, state });
+    const { idempotency, id, acceptedAt } = mail;
+    if (idempotency !== null)
+      found.keys.set(`${mail.accountId} ${idempotency.key}`, {
+        id,
+        fingerprint: idempotency.fingerprint,
+        at: acceptedAt,
+      });
+    return { kind: 'accepted', state, limits: limitsLeft(counts, acceptedAt) };
+  });
+  await write(transaction, written, found);
+  return answers;
+}
+
+async function read(transaction: Transaction, batch: readonly NewMail[], doubt: boolean): Promise<Found> {
+  const ids = [...new Set(batch.map(({ accountId }) => accountId))];
+  const keyed = batch.flatMap(({ accountId, idempotency }) =>
+    idempotency === null ? [] : [{ accountId, ...idempotency }],
+  );
+  const nothing: readonly Row[] = [];
+  const [, accounts, keys, suppressions, stored] = await Promise.all([
+    transaction.query(HOLD, [ids]),
+    transaction.query(READ, [ids]),
+    keyed.length === 0
+      ? nothing
+      : transaction.query(READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
+    transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
+    doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
+  ]);
+  const counts = accounts.map((row) => countsOf(rows.account(row)));
+  return {
+    accounts: new Map(counts.map((one) => [one.account.id, one])),
+    usedBefore: new Map(counts.map((one) => [one.account.id, one.volumeUsed])),
+    keys: new Map(
+      keys.map((row) => [
+        `${rows.int(row, 'account_id')} ${rows.text(row, 'key')}`,
+        { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint'), at: rows.int(row, 'at') },
+      ]),
+    ),
+    suppressed: new Set(suppressions.map((row) => `${rows.int(row, 'account_id')} ${rows.text(row, 'recipient')}`)),
+    stored: new Map(stored.map((row) => [rows.text(row, 'id'), row])),
+  };
+}
+
+/** True where every mail request that is to be answered as accepted is stored. */
+async function allStored(
+  session: Session,
+  batch: readonly NewMail[],
+  answers: readonly AcceptAnswer[],
+): Promise<boolean> {
+  const accepted = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
+  const found = await session.query(READ_IDS, [accepted]);
+  return found.length === accepted.length;
+}
+
+/** A mail request that an earlier try has stored although its answer was lost. */
+function again(row: Row, limits: ReturnType<typeof limitsLeft>): AcceptAnswer {
+  const state = rows.state(row);
+  return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
+}
+
+function replay(mail: NewMail, { keys }: Found): AcceptAnswer | null {
+  if (mail.idempotency === null) return null;
+  const known = keys.get(`${mail.accountId} ${mail.idempotency.key}`);
+  if (known === undefined || known.at <= mail.acceptedAt - IDEMPOTENCY_MS) return null;
+  return known.fingerprint === mail.idempotency.fingerprint
+    ? { kind: 'replayed', id: known.id }
+    : { kind: 'idempotency-conflict' };
+}
+
+async function write(transaction: Transaction, written: readonly Written[], found: Found): Promise<void> {
+  const work: Promise<unknown>[] = [];
+  const ids = written.map(({ id }) => id);
+  const accountIds = written.map(({ accountId }) => accountId);
+  const times = written.map(({ acceptedAt }) => acceptedAt);
+  // Of a key used again after a day within one batch, the last one stands.
+  const keyed = new Map(
+    written.flatMap((mail) =>
+      mail.idempotency === null
+        ? []
+        : [[`${mail.accountId} ${mail.idempotency.key}`, { ...mail, ...mail.idempotency }]],
+    ),
+  );
+  if (keyed.size > 0) {
+    const keys = [...keyed.values()];
+    work.push(
+      transaction
+        .query(WRITE_KEYS, [
+          keys.map(({ accountId }) => accountId),
+          keys.map(({ key }) => key),
+          keys.map(({ fingerprint }) => fingerprint),
+          keys.map(({ id }) => id),
+          keys.map(({ acceptedAt }) => acceptedAt),
+        ])
+        .then((taken) => {
+          if (taken.length !== keys.length) throw new TakenMeanwhile('an idempotency key was taken meanwhile');
+        }),
+    );
+  }
+  if (written.length > 0) {
+    work.push(
+      transaction.query(WRITE_MAIL, [
+        ids,
+        accountIds,
+        written.map(({ keyId }) => keyId),
+        written.map(({ state }) => (state === ended ? ended : null)),
+        times,
+        written.map(({ state, acceptedAt }) => (state === ended ? acceptedAt : null)),
+        written.map(({ state }) => (state === ended ? 0 : null)),
+        written.map(({ to }) => to),
+        written.map(({ to, recipient }) => (recipient === to ? null : recipient)),
+        written.map(({ from }) => from),
+        written.map(({ subject }) => subject),
+      ]),
+      transaction.query(WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
+    );
+  }
+  const open = written.filter(({ state }) => state !== ended);
+  if (open.length > 0) {
+    work.push(
+      transaction.query(WRITE_QUEUE, [
+        open.map(({ id }) => id),
+        open.map(({ accountId }) => accountId),
+        open.map(({ state }) => state),
+        open.map(({ lease, acceptedAt }) => lease?.until ?? acceptedAt),
+        open.map(({ lease }) => lease?.owner ?? null),
+        open.map(({ lease }) => (lease === null ? 0 : 1)),
+        open.map(({ acceptedAt }) => acceptedAt),
+        open.map(({ message }) => Buffer.byteLength(message)),
+      ]),
+    );
+  }
+  const suppressed = written.filter(({ state }) => state === ended);
+  work.push(
+    appendEvents(
+      transaction,
+      suppressed.map((mail) => ({
+        id: mail.id,
+        accountId: mail.accountId,
+        at: mail.acceptedAt,
+        verb: ended,
+        by: mail.suppressed ? 'simulator' : 'store',
+        detail: 'the recipient is on the suppression list',
+        attempt: null,
+      })),
+    ),
+    writeCounts(transaction, found),
+  );
+  await Promise.all(work);
+}
+
+async function writeCounts(transaction: Transaction, { accounts, usedBefore }: Found): Promise<void> {
+  const added = (id: number, { volumeUsed }: Counts) => volumeUsed - (usedBefore.get(id) ?? 0);
+  const limited: Counts[] = [];
+  const unlimited: (readonly [id: number, emails: number])[] = [];
+  for (const [id, counts] of accounts) {
+    const { volume, rate } = counts.account.limits;
+    if (volume !== null || rate !== null) limited.push(counts);
+    else if (added(id, counts) > 0) unlimited.push([id, added(id, counts)]);
+  }
+  const work: Promise<unknown>[] = [];
+  if (limited.length > 0)
+    work.push(
+      transaction.query(WRITE_COUNTS, [
+        limited.map(({ account }) => account.id),
+        limited.map((counts) => added(counts.account.id, counts)),
+        limited.map(({ rateUsed }) => rateUsed),
+        limited.map(({ rateWindowAt }) => rateWindowAt),
+      ]),
+    );
+  if (unlimited.length > 0)
+    work.push(
+      transaction.query(WRITE_USAGE, [
+        transaction.slot,
+        unlimited.map(([id]) => id),
+        unlimited.map(([, emails]) => emails),
+      ]),
+    );
+  await Promise.all(work);
+}

@@ -1,0 +1,222 @@
+/** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
+import type { Account, AccountLimits, ApiKey, Changed, Store } from '../store.ts';
+import { ACCOUNTS, nextRevision } from './directory.ts';
+import { forgive, windowOf } from './reputation.ts';
+import * as rows from './rows.ts';
+import type { Database, Session, Statement } from './session.ts';
+
+const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+
+const BY_NAME: Statement = { name: 'account_by_name', text: `${ACCOUNTS} WHERE a.name = $1` };
+const ALL: Statement = { name: 'account_all', text: `${ACCOUNTS} ORDER BY a.name COLLATE "C"` };
+const ANY: Statement = { name: 'account_any', text: 'SELECT 1 AS one FROM account LIMIT 1' };
+const INSERT: Statement = {
+  name: 'account_insert',
+  text: `INSERT INTO account (name, created_at, volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst, revision)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING RETURNING id`,
+};
+const UPDATE: Statement = {
+  name: 'account_update',
+  text: `UPDATE account SET volume = $1, volume_expires_at = $2, rate_limit = $3, rate_period_ms = $4, throttle_per_s = $5, throttle_burst = $6,
+      volume_used = CASE WHEN $7 THEN 0 ELSE volume_used END, rate_used = CASE WHEN $8 THEN 0 ELSE rate_used END,
+      rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END, revision = $9 WHERE id = $10`,
+};
+const FORGET_USAGE: Statement = {
+  name: 'account_usage_forget',
+  text: 'DELETE FROM account_usage WHERE account_id = $1',
+};
+/** What was counted beside the account's own row, moved into it: from now on one row counts exactly. */
+const GATHER_USAGE: Statement = {
+  name: 'account_usage_gather',
+  text: `WITH gone AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
+    UPDATE account SET volume_used = volume_used + (SELECT coalesce(sum(emails), 0) FROM gone) WHERE id = $1`,
+};
+const SET_LOCK: Statement = {
+  name: 'account_lock',
+  text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
+};
+const SET_RATES: Statement = {
+  name: 'account_rates',
+  text: 'UPDATE account SET bounce_rate = coalesce($1, bounce_rate), complaint_rate = coalesce($2, complaint_rate), revision = $3 WHERE id = $4',
+};
+const KEY: Statement = { name: 'key_by_id', text: 'SELECT * FROM api_key WHERE id = $1 FOR UPDATE' };
+const KEYS_OF: Statement = { name: 'key_of_account', text: 'SELECT * FROM api_key WHERE account_id = $1 ORDER BY id' };
+const INSERT_KEY: Statement = {
+  name: 'key_insert',
+  text: `INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision)
+    VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *`,
+};
+const END_KEY: Statement = {
+  name: 'key_end',
+  text: 'UPDATE api_key SET revoked_at = $1, expires_at = $2, revision = $3 WHERE id = $4 RETURNING *',
+};
+const TOUCH: Statement = {
+  name: 'key_touch',
+  text: `UPDATE api_key k SET last_used_at = greatest(coalesce(k.last_used_at, 0), u.at)
+    FROM (SELECT t.id, t.at FROM unnest($1::int[], $2::bigint[]) AS t(id, at) JOIN api_key held ON held.id = t.id ORDER BY t.id FOR UPDATE OF held) u
+    WHERE k.id = u.id`,
+};
+
+type Operations = Pick<
+  Store,
+  | 'createFirstKey'
+  | 'createAccount'
+  | 'setAccount'
+  | 'setThresholds'
+  | 'reputationOf'
+  | 'lockAccount'
+  | 'unlockAccount'
+  | 'listAccounts'
+  | 'createKey'
+  | 'listKeys'
+  | 'revokeKey'
+  | 'rotateKey'
+  | 'touchKeys'
+>;
+
+export function prepareAccounts(database: Database): Operations {
+  /** A change of the account of that name, behind the directory's row: one at a time on all nodes. */
+  function change(
+    name: string,
+    write: (session: Session, account: Account, revision: number) => Promise<unknown>,
+  ): Promise<Changed<Account>> {
+    return database.transaction(async (transaction) => {
+      const revision = await nextRevision(transaction);
+      const account = await find(transaction, name);
+      if (account === null) return { kind: 'missing' };
+      await write(transaction, account, revision);
+      return done((await find(transaction, name)) ?? account);
+    });
+  }
+
+  const lock = (name: string, reason: string | null, at: number | null, forgiven: boolean) =>
+    change(name, async (session, { id }, revision) => {
+      if (forgiven) await forgive(session, id);
+      await session.query(SET_LOCK, [reason, at, revision, id]);
+    });
+
+  return {
+    createFirstKey(name, { name: keyName, prefix, hash }, now) {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        if ((await transaction.query(ANY, [])).length > 0) return null;
+        await transaction.query(INSERT, [name, now, ...columnsOf(UNLIMITED), revision]);
+        const account = await find(transaction, name);
+        if (account === null) return null;
+        const [row = {}] = await transaction.query(INSERT_KEY, [
+          account.id,
+          keyName,
+          prefix,
+          hash,
+          now,
+          null,
+          revision,
+        ]);
+        return { account, key: rows.apiKey(row) };
+      });
+    },
+    createAccount(name, limits, now): Promise<Changed<Account>> {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        const made = await transaction.query(INSERT, [name, now, ...columnsOf(limits), revision]);
+        const account = await find(transaction, name);
+        return made.length === 0 || account === null ? { kind: 'exists' } : done(account);
+      });
+    },
+    setAccount: (name, limits) =>
+      change(name, async (session, account, revision) => {
+        const newVolume = limits.volume !== undefined;
+        const newRate = limits.rate !== undefined;
+        const columns = columnsOf({ ...account.limits, ...limits });
+        await session.query(UPDATE, [...columns, newVolume, newRate, revision, account.id]);
+        await session.query(newVolume ? FORGET_USAGE : GATHER_USAGE, [account.id]);
+      }),
+    setThresholds: (name, { bounceRate, complaintRate }) =>
+      change(name, (session, { id }, revision) =>
+        session.query(SET_RATES, [bounceRate ?? null, complaintRate ?? null, revision, id]),
+      ),
+    async reputationOf(name, now) {
+      const account = await find(database, name);
+      return account === null ? { kind: 'missing' } : done(await windowOf(database, account.id, now));
+    },
+    lockAccount: (name, reason, now) => lock(name, reason, now, false),
+    /** Its reputation begins anew, or the next bounce would lock it again. */
+    unlockAccount: (name) => lock(name, null, null, true),
+    listAccounts: async () => (await database.query(ALL, [])).map(rows.account),
+
+    createKey(accountName, { name, prefix, hash, expiresAt }, now): Promise<Changed<ApiKey>> {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        const account = await find(transaction, accountName);
+        if (account === null) return { kind: 'missing' };
+        const [row = {}] = await transaction.query(INSERT_KEY, [
+          account.id,
+          name,
+          prefix,
+          hash,
+          now,
+          expiresAt,
+          revision,
+        ]);
+        return done(rows.apiKey(row));
+      });
+    },
+    async listKeys(accountName): Promise<Changed<readonly ApiKey[]>> {
+      const account = await find(database, accountName);
+      if (account === null) return { kind: 'missing' };
+      return done((await database.query(KEYS_OF, [account.id])).map(rows.apiKey));
+    },
+    revokeKey(id, now): Promise<Changed<ApiKey>> {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        const key = await findKey(transaction, id);
+        if (key === null) return { kind: 'missing' };
+        const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
+        return done(rows.apiKey(row));
+      });
+    },
+    rotateKey(id, { prefix, hash }, oldExpiresAt, now): Promise<Changed<ApiKey>> {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        const old = await findKey(transaction, id);
+        if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
+          return { kind: 'missing' };
+        }
+        await transaction.query(END_KEY, [null, Math.min(oldExpiresAt, old.expiresAt ?? oldExpiresAt), revision, id]);
+        const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
+        const [row = {}] = await transaction.query(INSERT_KEY, values);
+        return done(rows.apiKey(row));
+      });
+    },
+    async touchKeys(used) {
+      await database.query(TOUCH, [used.map(({ id }) => id), used.map(({ at }) => at)]);
+    },
+  };
+}
+
+async function find(session: Session, name: string): Promise<Account | null> {
+  const [row] = await session.query(BY_NAME, [name]);
+  return row === undefined ? null : rows.account(row);
+}
+
+/** A key by its number, which may be anything a person typed. */
+async function findKey(session: Session, id: number): Promise<ApiKey | null> {
+  if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
+  const [row] = await session.query(KEY, [id]);
+  return row === undefined ? null : rows.apiKey(row);
+}
+
+function done<T>(value: T): { readonly kind: 'done'; readonly value: T } {
+  return { kind: 'done', value };
+}
+
+function columnsOf({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
+  return [
+    volume,
+    volumeExpiresAt,
+    rate?.limit ?? null,
+    rate?.periodMs ?? null,
+    throttle?.perSecond ?? null,
+    throttle?.burst ?? null,
+  ] as const;
+}

@@ -1,0 +1,215 @@
+/**
+ * Statements and transactions over the pool of this process.
+ *
+ * Promises: a statement or commit that has no answer fails within its time limit; a commit whose answer was lost is told by
+ * what the server says of the transaction; what only a passing fault undid is done again. Faults are StoreErrors.
+ */
+import { StoreError } from '../store.ts';
+import type { Connection } from './connection.ts';
+import { endsConnection, explained, isAnswer, isSilence, isStalePlan, isTransient } from './fault.ts';
+import { keepConnections, type PoolOptions } from './pool.ts';
+import type { Database, Row, Session, Statement, Transaction } from './session.ts';
+
+/** How often a transaction that met a deadlock or another's change is tried. */
+const TRIES = 6;
+/** A transaction that has lost its connection before its commit is tried once more, unless it has taken so long already. */
+const LOST_MS = 2_000;
+/** How long the fate of a commit without an answer is asked for. */
+const FATE_MS = 6_000;
+const FATE_AGAIN_MS = 100;
+
+const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
+const XID: Statement = { name: 'xid', text: 'SELECT pg_current_xact_id()::text AS xid' };
+const COMMIT = 'COMMIT';
+const ROLLBACK = 'ROLLBACK';
+const FATE: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
+const END: Statement = {
+  name: 'fate_end',
+  text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
+};
+/** Writes to the log and nowhere else: once it is committed, all that came before it is on every disk that is waited for. */
+const SYNC: Statement = { name: 'sync', text: "SELECT pg_logical_emit_message(true, 'postrider', ''::text)" };
+
+export interface Pool extends Database {
+  /** A connection of one's own, outside the pool's number; `limitMs` is the time of one statement. */
+  connect(limitMs?: number): Promise<Connection>;
+  /** Commits, synced, nothing that lasts. */
+  sync(): Promise<void>;
+  /** As people know it: host, port and database. */
+  readonly where: string;
+  /** Waits for calls under way, then closes every connection. */
+  close(): Promise<void>;
+}
+
+type End<T> =
+  | { readonly kind: 'done'; readonly value: T }
+  /** `lost`: with the connection, before the commit, so that nothing is stored. */
+  | { readonly kind: 'failed'; readonly error: unknown; readonly lost: boolean };
+
+/** Opens nothing before the first call. */
+export function createPool(options: PoolOptions): Pool {
+  const connections = keepConnections(options);
+  const { where } = connections;
+
+  /** Gives a connection back after `error`, or ends it where it is of no more use. */
+  function after(connection: Connection, error: unknown): void {
+    // Of what is prepared on old connections nothing fits a new schema; and where one path fell silent, all did.
+    if (isStalePlan(error) || isSilence(error)) connections.renew();
+    if (endsConnection(error)) connections.drop(connection);
+    else connections.give(connection);
+  }
+
+  async function use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const connection = await connections.acquire();
+    try {
+      const value = await work(connection);
+      connections.give(connection);
+      return value;
+    } catch (error) {
+      after(connection, error);
+      throw error;
+    }
+  }
+
+  /** Runs `once` until it ends well, for as long as its faults are passing ones. */
+  async function again<T>(once: () => Promise<End<T>>): Promise<T> {
+    const began = performance.now();
+    for (let round = 1; ; round += 1) {
+      const end = await once();
+      if (end.kind === 'done') return end.value;
+      const passing = isTransient(end.error) || (end.lost && round === 1 && performance.now() - began < LOST_MS);
+      if (round >= TRIES || !passing) throw explained(end.error, where);
+      await pause(isTransient(end.error) ? options.random() * 10 * 2 ** round : 0);
+    }
+  }
+
+  function query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
+    return again(async () => {
+      try {
+        return { kind: 'done', value: await use((connection) => connection.query(statement, values)) };
+      } catch (error) {
+        // What became of a single statement on a lost connection is not known.
+        return { kind: 'failed', error, lost: false };
+      }
+    });
+  }
+
+  async function once<T>(
+    work: (transaction: Transaction) => Promise<T>,
+    stored: ((session: Session, value: T) => Promise<boolean>) | undefined,
+  ): Promise<End<T>> {
+    let connection: Connection;
+    try {
+      connection = await connections.acquire();
+    } catch (error) {
+      return { kind: 'failed', error, lost: false };
+    }
+    const { slot, pid, history } = connection;
+    let over = false;
+    const session: Transaction = {
+      slot,
+      query: (statement, values) =>
+        over
+          ? Promise.reject(new StoreError('a statement came after the end of its transaction.'))
+          : connection.query(statement, values),
+    };
+    const began = connection.query(BEGIN, []);
+    const numbered = connection.query(XID, []);
+    const worked = (async () => work(session))();
+    // All are waited for, so that nothing of this transaction comes to the connection after its end.
+    const ends = await Promise.allSettled([began, numbered, worked]);
+    over = true;
+    const fault = ends.find((end) => end.status === 'rejected');
+    if (fault !== undefined) {
+      undo(connection, fault.reason);
+      return {
+        kind: 'failed',
+        error: fault.reason,
+        lost: !isAnswer(fault.reason) && !(fault.reason instanceof StoreError),
+      };
+    }
+    try {
+      const word = await connection.command(COMMIT);
+      connections.give(connection);
+      // A transaction that was aborted answers a COMMIT without an error.
+      if (word === COMMIT) return { kind: 'done', value: await worked };
+      return { kind: 'failed', error: new StoreError(`${where}: the transaction was undone.`), lost: false };
+    } catch (error) {
+      after(connection, error);
+      if (isAnswer(error) && !endsConnection(error)) return { kind: 'failed', error, lost: false };
+      const [row] = await numbered;
+      const fate = history === null ? 'unknown' : await fateOf(String(row?.xid), pid, history);
+      if (fate !== 'committed') return { kind: 'failed', error, lost: fate === 'aborted' };
+      const value = await worked;
+      const isStored = stored === undefined || (await use((other) => stored(other, value)).catch(() => false));
+      return isStored ? { kind: 'done', value } : { kind: 'failed', error, lost: false };
+    }
+  }
+
+  /** Undoes on the connection what was begun, and keeps it where it still works. */
+  function undo(connection: Connection, error: unknown): void {
+    if (!(error instanceof StoreError) && endsConnection(error)) {
+      after(connection, error);
+      return;
+    }
+    connection.command(ROLLBACK).then(
+      () => connections.give(connection),
+      () => connections.drop(connection),
+    );
+  }
+
+  /** What became of a transaction whose commit had no answer. */
+  async function fateOf(xid: string, pid: number, history: string): Promise<'committed' | 'aborted' | 'unknown'> {
+    const until = performance.now() + FATE_MS;
+    while (performance.now() < until) {
+      try {
+        const fate = await use((connection) => ask(connection, xid, pid, history));
+        if (fate !== 'in progress') return fate;
+      } catch {
+        // Asked again, until the time is over.
+      }
+      await pause(FATE_AGAIN_MS);
+    }
+    return 'unknown';
+  }
+
+  return {
+    where,
+    query,
+    transaction: (work, stored) => again(() => once(work, stored)),
+    connect: connections.connectAlone,
+    async sync() {
+      await query(SYNC, []);
+    },
+    close: connections.close,
+  };
+}
+
+async function ask(
+  connection: Connection,
+  xid: string,
+  pid: number,
+  history: string,
+): Promise<'committed' | 'aborted' | 'in progress' | 'unknown'> {
+  // After a promotion another transaction may have the number.
+  if (connection.history !== history) return 'unknown';
+  const [row] = await connection.query(FATE, [xid]);
+  switch (row?.fate) {
+    case 'committed':
+      // It may have been cut off while it waited for a standby.
+      await connection.query(SYNC, []);
+      return 'committed';
+    case 'aborted':
+      return 'aborted';
+    case 'in progress':
+      // Its connection is lost, so it only keeps its locks.
+      await connection.query(END, [pid, xid]);
+      return 'in progress';
+    default:
+      return 'unknown';
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

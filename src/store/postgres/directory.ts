@@ -1,0 +1,126 @@
+/**
+ * The directory: accounts, keys and domains that running nodes keep by heart. One counter grows with every change of any
+ * of them, in the order of the commits, since its row stays locked until each is committed; so a node asks only for
+ * what it has not seen. A notification is a hint, a poll stands behind it.
+ */
+import type { DirectoryChanges } from '../store.ts';
+import type { Connection } from './connection.ts';
+import type { Pool } from './database.ts';
+import type { prepareDomains } from './domains.ts';
+import * as rows from './rows.ts';
+import type { Session, Statement } from './session.ts';
+
+const CHANNEL = 'postrider_directory';
+/** The poll behind the notifications; well under the promised second. */
+const WATCH_MS = 400;
+const LISTEN_AGAIN_MS = 1_000;
+
+const BUMP: Statement = {
+  name: 'directory_bump',
+  text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
+};
+const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
+const READ: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
+/** Accounts with all that was counted for them. */
+export const ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
+const CHANGED_ACCOUNTS: Statement = {
+  name: 'directory_accounts',
+  text: `${ACCOUNTS} WHERE a.revision > $1 ORDER BY a.id`,
+};
+const CHANGED_KEYS: Statement = {
+  name: 'directory_keys',
+  text: 'SELECT * FROM api_key WHERE revision > $1 ORDER BY id',
+};
+
+/** The next revision, for the rows of this transaction; every node is told once it is committed. */
+export async function nextRevision(session: Session): Promise<number> {
+  const [[row = {}]] = await Promise.all([session.query(BUMP, []), session.query(NOTIFY, [])]);
+  return rows.int(row, 'revision');
+}
+
+export function prepareDirectory(
+  pool: Pool,
+  { domainsSince }: Pick<ReturnType<typeof prepareDomains>, 'domainsSince'>,
+) {
+  let stopped = false;
+  const stops = new Set<() => void>();
+
+  /** What changed after `revision`, or null where nothing did. */
+  async function since(revision: number): Promise<DirectoryChanges | null> {
+    const [row = {}] = await pool.query(READ, []);
+    const newest = rows.int(row, 'revision');
+    if (newest <= revision) return null;
+    const [accounts, keys, domains] = await Promise.all([
+      pool.query(CHANGED_ACCOUNTS, [revision]),
+      pool.query(CHANGED_KEYS, [revision]),
+      domainsSince(revision),
+    ]);
+    // What was committed between these reads comes again with the next look.
+    return { revision: newest, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
+  }
+
+  async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
+    let revision = -1;
+    let looking = false;
+    let again = false;
+    const look = async () => {
+      if (looking) {
+        again = true;
+        return;
+      }
+      looking = true;
+      try {
+        do {
+          again = false;
+          const changes = await since(revision);
+          if (changes === null) continue;
+          revision = changes.revision;
+          onChange(changes);
+        } while (again);
+      } finally {
+        looking = false;
+      }
+    };
+    await look();
+    const soon = () => void look().catch(() => undefined);
+    const timer = setInterval(soon, WATCH_MS);
+    timer.unref();
+    stops.add(() => clearInterval(timer));
+    listen(soon);
+  }
+
+  /** Calls back on each notification, on a connection of its own that is made anew when it breaks. */
+  function listen(heard: () => void): void {
+    let connection: Connection | null = null;
+    let timer: NodeJS.Timeout | null = null;
+    const begin = async () => {
+      try {
+        connection = await pool.connect();
+        if (stopped) return connection.destroy();
+        connection.onNotification(heard);
+        await connection.command(`LISTEN ${CHANNEL}`);
+        heard();
+        await connection.ended;
+      } catch {
+        // The poll goes on meanwhile.
+      }
+      connection = null;
+      if (stopped) return;
+      timer = setTimeout(() => void begin(), LISTEN_AGAIN_MS);
+      timer.unref();
+    };
+    void begin();
+    stops.add(() => {
+      connection?.destroy();
+      if (timer !== null) clearTimeout(timer);
+    });
+  }
+
+  return {
+    watchDirectory,
+    stopWatching(): void {
+      stopped = true;
+      for (const stop of stops) stop();
+    },
+  };
+}

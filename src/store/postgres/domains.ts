@@ -1,0 +1,189 @@
+/** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
+import { isDeepStrictEqual } from 'node:util';
+import type { DkimKey, RecordCheck, SendingDomain } from '../../record/domain.ts';
+import { lastAnswers, publishedSelectors } from '../../record/domain.ts';
+import type { Changed } from '../store.ts';
+import type { TrustStore } from '../trust.ts';
+import { nextRevision } from './directory.ts';
+import * as rows from './rows.ts';
+import type { Database, Row, Session, Statement } from './session.ts';
+
+/** Each domain with its keys as JSON, in the order in which they were made. */
+const DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
+    FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
+const ACCOUNT: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
+const BY_NAME: Statement = { name: 'domain_by_name', text: `${DOMAINS} WHERE d.name = $1` };
+const BY_ID: Statement = { name: 'domain_by_id', text: `${DOMAINS} WHERE d.id = $1 AND NOT d.removed` };
+const ALL: Statement = { name: 'domain_all', text: `${DOMAINS} WHERE NOT d.removed ORDER BY d.name` };
+const SINCE: Statement = { name: 'domain_since', text: `${DOMAINS} WHERE d.revision > $1 ORDER BY d.id` };
+const INSERT: Statement = {
+  name: 'domain_insert',
+  text: `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision)
+    VALUES ($1, $2, $3, 'pending', $4, '[]', $5) RETURNING id`,
+};
+const FORGET: Statement = { name: 'domain_forget', text: 'DELETE FROM domain WHERE id = $1' };
+const UPDATE: Statement = {
+  name: 'domain_update',
+  text: `UPDATE domain SET status = $1, checked_at = $2, authenticated_at = $3, failing_since = $4, checks = $5, revision = $6
+    WHERE id = $7 AND NOT removed`,
+};
+const SHARE: Statement = {
+  name: 'domain_share',
+  text: 'UPDATE domain SET subdomains = $1, revision = $2 WHERE id = $3',
+};
+const BURY: Statement = { name: 'domain_bury', text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2' };
+const DROP_KEYS: Statement = { name: 'domain_drop_keys', text: 'DELETE FROM dkim_key WHERE domain_id = $1' };
+const INSERT_KEY: Statement = {
+  name: 'domain_insert_key',
+  text: `INSERT INTO dkim_key (domain_id, selector, algorithm, public_key, sealed, state, created_at, activated_at, retire_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+};
+
+export interface DomainChanges {
+  readonly domains: readonly SendingDomain[];
+  readonly removed: readonly string[];
+}
+
+type Operations = Pick<
+  TrustStore,
+  'addDomain' | 'findDomain' | 'listDomains' | 'domainChecks' | 'updateDomain' | 'setSubdomains' | 'removeDomain'
+> & {
+  /** Domains changed after `revision`, and the names of those removed. */
+  domainsSince(revision: number): Promise<DomainChanges>;
+};
+
+export function prepareDomains(database: Database): Operations {
+  return {
+    addDomain(accountName, { name, subdomains, keys }, now): Promise<Changed<SendingDomain>> {
+      return database.transaction(async (transaction) => {
+        // The directory's row makes changes wait for each other, so that what is read here still holds when written.
+        const revision = await nextRevision(transaction);
+        const [account] = await transaction.query(ACCOUNT, [accountName]);
+        if (account === undefined) return { kind: 'missing' };
+        const [old] = await transaction.query(BY_NAME, [name]);
+        if (old !== undefined) {
+          if (old.removed !== true) return { kind: 'exists' };
+          await transaction.query(FORGET, [rows.int(old, 'id')]);
+        }
+        const [made = {}] = await transaction.query(INSERT, [rows.int(account, 'id'), name, subdomains, now, revision]);
+        await writeKeys(transaction, rows.int(made, 'id'), keys);
+        return reread(transaction, name);
+      });
+    },
+    async findDomain(name) {
+      const row = await live(database, name);
+      return row === null ? null : domain(row);
+    },
+    listDomains: async () => (await database.query(ALL, [])).map(domain),
+    async domainChecks(name) {
+      const row = await live(database, name);
+      return row === null ? [] : checksOf(row);
+    },
+    updateDomain({ id, status, checkedAt, authenticatedAt, failingSince, revision, checks, keys }) {
+      return database.transaction(async (transaction) => {
+        const bumped = await nextRevision(transaction);
+        const [row] = await transaction.query(BY_ID, [id]);
+        if (row === undefined) return { kind: 'missing' };
+        const before = domain(row);
+        if (before.revision !== revision) return { kind: 'stale' };
+        const answers = lastAnswers(checksOf(row), checks);
+        const published = publishedSelectors(before.name, keys, answers);
+        // Nodes read a domain anew for each revision: a look that brings nothing new must not make them. While it fails,
+        // the time of the look says whether it is blocked.
+        const { status: oldStatus, authenticatedAt: oldAt, failingSince: oldSince, published: oldSelectors } = before;
+        const same =
+          status !== 'failing' &&
+          isDeepStrictEqual(
+            [status, authenticatedAt, failingSince, published, keys],
+            [oldStatus, oldAt, oldSince, oldSelectors, before.keys],
+          );
+        const next = same ? revision : bumped;
+        const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id];
+        await transaction.query(UPDATE, values);
+        if (!same) await writeKeys(transaction, id, keys);
+        return reread(transaction, before.name);
+      });
+    },
+    setSubdomains(name, subdomains) {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        const row = await live(transaction, name);
+        if (row === null) return { kind: 'missing' };
+        await transaction.query(SHARE, [subdomains, revision, rows.int(row, 'id')]);
+        return reread(transaction, name);
+      });
+    },
+    removeDomain(name) {
+      return database.transaction(async (transaction) => {
+        const revision = await nextRevision(transaction);
+        const row = await live(transaction, name);
+        if (row === null) return { kind: 'missing' };
+        const gone = domain(row);
+        await transaction.query(DROP_KEYS, [gone.id]);
+        await transaction.query(BURY, [revision, gone.id]);
+        return { kind: 'done', value: gone };
+      });
+    },
+    async domainsSince(revision) {
+      const changed = await database.query(SINCE, [revision]);
+      return {
+        domains: changed.filter(({ removed }) => removed !== true).map(domain),
+        removed: changed.filter(({ removed }) => removed === true).map((row) => rows.text(row, 'name')),
+      };
+    },
+  };
+}
+
+async function live(session: Session, name: string): Promise<Row | null> {
+  const [row] = await session.query(BY_NAME, [name]);
+  return row === undefined || row.removed === true ? null : row;
+}
+
+async function reread(session: Session, name: string): Promise<Changed<SendingDomain>> {
+  const row = await live(session, name);
+  return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
+}
+
+async function writeKeys(session: Session, id: number, keys: readonly DkimKey[]): Promise<void> {
+  await session.query(DROP_KEYS, [id]);
+  for (const { selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt } of keys) {
+    const values = [id, selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt];
+    await session.query(INSERT_KEY, values);
+  }
+}
+
+function domain(row: Row): SendingDomain {
+  const name = rows.text(row, 'name');
+  const keys = (JSON.parse(rows.text(row, 'keys')) as Row[]).map(dkimKey);
+  return {
+    id: rows.int(row, 'id'),
+    revision: rows.int(row, 'revision'),
+    accountId: rows.int(row, 'account_id'),
+    name,
+    subdomains: row.subdomains === true,
+    status: rows.oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
+    createdAt: rows.int(row, 'created_at'),
+    checkedAt: rows.intOrNull(row, 'checked_at'),
+    authenticatedAt: rows.intOrNull(row, 'authenticated_at'),
+    failingSince: rows.intOrNull(row, 'failing_since'),
+    published: publishedSelectors(name, keys, checksOf(row)),
+    keys,
+  };
+}
+
+function checksOf(row: Row): RecordCheck[] {
+  return JSON.parse(rows.text(row, 'checks')) as RecordCheck[];
+}
+
+function dkimKey(row: Row): DkimKey {
+  return {
+    selector: rows.text(row, 'selector'),
+    algorithm: rows.oneOf(row, 'algorithm', ['rsa', 'ed25519'] as const),
+    publicKey: rows.text(row, 'public_key'),
+    sealed: rows.text(row, 'sealed'),
+    state: rows.oneOf(row, 'state', ['staged', 'active', 'retiring'] as const),
+    createdAt: rows.int(row, 'created_at'),
+    activatedAt: rows.intOrNull(row, 'activated_at'),
+    retireAt: rows.intOrNull(row, 'retire_at'),
+  };
+}

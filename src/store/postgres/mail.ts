@@ -1,0 +1,153 @@
+/** Looking at mail requests, and what an operator may do to one. */
+import type { Attempt } from '../../deliver/outcome.ts';
+import { allowed } from '../../record/states.ts';
+import type { MailDetails, MailEvent, MailSummary, OperatorAnswer, QueueFigures, Store } from '../store.ts';
+import { StoreError } from '../store.ts';
+import { endMail } from './end.ts';
+import { appendEvents } from './event.ts';
+import { lastIdAt } from './ids.ts';
+import * as rows from './rows.ts';
+import type { Database, Row, Statement } from './session.ts';
+import { transition } from './transition.ts';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
+
+const SHOW: Statement = {
+  name: 'mail_show',
+  text: `SELECT m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject, coalesce(q.state, m.state) AS state,
+      coalesce(q.attempts, m.attempts) AS attempts, q.due_at, q.owner, b.message
+    FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
+      LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id AND b.id = $1::uuid WHERE m.id = $1::uuid`,
+};
+const HISTORY: Statement = {
+  name: 'mail_history',
+  text: 'SELECT at, verb, by, detail, attempt FROM event WHERE id = $1::uuid ORDER BY n',
+};
+const HOLD: Statement = {
+  name: 'mail_hold',
+  text: 'SELECT id, account_id, state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
+};
+const STATE: Statement = { name: 'mail_state', text: 'SELECT state FROM mail_request WHERE id = $1::uuid' };
+const REQUEUE: Statement = {
+  name: 'mail_requeue',
+  text: `UPDATE queue SET state = '${transition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
+};
+const FIGURES: Statement = {
+  name: 'mail_figures',
+  text: 'SELECT state, count(*)::int AS n, min(accepted_at) AS oldest FROM queue GROUP BY state',
+};
+const NEWEST: Statement = { name: 'mail_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
+
+const cancelled = transition('queued', 'cancelled', 'operator');
+
+type Operations = Pick<Store, 'listMail' | 'showMail' | 'retryMail' | 'cancelMail' | 'queueFigures' | 'newestId'>;
+
+export function prepareMail(database: Database): Operations {
+  async function show(id: string): Promise<MailDetails | null> {
+    if (!UUID.test(id)) return null;
+    const [row] = await database.query(SHOW, [id]);
+    if (row === undefined) return null;
+    const accepted: MailEvent = {
+      at: rows.int(row, 'accepted_at'),
+      verb: 'accepted',
+      by: `key_${rows.int(row, 'key_id')}`,
+      detail: null,
+      attempt: null,
+    };
+    return {
+      ...rows.summary(row),
+      keyId: rows.int(row, 'key_id'),
+      dueAt: rows.intOrNull(row, 'due_at'),
+      owner: rows.textOrNull(row, 'owner'),
+      attempts: rows.int(row, 'attempts'),
+      endedAt: rows.intOrNull(row, 'ended_at'),
+      message: rows.textOrNull(row, 'message'),
+      events: [accepted, ...(await database.query(HISTORY, [id])).map(eventOf)],
+    };
+  }
+
+  function operate(id: string, to: 'queued' | 'cancelled', now: number): Promise<OperatorAnswer> {
+    if (!UUID.test(id)) return Promise.resolve({ kind: 'missing' });
+    return database.transaction(async (transaction) => {
+      const [held] = await transaction.query(HOLD, [id]);
+      if (held === undefined) {
+        const [ended] = await transaction.query(STATE, [id]);
+        return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.state(ended) };
+      }
+      const from = rows.state(held);
+      const again = from === 'queued' && to === 'queued';
+      if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
+      const accountId = rows.int(held, 'account_id');
+      const verb = to === 'queued' ? 'retried' : cancelled;
+      const attempts = rows.int(held, 'attempts');
+      await Promise.all([
+        to === 'queued'
+          ? transaction.query(REQUEUE, [id, now])
+          : endMail(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
+        appendEvents(transaction, [{ id, accountId, at: now, verb, by: 'operator', detail: null, attempt: null }]),
+      ]);
+      return { kind: 'done' };
+    });
+  }
+
+  return {
+    async listMail({ accountId, state, to, since, limit }): Promise<MailSummary[]> {
+      const where: string[] = [];
+      const values: unknown[] = [];
+      const narrow = (clause: (parameter: string) => string, value: unknown) => {
+        values.push(value);
+        where.push(clause(`$${values.length}`));
+      };
+      if (accountId !== null) narrow((value) => `m.account_id = ${value}`, accountId);
+      const open = state !== null && OPEN.includes(state);
+      if (state !== null) narrow((value) => `${open ? 'q' : 'm'}.state = ${value}`, state);
+      if (to !== null)
+        narrow((value) => `(lower(m."to") = lower(${value}) OR lower(m.recipient) = lower(${value}))`, to);
+      if (since !== null) narrow((value) => `m.id > ${value}::uuid`, lastIdAt(since - 1));
+      values.push(limit);
+      const text = `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
+        FROM mail_request m ${open ? '' : 'LEFT '}JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
+        ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`} ORDER BY m.id DESC LIMIT $${values.length}`;
+      return (await database.query({ name: '', text }, values)).map(rows.summary);
+    },
+    showMail: show,
+    retryMail: (id, now) => operate(id, 'queued', now),
+    cancelMail: (id, now) => operate(id, 'cancelled', now),
+    async queueFigures(): Promise<QueueFigures> {
+      const figures = { queued: 0, sending: 0, uncertain: 0 };
+      let oldestAcceptedAt: number | null = null;
+      for (const row of await database.query(FIGURES, [])) {
+        const state = rows.oneOf(row, 'state', ['queued', 'sending', 'uncertain'] as const);
+        figures[state] = rows.int(row, 'n');
+        const oldest = rows.int(row, 'oldest');
+        if (state !== 'uncertain' && (oldestAcceptedAt === null || oldest < oldestAcceptedAt))
+          oldestAcceptedAt = oldest;
+      }
+      return { ...figures, oldestAcceptedAt };
+    },
+    async newestId() {
+      const [row] = await database.query(NEWEST, []);
+      return row === undefined ? null : rows.text(row, 'id');
+    },
+  };
+}
+
+function eventOf(row: Row): MailEvent {
+  const attempt = rows.textOrNull(row, 'attempt');
+  return {
+    at: rows.int(row, 'at'),
+    verb: rows.text(row, 'verb'),
+    by: rows.text(row, 'by'),
+    detail: rows.textOrNull(row, 'detail'),
+    attempt: attempt === null ? null : parseAttempt(attempt),
+  };
+}
+
+function parseAttempt(json: string): Attempt {
+  try {
+    return JSON.parse(json) as Attempt;
+  } catch {
+    throw new StoreError('an attempt in the history is no JSON: the database is damaged.');
+  }
+}

@@ -1,0 +1,94 @@
+/** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
+import type { NodesStore, TokensGranted } from '../nodes.ts';
+import * as rows from './rows.ts';
+import type { Database, Statement } from './session.ts';
+
+/** A node that died is remembered this long. */
+const REMEMBER_MS = 3_600_000;
+const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
+const BEAT: Statement = {
+  name: 'node_beat',
+  text: `WITH t AS MATERIALIZED (SELECT ${NOW} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${REMEMBER_MS} AND name <> $1)
+    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until) SELECT $1, $2, $3, now, now, now + $4::bigint FROM t
+    ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
+};
+const LEAVE: Statement = { name: 'node_leave', text: 'DELETE FROM node WHERE name = $1' };
+const LIST: Statement = {
+  name: 'node_list',
+  text: `SELECT * FROM node WHERE alive_until >= ${NOW} - ${REMEMBER_MS} ORDER BY name`,
+};
+// Rows are made first and then locked in order of the account, so that no two nodes wait for each other in a circle. Time
+// that has passed is paid at the rate that held then; a full bucket stays full under a new limit.
+const FILL: Statement = {
+  name: 'throttle_fill',
+  text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
+    SELECT account_id, burst, per_second, burst, extract(epoch FROM clock_timestamp()) * 1000
+    FROM unnest($1::int[], $2::float8[], $3::int[]) AS r(account_id, per_second, burst) ORDER BY account_id ON CONFLICT DO NOTHING`,
+};
+const TAKE: Statement = {
+  name: 'throttle_take',
+  text: `WITH held AS MATERIALIZED (
+      SELECT t.account_id, r.per_second, r.burst, r.wanted, t.tokens, t.per_second AS old_rate, t.burst AS old_burst, t.at,
+        extract(epoch FROM clock_timestamp())::float8 * 1000 AS now
+      FROM unnest($1::int[], $2::float8[], $3::int[], $4::int[]) AS r(account_id, per_second, burst, wanted)
+      JOIN throttle t ON t.account_id = r.account_id ORDER BY t.account_id FOR UPDATE OF t
+    ), paid AS (
+      SELECT *, least(old_burst, tokens + greatest(0, now - at) * old_rate / 1000) AS level FROM held
+    ), fitted AS (
+      SELECT *, CASE WHEN level >= old_burst THEN burst ELSE least(level, burst) END AS fit FROM paid
+    ), given AS (
+      SELECT *, least(floor(fit + 1e-9)::int, wanted) AS granted FROM fitted
+    )
+    UPDATE throttle t SET tokens = g.fit - g.granted, per_second = g.per_second, burst = g.burst, at = g.now
+    FROM given g WHERE t.account_id = g.account_id
+    RETURNING t.account_id, g.granted, floor(g.fit - g.granted + 1e-9)::int AS left,
+      CASE WHEN g.fit - g.granted >= 1 THEN 0 ELSE ceil((1 - (g.fit - g.granted)) * 1000 / g.per_second)::bigint END AS next_ms`,
+};
+/** Tokens are no mail: nobody waits for their sync. */
+const HASTY: Statement = { name: 'throttle_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
+
+export function prepareNodes(database: Database): NodesStore {
+  return {
+    async beat({ name, roles, version }, ttlMs) {
+      const [row = {}] = await database.query(BEAT, [name, roles.join(','), version, ttlMs]);
+      return rows.int(row, 'seen_at');
+    },
+    async leave(name) {
+      await database.query(LEAVE, [name]);
+    },
+    async listNodes() {
+      return (await database.query(LIST, [])).map((row) => ({
+        name: rows.text(row, 'name'),
+        roles: rows.text(row, 'roles').split(','),
+        version: rows.text(row, 'version'),
+        startedAt: rows.int(row, 'started_at'),
+        seenAt: rows.int(row, 'seen_at'),
+        aliveUntil: rows.int(row, 'alive_until'),
+      }));
+    },
+    async takeTokens(batch) {
+      const [ids, rates, bursts, wanted] = [
+        batch.map(({ accountId }) => accountId),
+        batch.map(({ perSecond }) => perSecond),
+        batch.map(({ burst }) => Math.floor(burst)),
+        batch.map((request) => request.wanted),
+      ];
+      const taken = await database.transaction(async (transaction) => {
+        const [, , given] = await Promise.all([
+          transaction.query(HASTY, []),
+          transaction.query(FILL, [ids, rates, bursts]),
+          transaction.query(TAKE, [ids, rates, bursts, wanted]),
+        ]);
+        return given;
+      });
+      const byAccount = new Map<number, TokensGranted>(
+        taken.map((row) => [
+          rows.int(row, 'account_id'),
+          { granted: rows.int(row, 'granted'), left: rows.int(row, 'left'), nextMs: rows.int(row, 'next_ms') },
+        ]),
+      );
+      return ids.map((id) => byAccount.get(id) ?? { granted: 0, left: 0, nextMs: 1_000 });
+    },
+  };
+}

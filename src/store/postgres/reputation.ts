@@ -1,0 +1,82 @@
+/**
+ * Reputation of accounts: emails, hard bounces and complaints in hourly buckets, counted in the transaction that ends the
+ * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
+ * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
+ */
+import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, WINDOW_HOURS, type WindowCounts } from '../../record/reputation.ts';
+import type { Tally } from '../tallies.ts';
+import { nextRevision } from './directory.ts';
+import * as rows from './rows.ts';
+import type { Session, Statement, Transaction } from './session.ts';
+
+const ADD: Statement = {
+  name: 'reputation_add',
+  text: `INSERT INTO reputation AS r (account_id, hour, slot, emails, bounces, complaints) VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (account_id, hour, slot) DO UPDATE SET emails = r.emails + excluded.emails,
+      bounces = r.bounces + excluded.bounces, complaints = r.complaints + excluded.complaints`,
+};
+const SUM: Statement = {
+  name: 'reputation_sum',
+  text: `SELECT coalesce(sum(emails), 0)::bigint AS emails, coalesce(sum(bounces), 0)::bigint AS bounces,
+      coalesce(sum(complaints), 0)::bigint AS complaints
+    FROM reputation WHERE account_id = $1 AND hour > $2`,
+};
+const OLD: Statement = { name: 'reputation_old', text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2' };
+const CLEAR: Statement = { name: 'reputation_clear', text: 'DELETE FROM reputation WHERE account_id = $1' };
+const LOOK: Statement = { name: 'reputation_look', text: 'SELECT locked_at, warning FROM account WHERE id = $1' };
+const HOLD: Statement = {
+  name: 'reputation_hold',
+  text: 'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
+};
+const LOCK: Statement = {
+  name: 'reputation_lock',
+  text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
+};
+const WARN: Statement = {
+  name: 'reputation_warn',
+  text: 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3',
+};
+
+/** The sums of the window that ends at `now`. */
+export async function windowOf(session: Session, accountId: number, now: number): Promise<WindowCounts> {
+  const [row = {}] = await session.query(SUM, [accountId, Math.floor(now / BUCKET_MS) - WINDOW_HOURS]);
+  return {
+    emails: rows.int(row, 'emails'),
+    bounces: rows.int(row, 'bounces'),
+    complaints: rows.int(row, 'complaints'),
+  };
+}
+
+/** Adds a tally and locks or warns where it makes the account reach a threshold. */
+export async function count(transaction: Transaction, accountId: number, tally: Tally, now: number): Promise<void> {
+  const { emails, bounces, complaints } = tally;
+  const hour = Math.floor(now / BUCKET_MS);
+  const [, [look]] = await Promise.all([
+    transaction.query(ADD, [accountId, hour, transaction.slot, emails, bounces, complaints]),
+    transaction.query(LOOK, [accountId]),
+  ]);
+  if (look === undefined || look.locked_at !== null) return;
+  // Good mail alone cannot lock, but it can end a warning.
+  if (bounces === 0 && complaints === 0 && look.warning === null) return;
+  const [row] = await transaction.query(HOLD, [accountId]);
+  if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
+  await transaction.query(OLD, [accountId, hour - 2 * WINDOW_HOURS]);
+  const thresholds = {
+    bounceRate: rows.intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
+    complaintRate: rows.intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
+  };
+  const verdict = standing(await windowOf(transaction, accountId, now), thresholds);
+  if (verdict.kind === 'lock') {
+    await transaction.query(LOCK, [verdict.reason, now, await nextRevision(transaction), accountId]);
+    return;
+  }
+  const warning = verdict.kind === 'warning' ? verdict.reason : null;
+  // The first warning is kept as it was: one line for the operator, not one for each further bounce.
+  if ((warning === null) !== (rows.textOrNull(row, 'warning') === null))
+    await transaction.query(WARN, [warning, await nextRevision(transaction), accountId]);
+}
+
+/** The window begins anew: what an unlock forgives. */
+export async function forgive(session: Session, accountId: number): Promise<void> {
+  await session.query(CLEAR, [accountId]);
+}

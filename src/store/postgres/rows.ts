@@ -1,0 +1,98 @@
+/** Rows of the PostgreSQL database turned into the contract's types. */
+import { DEFAULT_THRESHOLDS } from '../../record/reputation.ts';
+import type { State } from '../../record/states.ts';
+import { STATES } from '../../record/states.ts';
+import type { Account, ApiKey, MailSummary } from '../store.ts';
+import { StoreError } from '../store.ts';
+import type { Row } from './session.ts';
+
+/** A number column. */
+export function int(row: Row, column: string): number {
+  const value = row[column];
+  if (typeof value !== 'number') throw new StoreError(`column ${column} holds no number: the database is damaged.`);
+  return value;
+}
+
+/** A number column or null. */
+export function intOrNull(row: Row, column: string): number | null {
+  return row[column] === null ? null : int(row, column);
+}
+
+/** A text or uuid column. */
+export function text(row: Row, column: string): string {
+  const value = row[column];
+  if (typeof value !== 'string') throw new StoreError(`column ${column} holds no text: the database is damaged.`);
+  return value;
+}
+
+/** A text or uuid column or null. */
+export function textOrNull(row: Row, column: string): string | null {
+  return row[column] === null ? null : text(row, column);
+}
+
+/** A column that holds one of a few words. */
+export function oneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
+  const found = values.find((value) => value === row[column]);
+  if (found === undefined) throw new StoreError(`column ${column} holds something unknown: the database is damaged.`);
+  return found;
+}
+
+/** The state column. */
+export function state(row: Row): State {
+  return oneOf(row, 'state', STATES);
+}
+
+/** A row of `account`, its `volume_used` with what is counted in account_usage. */
+export function account(row: Row): Account {
+  const lockedAt = intOrNull(row, 'locked_at');
+  const rateLimit = intOrNull(row, 'rate_limit');
+  const perSecond = intOrNull(row, 'throttle_per_s');
+  return {
+    id: int(row, 'id'),
+    name: text(row, 'name'),
+    createdAt: int(row, 'created_at'),
+    locked: lockedAt === null ? null : { reason: text(row, 'locked_reason'), at: lockedAt },
+    warning: textOrNull(row, 'warning'),
+    thresholds: {
+      bounceRate: intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
+      complaintRate: intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
+    },
+    limits: {
+      volume: intOrNull(row, 'volume'),
+      volumeExpiresAt: intOrNull(row, 'volume_expires_at'),
+      rate: rateLimit === null ? null : { limit: rateLimit, periodMs: int(row, 'rate_period_ms') },
+      throttle: perSecond === null ? null : { perSecond, burst: int(row, 'throttle_burst') },
+    },
+    volumeUsed: int(row, 'volume_used'),
+    rateUsed: int(row, 'rate_used'),
+    rateWindowAt: intOrNull(row, 'rate_window_at'),
+  };
+}
+
+/** A row of `api_key`. */
+export function apiKey(row: Row): ApiKey {
+  return {
+    id: int(row, 'id'),
+    accountId: int(row, 'account_id'),
+    name: text(row, 'name'),
+    prefix: text(row, 'prefix'),
+    hash: text(row, 'hash'),
+    createdAt: int(row, 'created_at'),
+    expiresAt: intOrNull(row, 'expires_at'),
+    revokedAt: intOrNull(row, 'revoked_at'),
+    lastUsedAt: intOrNull(row, 'last_used_at'),
+  };
+}
+
+/** A row of `mail_request`, its state from the queue while it is there. */
+export function summary(row: Row): MailSummary {
+  return {
+    id: text(row, 'id'),
+    accountId: int(row, 'account_id'),
+    state: state(row),
+    to: text(row, 'to'),
+    from: text(row, 'from'),
+    subject: text(row, 'subject'),
+    acceptedAt: int(row, 'accepted_at'),
+  };
+}

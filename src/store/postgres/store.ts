@@ -1,0 +1,69 @@
+/**
+ * The store on PostgreSQL 15 or later: any number of processes share it. Statements travel over a few connections; what
+ * must be exact is made so by row locks taken in one order, what must not wait is kept apart by connection.
+ */
+import type { Store } from '../store.ts';
+import { prepareAccept } from './accept.ts';
+import { prepareAccounts } from './accounts.ts';
+import { prepareClaim } from './claim.ts';
+import type { PostgresSetting } from './connection.ts';
+import { createPool } from './database.ts';
+import { prepareDirectory } from './directory.ts';
+import { prepareDomains } from './domains.ts';
+import { prepareMail } from './mail.ts';
+import { migrate } from './migrate.ts';
+import { prepareNodes } from './nodes.ts';
+import { ensurePartitions } from './partitions.ts';
+import { prepareSettle } from './settle.ts';
+import { prepareSuppressions } from './suppressions.ts';
+import { prepareSweep } from './sweep.ts';
+import { serverWarnings } from './warnings.ts';
+
+export interface PostgresOptions {
+  readonly setting: PostgresSetting;
+  /** True for a service, which makes partitions ahead and looks at the server's settings. */
+  readonly service: boolean;
+  /** What the server shows this process as. */
+  readonly application: string;
+  /** In [0, 1): trembles the pauses before another try. */
+  readonly random: () => number;
+  /** Told, in one line each, what endangers mail on this server. */
+  readonly warn: (line: string) => void;
+}
+
+/** Opens the store, bringing its schema up to date; rejects with a StoreError of one line. */
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const pool = createPool(options);
+  try {
+    await migrate(pool);
+    if (options.service) {
+      await ensurePartitions(pool, Date.now());
+      for (const line of await serverWarnings(pool)) options.warn(line);
+    }
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+  const { domainsSince, ...domains } = prepareDomains(pool);
+  const { stopWatching, ...directory } = prepareDirectory(pool, { domainsSince });
+  return {
+    accept: prepareAccept(pool),
+    claim: prepareClaim(pool),
+    ...prepareSettle(pool),
+    ...prepareSweep(pool),
+    ...prepareMail(pool),
+    ...prepareNodes(pool),
+    ...prepareAccounts(pool),
+    ...prepareSuppressions(pool),
+    ...domains,
+    ...directory,
+    // It writes to the log and waits for its sync, as an accept does.
+    probe: pool.sync,
+    // Connections come back by themselves: there is no fault after which only a new process helps.
+    failed: new Promise(() => undefined),
+    async close() {
+      stopWatching();
+      await pool.close();
+    },
+  };
+}

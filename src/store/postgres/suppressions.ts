@@ -1,0 +1,92 @@
+/** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
+import type { Changed } from '../store.ts';
+import type { Suppression, TrustStore } from '../trust.ts';
+import * as rows from './rows.ts';
+import type { Database, Row, Statement } from './session.ts';
+
+const SERVICE = 0;
+/** Rows of one statement. */
+const CHUNK = 10_000;
+const REASONS = ['bounce', 'complaint', 'manual'] as const;
+
+const ACCOUNT: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
+const INSERT: Statement = {
+  name: 'suppression_insert',
+  text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
+    SELECT DISTINCT ON (recipient) recipient, $1::int, reason, source, at
+    FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS s(recipient, reason, source, at, n)
+    ORDER BY recipient, n ON CONFLICT DO NOTHING RETURNING 1 AS one`,
+};
+const REMOVE: Statement = {
+  name: 'suppression_remove',
+  text: 'DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING 1 AS one',
+};
+const LIST: Statement = {
+  name: 'suppression_list',
+  text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
+};
+const SCREEN: Statement = {
+  name: 'suppression_screen',
+  text: `SELECT m.id FROM mail_request m WHERE m.id = ANY($1::uuid[]) AND NOT EXISTS (
+    SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
+};
+
+type Operations = Pick<TrustStore, 'addSuppressions' | 'removeSuppression' | 'listSuppressions'> & {
+  screen(batch: readonly { readonly id: string }[]): Promise<boolean[]>;
+};
+
+export function prepareSuppressions(database: Database): Operations {
+  async function listId(name: string): Promise<number | null> {
+    if (name === '*') return SERVICE;
+    const [row] = await database.query(ACCOUNT, [name]);
+    return row === undefined ? null : rows.int(row, 'id');
+  }
+
+  return {
+    async screen(batch) {
+      const free = new Set(
+        (await database.query(SCREEN, [batch.map(({ id }) => id)])).map((row) => rows.text(row, 'id')),
+      );
+      return batch.map(({ id }) => free.has(id));
+    },
+    async addSuppressions(name, entries): Promise<Changed<number>> {
+      const list = await listId(name);
+      if (list === null) return { kind: 'missing' };
+      const added = await database.transaction(async (transaction) => {
+        let count = 0;
+        for (let at = 0; at < entries.length; at += CHUNK) {
+          const part = entries.slice(at, at + CHUNK);
+          const values = [
+            list,
+            part.map(({ address }) => address),
+            part.map(({ reason }) => reason),
+            part.map(({ source }) => source),
+            part.map((entry) => entry.at),
+          ];
+          count += (await transaction.query(INSERT, values)).length;
+        }
+        return count;
+      });
+      return { kind: 'done', value: added };
+    },
+    async removeSuppression(name, address): Promise<Changed<boolean>> {
+      const list = await listId(name);
+      if (list === null) return { kind: 'missing' };
+      return { kind: 'done', value: (await database.query(REMOVE, [address, list])).length === 1 };
+    },
+    async listSuppressions(name, after, limit): Promise<Changed<readonly Suppression[]>> {
+      const list = await listId(name);
+      if (list === null) return { kind: 'missing' };
+      return { kind: 'done', value: (await database.query(LIST, [list, after ?? '', limit])).map(suppression) };
+    },
+  };
+}
+
+function suppression(row: Row): Suppression {
+  return {
+    address: rows.text(row, 'recipient'),
+    reason: rows.oneOf(row, 'reason', REASONS),
+    source: rows.textOrNull(row, 'source'),
+    at: rows.int(row, 'at'),
+  };
+}

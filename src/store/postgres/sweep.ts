@@ -1,0 +1,101 @@
+/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
+import type { Store } from '../store.ts';
+import { endMail } from './end.ts';
+import { appendEvents } from './event.ts';
+import { lastIdAt } from './ids.ts';
+import { dropSpentBodies, ensurePartitions } from './partitions.ts';
+import * as rows from './rows.ts';
+import type { Database, Statement } from './session.ts';
+import { transition } from './transition.ts';
+
+// Accepted order is the order of ids, so the oldest ones are the beginning of the key.
+const OVER_AGE: Statement = {
+  name: 'sweep_over_age',
+  text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
+};
+// The last due row of each account in each lane is one seek, so a queue of any length costs what its accounts cost.
+const HASTEN: Statement = {
+  name: 'sweep_hasten',
+  text: `WITH RECURSIVE seen AS (
+      (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
+      UNION ALL
+      SELECT n.lane, n.account_id FROM seen s CROSS JOIN LATERAL (
+        SELECT q.lane, q.account_id FROM queue q WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id)
+        ORDER BY q.lane, q.account_id LIMIT 1) n
+    ), far AS MATERIALIZED (
+      SELECT f.id, f.account_id FROM seen s CROSS JOIN LATERAL (
+        SELECT q.id, q.account_id FROM queue q
+        WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1
+        ORDER BY q.due_at DESC LIMIT $3 FOR UPDATE SKIP LOCKED) f LIMIT $3
+    )
+    UPDATE queue q SET due_at = $2 FROM far f WHERE q.id = f.id AND q.account_id = f.account_id RETURNING q.id`,
+};
+// A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
+const ERASE: Statement = {
+  name: 'sweep_erase',
+  text: `WITH spent AS MATERIALIZED (
+      SELECT b.id, b.account_id FROM body b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
+      WHERE b.id <= $1::uuid AND m.id <= $1::uuid AND m.ended_at <= $2 ORDER BY b.id LIMIT $3)
+    DELETE FROM body b USING spent s WHERE b.id = s.id AND b.account_id = s.account_id AND b.id <= $1::uuid RETURNING 1 AS one`,
+};
+const FORGET_KEYS: Statement = {
+  name: 'sweep_forget_keys',
+  text: `DELETE FROM idempotency WHERE (account_id, key) IN (
+    SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
+};
+
+const expired = transition('queued', 'expired', 'queue');
+const PARTITIONS_EVERY_MS = 3_600_000;
+
+export function prepareSweep(database: Database): Pick<Store, 'hasten' | 'expire' | 'erase'> {
+  let partitionsAt = 0;
+  return {
+    async hasten(latestDueAt, now, limit) {
+      return (await database.query(HASTEN, [latestDueAt, now, limit])).length;
+    },
+    expire(acceptedBefore, now, limit, by) {
+      return database.transaction(async (transaction) => {
+        const found = await transaction.query(OVER_AGE, [lastIdAt(acceptedBefore), limit]);
+        const ids = found.map((row) => rows.text(row, 'id'));
+        const detail = 'still not delivered at its maximum age';
+        await Promise.all([
+          endMail(
+            transaction,
+            found.map((row) => ({
+              id: rows.text(row, 'id'),
+              state: expired,
+              endedAt: now,
+              attempts: rows.int(row, 'attempts'),
+            })),
+          ),
+          appendEvents(
+            transaction,
+            found.map((row) => ({
+              id: rows.text(row, 'id'),
+              accountId: rows.int(row, 'account_id'),
+              at: now,
+              verb: expired,
+              by,
+              detail,
+              attempt: null,
+            })),
+          ),
+        ]);
+        return ids;
+      });
+    },
+    async erase(endedBefore, keysBefore, limit) {
+      const now = performance.now();
+      if (partitionsAt === 0 || now - partitionsAt > PARTITIONS_EVERY_MS) {
+        partitionsAt = now;
+        await ensurePartitions(database, Date.now());
+        await dropSpentBodies(database, endedBefore);
+      }
+      const [bodies, keys] = await Promise.all([
+        database.query(ERASE, [lastIdAt(endedBefore), endedBefore, limit]),
+        database.query(FORGET_KEYS, [keysBefore, limit]),
+      ]);
+      return Math.max(bodies.length, keys.length);
+    },
+  };
+}

@@ -1,0 +1,10 @@
+/** How every writer of this store asks the one table of transitions before it changes a state. */
+import type { Cause, State } from '../../record/states.ts';
+import { allowed } from '../../record/states.ts';
+import { StoreError } from '../store.ts';
+
+/** The state `to`, where the table has the transition; throws a StoreError where it has not, and nothing is written. */
+export function transition<To extends State>(from: State | null, to: To, by: Cause): To {
+  if (allowed(from, to, by)) return to;
+  throw new StoreError(`no mail request goes from ${from ?? 'nothing'} to ${to} (${by}): see docs/states.md.`);
+}

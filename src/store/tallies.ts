@@ -1,0 +1,31 @@
+/** What a batch of ended mail requests adds to the reputation of accounts, so that each account is written once. */
+import type { State } from '../record/states.ts';
+
+export interface Tally {
+  emails: number;
+  bounces: number;
+  complaints: number;
+}
+
+export class Tallies {
+  readonly #byAccount = new Map<number, Tally & { at: number }>();
+
+  /** A change of state; only what ends an email, and a complaint after it, counts. */
+  add(accountId: number, to: State, suppress: string | null, at: number): void {
+    if (to !== 'delivered' && to !== 'bounced' && to !== 'complained') return;
+    const tally = this.#byAccount.get(accountId) ?? { emails: 0, bounces: 0, complaints: 0, at };
+    this.#byAccount.set(accountId, tally);
+    tally.at = at;
+    if (to === 'complained') tally.complaints += 1;
+    else tally.emails += 1;
+    // A hard bounce is one that says the mailbox does not exist: the same that suppresses the recipient.
+    if (to === 'bounced' && suppress === 'bounce') tally.bounces += 1;
+  }
+
+  /** The tallies with the time of the last change in each, in order of account. */
+  all(): readonly (readonly [accountId: number, tally: Tally, at: number])[] {
+    return [...this.#byAccount]
+      .sort(([a], [b]) => a - b)
+      .map(([accountId, tally]) => [accountId, tally, tally.at] as const);
+  }
+}

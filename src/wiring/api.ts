@@ -1,0 +1,122 @@
+/** The role `api`: the public listener, and on an empty store the first account with its key. */
+import { randomBytes, randomUUID } from 'node:crypto';
+import { newApiKey } from '../admit/api-key.ts';
+import { mailIds } from '../admit/mail-id.ts';
+import type { Clock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import { simulatorKind } from '../deliver/simulator/address.ts';
+import type { DomainDirectory } from '../domains/directory.ts';
+import type { KeyDirectory } from '../http/directory.ts';
+import { createListener } from '../http/listener.ts';
+import type { ListenerLimits } from '../http/ports.ts';
+import { askTogether, SharedThrottle } from '../http/shared-throttle.ts';
+import { Throttle } from '../http/throttle.ts';
+import type { Metrics } from '../observe/metrics.ts';
+import type { Reporter } from '../observe/reporter.ts';
+import type { Dispatcher } from '../queue/dispatcher.ts';
+import { createIntake } from '../queue/intake.ts';
+import { groupCommit } from '../store/group-commit.ts';
+import type { StoreHealth } from '../store/health.ts';
+import type { Store } from '../store/store.ts';
+import type { NodePlace } from './node.ts';
+import type { Undo } from './stops.ts';
+
+/** Mail requests of one commit at most, so that no commit takes long. */
+const BATCH = 512;
+/** Above this the listener sheds load: what waits would be answered too late to be of use. */
+const WAIT_MAX_MS = 1_000;
+const TOUCH_KEYS_MS = 5_000;
+
+export interface ApiParts {
+  readonly settings: Settings;
+  readonly place: NodePlace;
+  readonly store: Store;
+  readonly health: StoreHealth;
+  /** Null where the service can work, else what is wrong, in words fit for the public. */
+  readonly ready: () => string | null;
+  readonly directory: KeyDirectory;
+  readonly domains: DomainDirectory;
+  readonly metrics: Metrics;
+  readonly report: Reporter;
+  /** The queue of this process, or null: other nodes deliver. */
+  readonly dispatcher: Dispatcher | null;
+  readonly limits: Partial<ListenerLimits>;
+  readonly drainMs: number;
+  readonly stops: Undo[];
+}
+
+/** Listens; `firstKey` is the raw key made on an empty store. Rejects with an Error of one line. */
+export async function startApi(
+  parts: ApiParts,
+): Promise<{ readonly publicUrl: string; readonly firstKey: string | null }> {
+  const { settings, place, store, health, ready, directory, domains, metrics, report, dispatcher, stops } = parts;
+  const { clock } = place;
+  const accepts = groupCommit(health.watched(store.accept), {
+    maxBatch: BATCH,
+    now: () => performance.now(),
+    observe: (size, tookMs) => metrics.committed('accept', size, tookMs),
+  });
+  const throttle = place.shared
+    ? new SharedThrottle(askTogether(store.takeTokens, clock.now), (error) => report.failed('throttle', error))
+    : new Throttle();
+  const listener = createListener({
+    settings,
+    directory,
+    throttle,
+    submit: createIntake({
+      commit: (mail) => accepts.submit(mail),
+      dispatcher,
+      suppressed: (recipient) => simulatorKind(recipient) === 'suppressed',
+    }),
+    ids: mailIds(await store.newestId(), randomUUID),
+    clock,
+    load: () => {
+      const waitMs = accepts.oldestWaitMs();
+      return waitMs > WAIT_MAX_MS ? { shed: true, retryAfterMs: waitMs } : { shed: false };
+    },
+    ready,
+    domains,
+    observe: report.http,
+    limits: parts.limits,
+  });
+  stops.push(() => listener.drain(parts.drainMs / 5));
+  const publicUrl = (await listener.start()).url;
+  // Last of all: a start that fails must not use up the one chance to show the key.
+  const firstKey = await firstAccount(store, directory, clock.now());
+  stops.push(touchKeys(store, directory, clock, (error) => report.failed('touch keys', error)));
+  return { publicUrl, firstKey };
+}
+
+/** On an empty store: the account `default` and a key, which is returned and works at once. */
+async function firstAccount(store: Store, directory: KeyDirectory, now: number): Promise<string | null> {
+  const { key, prefix, hash } = newApiKey(randomBytes);
+  const made = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
+  if (made === null) return null;
+  // The watch tells the directory soon; a client may be sooner.
+  directory.apply({ revision: 0, accounts: [made.account], keys: [made.key] });
+  return key;
+}
+
+/** Writes down now and then when keys were last used; a last time when stopped. */
+function touchKeys(
+  store: Store,
+  directory: KeyDirectory,
+  clock: Clock,
+  failed: (error: unknown) => void,
+): () => Promise<void> {
+  let cancel: () => void = () => undefined;
+  const write = async () => {
+    const used = directory.takeUsed();
+    if (used.length > 0) await store.touchKeys(used).catch(failed);
+  };
+  let stopped = false;
+  const again = () => {
+    if (!stopped) cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(again));
+  };
+  again();
+  return async () => {
+    stopped = true;
+    cancel();
+    await write();
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * One node and its place among the others: its name, its time, and whether what it holds is still its own. On the embedded
+ * store a service is alone; on PostgreSQL nodes follow the server's clock and watch each other.
+ */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import type { Clock } from '../clock.ts';
+import { followingClock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import { ALONE, joinNodes, type Membership } from '../queue/membership.ts';
+import type { NodeBeat } from '../store/nodes.ts';
+import type { Store } from '../store/store.ts';
+
+/** How long a lone service is listed after its start without a further beat. */
+const ALONE_MS = 3_600_000;
+
+export interface NodePlace {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly membership: Membership;
+  /** True where other nodes may share the store. */
+  readonly shared: boolean;
+}
+
+/** A name unique for this start of the process: host, process, chance. */
+export function nodeName(): string {
+  return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
+}
+
+/** Takes this node's place; rejects where the store takes no writes. `clock` is the machine's own. */
+export async function takePlace(
+  name: string,
+  settings: Settings,
+  store: Store,
+  clock: Clock,
+  failed: (what: string, error: unknown) => void,
+): Promise<NodePlace> {
+  const node: NodeBeat = { name, roles: [...settings.roles], version: ownVersion() };
+  if (settings.database.kind === 'sqlite') {
+    await store.beat(node, ALONE_MS, clock.now());
+    const leave = () => store.leave(name);
+    return { name, clock, membership: { ...ALONE, leave }, shared: false };
+  }
+  const monotonic = () => performance.now();
+  const following = followingClock(clock, monotonic);
+  const membership = await joinNodes({ node, store, clock: following, monotonic, told: following.follow, failed });
+  return { name, clock: following, membership, shared: true };
+}
+
+/** This Postrider's version, as package.json has it. */
+function ownVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,85 @@
+/** What every store promises to nodes that share it: who is alive, who takes over what, and token buckets. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { STORES } from '../rig/stores.ts';
+
+const beatOf = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
+const MINUTE = 60_000;
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function storeWithAccount(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, Date.now());
+    return store;
+  }
+
+  test('a node that beats is listed with its roles until it leaves', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    const time = await store.beat(beatOf('node-a'), MINUTE, now);
+    expect(Math.abs(time - now)).toBeLessThan(MINUTE);
+    await store.beat(beatOf('node-b'), MINUTE, now);
+    const listed = await store.listNodes(now);
+    expect(listed).toMatchObject([beatOf('node-a'), beatOf('node-b')]);
+    expect(listed[0]?.aliveUntil).toBe((listed[0]?.seenAt ?? 0) + MINUTE);
+    await store.leave('node-a');
+    expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
+  });
+
+  test('what a dead node holds is taken over before its leases end, what a live one holds is not, even after they ended', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    for (const name of ['judge', 'live']) await store.beat(beatOf(name), 10 * MINUTE, now);
+    await store.beat(beatOf('dead'), -1, now);
+    const lease = (owner: string, until: number) => newMail({ lease: { owner, until } });
+    const [dead, live, over] = [
+      lease('dead', now + 20 * MINUTE),
+      lease('live', now + 20 * MINUTE),
+      lease('live', now - MINUTE),
+    ];
+    await store.accept([dead, live, over]);
+    const recover = (deadNodes: boolean) =>
+      store.recover({ now, everyLease: false, deadNodes, onUncertain: 'resend', by: 'judge' });
+    expect(await recover(false)).toBe(0);
+    expect(await recover(true)).toBe(1);
+    const states = await Promise.all([dead, live, over].map(async ({ id }) => (await store.showMail(id))?.state));
+    expect(states).toEqual(['queued', 'sending', 'sending']);
+  });
+
+  test('a node taken for dead cannot settle what was taken over, and whoever has it now can', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    const lease = { owner: 'stopped', until: now + 20 * MINUTE };
+    const mail = newMail({ lease });
+    await store.accept([mail]);
+    await store.recover({ now, everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' });
+    const taken = await store.claim({ mails: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
+    const [mine] = taken.mails;
+    if (mine === undefined) throw new Error('nothing was claimed');
+    expect(await store.settle([settlementOf({ ...mail, attempts: 1, lease })])).toEqual(['lost']);
+    expect(await store.settle([settlementOf(mine)])).toEqual(['settled']);
+  });
+
+  test('a token bucket begins full, gives whole tokens, and says when the next one is there', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    const request = { accountId: 1, perSecond: 0.001, burst: 5 };
+    expect(await store.takeTokens([{ ...request, wanted: 3 }], now)).toEqual([{ granted: 3, left: 2, nextMs: 0 }]);
+    const [rest] = await store.takeTokens([{ ...request, wanted: 3 }], now);
+    expect(rest).toMatchObject({ granted: 2, left: 0 });
+    expect(rest?.nextMs).toBeGreaterThan(900_000);
+    expect(await store.takeTokens([{ ...request, wanted: 1 }], now)).toMatchObject([{ granted: 0 }]);
+  });
+
+  test('buckets are of accounts, and a full one stays full under a new limit', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    const slow = { perSecond: 0.001, burst: 2 };
+    const both = [1, 2].map((accountId) => ({ accountId, ...slow, wanted: accountId === 1 ? 2 : 0 }));
+    expect((await store.takeTokens(both, now)).map(({ left }) => left)).toEqual([0, 2]);
+    const wider = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, wanted: 0 }));
+    expect((await store.takeTokens(wider, now)).map(({ left }) => left)).toEqual([0, 10]);
+  });
+});

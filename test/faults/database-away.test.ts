@@ -1,0 +1,244 @@
+/**
+ * The database goes away and comes back: whatever was acknowledged is there, what was not has failed with one clear line
+ * in bounded time, and the same store works again without anybody's doing.
+ */
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
+import { prepareAccept } from '../../src/store/postgres/accept.ts';
+import { createPool, type Pool } from '../../src/store/postgres/database.ts';
+import { type Store, StoreError } from '../../src/store/store.ts';
+import { NO_LIMITS, newMail } from '../rig/mail.ts';
+import { freshDatabase, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
+import { settingOf } from '../rig/stores.ts';
+import { startTcpProxy } from '../rig/tcp-proxy.ts';
+
+const SENDERS = 6;
+/** One statement's time limit, in tests that wait for it. */
+const LIMIT_MS = 2_000;
+
+async function storeOn(url: string): Promise<Store> {
+  const store = await openStore(settingOf(url), { exclusive: true });
+  onTestFinished(() => store.close());
+  await store.createAccount('default', NO_LIMITS, 1);
+  return store;
+}
+
+/** Accepts without pause, several batches at once, until ended. */
+function startAccepting(accept: Store['accept']) {
+  const acknowledged: string[] = [];
+  const faults: unknown[] = [];
+  let longestMs = 0;
+  let ended = false;
+  const send = async () => {
+    while (!ended) {
+      const batch = [newMail(), newMail()];
+      const startedAt = performance.now();
+      try {
+        await accept(batch);
+        acknowledged.push(...batch.map(({ id }) => id));
+      } catch (error) {
+        faults.push(error);
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      longestMs = Math.max(longestMs, performance.now() - startedAt);
+    }
+  };
+  const senders = Array.from({ length: SENDERS }, send);
+  return {
+    acknowledged,
+    faults,
+    longestMs: () => longestMs,
+    /** Resolves once so many more are acknowledged. */
+    async more(count: number): Promise<void> {
+      const goal = acknowledged.length + count;
+      await vi.waitFor(() => expect(acknowledged.length).toBeGreaterThanOrEqual(goal), { timeout: 40_000 });
+    },
+    async end(): Promise<void> {
+      ended = true;
+      await Promise.all(senders);
+    },
+  };
+}
+
+/** Ids acknowledged that are not in the queue, or not all there: none is right. */
+async function missing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
+  const store = await openStore(settingOf(url), { exclusive: false });
+  try {
+    const found = await Promise.all(accepting.acknowledged.map((id) => store.showMail(id)));
+    return accepting.acknowledged.filter((_, at) => found[at]?.state !== 'queued' || found[at]?.message === null);
+  } finally {
+    await store.close();
+  }
+}
+
+function expectClear(faults: readonly unknown[]): void {
+  for (const fault of faults) {
+    expect(fault).toBeInstanceOf(StoreError);
+    expect(String(fault)).not.toMatch(/[\r\n]/);
+  }
+}
+
+test('a server that crashes again and again under accepts loses nothing acknowledged, and the store goes on each time', async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
+  const store = await storeOn(url);
+  const accepting = startAccepting(store.accept);
+  for (let round = 0; round < 3; round += 1) {
+    await accepting.more(60);
+    await server.restart();
+  }
+  await accepting.more(60);
+  await accepting.end();
+  expect(await missing(accepting, url)).toEqual([]);
+  expectClear(accepting.faults);
+}, 120_000);
+
+test('while the server is away each call fails in about two seconds with what to do, and works at once when it is back', async () => {
+  const server = await startPostgres();
+  const store = await storeOn(await server.createDatabase());
+  let failed = false;
+  void store.failed.then(() => {
+    failed = true;
+  });
+  await server.crash();
+  for (let call = 0; call < 4; call += 1) {
+    const startedAt = performance.now();
+    await expect(store.accept([newMail()])).rejects.toThrow(/nothing listens there\. Start PostgreSQL/);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
+  }
+  await server.start();
+  await vi.waitFor(() => store.accept([newMail()]), { timeout: 10_000 });
+  expect(failed).toBe(false);
+}, 120_000);
+
+test('a directory that was watched hears of changes again after the server was away', async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
+  const store = await storeOn(url);
+  const locked: string[] = [];
+  await store.watchDirectory(({ accounts }) => {
+    locked.push(...accounts.filter((account) => account.locked !== null).map(({ name }) => name));
+  });
+  await server.restart();
+  await vi.waitFor(() => store.lockAccount('default', 'test', 1), { timeout: 10_000 });
+  const startedAt = performance.now();
+  await vi.waitFor(() => expect(locked).toEqual(['default']), { timeout: 10_000 });
+  expect(performance.now() - startedAt).toBeLessThan(1_500);
+}, 120_000);
+
+test('an administrator who ends connections at random under accepts loses nothing, and nothing is stored twice', async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
+  const store = await storeOn(url);
+  const accepting = startAccepting(store.accept);
+  for (let round = 0; round < 25; round += 1) {
+    await accepting.more(6);
+    await runAlone(
+      url,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.4`,
+    );
+  }
+  await accepting.more(30);
+  await accepting.end();
+  expect(await missing(accepting, url)).toEqual([]);
+  expectClear(accepting.faults);
+  const [account] = await store.listAccounts();
+  const stored = await countOf(server, url);
+  // What was counted is what is stored; what was not acknowledged may be there, at most one batch for each fault.
+  expect(account?.volumeUsed).toBe(stored);
+  expect(stored - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
+  expect(stored - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
+}, 120_000);
+
+test('a path that falls silent holds no call for longer than its time limit, and the store goes on when there is a path again', async () => {
+  const url = new URL(await freshDatabase());
+  await storeOn(url.href);
+  const proxy = await startTcpProxy(Number(url.port));
+  url.port = String(proxy.port);
+  const pool = poolOn(url.href);
+  const accepting = startAccepting(prepareAccept(pool));
+  await accepting.more(40);
+  proxy.freeze();
+  await vi.waitFor(() => expect(accepting.faults.length).toBeGreaterThanOrEqual(SENDERS), { timeout: 40_000 });
+  proxy.thaw();
+  await accepting.more(40);
+  await accepting.end();
+  expectClear(accepting.faults);
+  // The statement's own limit, and the search for what became of a commit.
+  expect(accepting.longestMs()).toBeLessThan(LIMIT_MS + 12_000);
+  expect(await missing(accepting, url.href)).toEqual([]);
+}, 120_000);
+
+test('after a failover to the promoted standby the same store goes on there, and everything acknowledged is there', async () => {
+  const primary = await startPostgres();
+  const url = await primary.createDatabase();
+  const { pathname } = new URL(url);
+  const store0 = await openStore(settingOf(url), { exclusive: true });
+  await store0.createAccount('default', NO_LIMITS, 1);
+  await store0.close();
+  const standby = await followedBy(primary);
+  const both = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
+  const store = await openStore(settingOf(both), { exclusive: true });
+  onTestFinished(() => store.close());
+  const accepting = startAccepting(store.accept);
+  await accepting.more(100);
+  await primary.crash();
+  const before = accepting.acknowledged.length;
+  await standby.run('SELECT pg_promote()');
+  await accepting.more(100);
+  await accepting.end();
+  expect(before).toBeGreaterThanOrEqual(100);
+  expectClear(accepting.faults);
+  expect(await missing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
+}, 120_000);
+
+test('nothing is acknowledged while the standby that has to have it is away', async () => {
+  const primary = await startPostgres();
+  const url = await primary.createDatabase();
+  await storeOn(url);
+  const standby = await followedBy(primary);
+  const accept = prepareAccept(poolOn(url));
+  expect((await accept([newMail()])).map(({ kind }) => kind)).toEqual(['accepted']);
+  await standby.crash();
+  await expect(accept([newMail()])).rejects.toThrow(StoreError);
+  await standby.start();
+  await vi.waitFor(() => accept([newMail()]), { timeout: 30_000 });
+}, 120_000);
+
+test('a server that does not sync is warned of at the start of a service, in one line', async () => {
+  const server = await startPostgres({ settings: { fsync: 'off' } });
+  const url = await server.createDatabase();
+  const lines: string[] = [];
+  const store = await openStore(settingOf(url), { exclusive: true, warn: (line) => lines.push(line) });
+  await store.close();
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(
+    /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted mail\. Set fsync=on/,
+  );
+});
+
+/** A standby that every commit on `primary` waits for. */
+async function followedBy(primary: PostgresServer): Promise<PostgresServer> {
+  const standby = await startPostgres({ standbyOf: primary });
+  await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+  await primary.run('SELECT pg_reload_conf()');
+  await vi.waitFor(async () => {
+    const { rows } = await primary.run("SELECT sync_state FROM pg_stat_replication WHERE application_name = 'standby'");
+    expect(rows).toEqual([{ sync_state: 'sync' }]);
+  });
+  return standby;
+}
+
+function poolOn(url: string): Pool {
+  const setting = settingOf(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+async function countOf(server: PostgresServer, url: string): Promise<number> {
+  const { rows } = await server.run('SELECT count(*)::int AS n FROM mail_request', new URL(url).pathname.slice(1));
+  return Number((rows[0] as { n: number }).n);
+}

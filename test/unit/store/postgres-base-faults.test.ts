@@ -1,0 +1,195 @@
+/** Whatever a person got wrong about the database is told in one clear line, soon, and never with the password. */
+import { createServer, type Server, type Socket } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const SECRET = 'very-secret-word';
+/** Within the time of one connection and its wait. */
+const SOON_MS = 8_000;
+
+/** The one line with which opening fails. */
+async function faultOf(url: string): Promise<string> {
+  const startedAt = performance.now();
+  const opened = await openStore(settingOf(url), { exclusive: true }).then(
+    (store) => store.close().then(() => 'it opened'),
+    (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : 'no error'),
+  );
+  expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+  expect(opened).not.toMatch(/[\r\n]/);
+  expect(opened).not.toContain(SECRET);
+  return opened;
+}
+
+function changed(url: string, change: (parts: URL) => void): string {
+  const parts = new URL(url);
+  change(parts);
+  return parts.href;
+}
+
+/** A role of this test alone, gone with it; it may do what `sql` gives it. */
+async function urlOfRole(url: string, options: string, sql: string): Promise<string> {
+  const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  await runAlone(url, `CREATE ROLE ${name} LOGIN PASSWORD '${SECRET}' ${options}; ${sql.replaceAll('$1', name)}`);
+  onTestFinished(() => runAlone(url, `DROP OWNED BY ${name}; DROP ROLE ${name}`));
+  return changed(url, (parts) => {
+    parts.username = name;
+    parts.password = SECRET;
+  });
+}
+
+/** A server on loopback that answers each new connection as told. */
+async function serverThat(behave: (socket: Socket) => void): Promise<number> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    behave(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}
+
+/** Messages of the protocol (postgresql.org/docs/current/protocol-message-formats.html). */
+const message = (type: string, ...parts: (Buffer | string)[]) => {
+  const body = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([Buffer.from(type), length, body]);
+};
+const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
+const int32 = (value: number) => Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
+
+/** A server that says it is of the version given and takes any password. */
+function ofVersion(version: number): (socket: Socket) => void {
+  const ready = message('Z', 'I');
+  const columns: readonly (readonly [name: string, type: number, value: string])[] = [
+    ['version', 23, String(version)],
+    ['read_only', 25, 'off'],
+    ['pid', 23, '1'],
+  ];
+  const described = columns.map(([name, type]) =>
+    Buffer.concat([Buffer.from(`${name}\0`), int32(0), int16(0), int32(type), int16(4), int32(-1), int16(0)]),
+  );
+  const row = columns.map(([, , value]) => Buffer.concat([int32(value.length), Buffer.from(value)]));
+  const answer = Buffer.concat([
+    message('T', int16(columns.length), ...described),
+    message('D', int16(columns.length), ...row),
+    message('C', 'SELECT 1\0'),
+    ready,
+  ]);
+  return (socket) => {
+    let started = false;
+    socket.on('data', (bytes) => {
+      if (started) {
+        // One answer for each of the simple queries that came together.
+        for (let at = 0; at < bytes.length; at += bytes.readInt32BE(at + 1) + 1) socket.write(answer);
+        return;
+      }
+      started = true;
+      socket.write(Buffer.concat([message('R', int32(0)), ready]));
+    });
+  };
+}
+
+describe('one line tells', () => {
+  test('a port where nothing listens', async () => {
+    const url = changed(await freshDatabase(), (parts) => {
+      parts.port = '1';
+      parts.password = SECRET;
+    });
+    expect(await faultOf(url)).toMatch(
+      /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: nothing listens there\. Start PostgreSQL, or correct host and port/,
+    );
+  });
+
+  test('a host that does not exist', async () => {
+    expect(await faultOf(`postgres://me:${SECRET}@no-such-host.invalid/mail`)).toMatch(
+      /the host is not found .*POSTRIDER_DATABASE/,
+    );
+  });
+
+  test('a socket that is not there', async () => {
+    expect(await faultOf(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(/the socket is not there/);
+  });
+
+  test('a host that takes connections and says nothing', async () => {
+    const port = await serverThat(() => undefined);
+    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+      /no connection within 2 s|does not answer/,
+    );
+  });
+
+  test('a port where something else listens', async () => {
+    const port = await serverThat((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+      /^StoreError: PostgreSQL 127/,
+    );
+  });
+
+  test('a wrong password', async () => {
+    const url = changed(await freshDatabase(), (parts) => {
+      parts.password = SECRET;
+    });
+    expect(await faultOf(url)).toMatch(/refuses user or password .*Correct them in POSTRIDER_DATABASE/);
+  });
+
+  test('a database that is not there', async () => {
+    const url = changed(await freshDatabase(), (parts) => {
+      parts.pathname = '/no_such_database';
+    });
+    expect(await faultOf(url)).toMatch(/no such database\. Create it with `createdb`/);
+  });
+
+  test('a user who may not make tables', async () => {
+    const url = await urlOfRole(await freshDatabase(), '', '');
+    expect(await faultOf(url)).toMatch(
+      /the user may not do this \(permission denied for schema public\)\. Make it the owner/,
+    );
+  });
+
+  test('a server with no connection left', async () => {
+    const url = await urlOfRole(await freshDatabase(), 'CONNECTION LIMIT 0', '');
+    expect(await faultOf(url)).toMatch(/no connection left\. Raise max_connections/);
+  });
+
+  test('a server that takes no writes', async () => {
+    const url = await urlOfRole(await freshDatabase(), '', 'ALTER ROLE $1 SET default_transaction_read_only = on');
+    expect(await faultOf(url)).toMatch(/is a read-only replica\. Name the primary/);
+  });
+
+  test('a server without TLS where TLS is demanded', async () => {
+    const url = changed(await freshDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
+    expect(await faultOf(url)).toMatch(/TLS fails \(The server does not support SSL connections\)\. Correct sslmode=/);
+  });
+
+  test('a server that is too old', async () => {
+    const port = await serverThat(ofVersion(140_012));
+    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+      /PostgreSQL 14 at 127\.0\.0\.1 is too old; Postrider needs 15 or later/,
+    );
+  });
+
+  test('an option that the server does not know', async () => {
+    const url = changed(await freshDatabase(), (parts) => parts.searchParams.set('options', '-c no_such_setting=1'));
+    expect(await faultOf(url)).toMatch(/does not know what is set .*no_such_setting.*Correct options=/);
+  });
+
+  test('the fault of each of several hosts', async () => {
+    const port = await serverThat(ofVersion(140_012));
+    const fault = await faultOf(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
+    expect(fault).toMatch(/127\.0\.0\.1:1\/mail: nothing listens there.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
+  });
+
+  test('and where TLS is only preferred, a server without it is taken as it is', async () => {
+    const url = changed(await freshDatabase(), (parts) => parts.searchParams.delete('sslmode'));
+    expect(await faultOf(url)).toBe('it opened');
+  });
+});

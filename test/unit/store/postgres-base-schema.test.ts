@@ -1,0 +1,110 @@
+/** The schema of the PostgreSQL store: made once, by whichever node is first, and never by halves. */
+import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
+import { migrate } from '../../../src/store/postgres/migrate.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { NO_LIMITS, newMail } from '../../rig/mail.ts';
+import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
+const NEWEST = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
+
+function poolOf(url: string): Pool {
+  const setting = settingOf(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+/** The migrations of today and one more after them. */
+function withNext(sql: string): URL {
+  const folder = temporaryFolder();
+  for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
+  writeFileSync(join(folder, `${String(NEWEST + 1).padStart(4, '0')}-next.sql`), sql);
+  return pathToFileURL(`${folder}/`);
+}
+
+async function rowsOf(url: string, sql: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+test('many nodes that start together on an empty database make the schema once, and all work', async () => {
+  const url = await freshDatabase();
+  const stores = await Promise.all(Array.from({ length: 6 }, () => openStore(settingOf(url), { exclusive: true })));
+  for (const store of stores) onTestFinished(() => store.close());
+  expect(await rowsOf(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
+  await stores[0]?.createAccount('default', NO_LIMITS, 1);
+  const answers = await Promise.all(stores.map((store) => store.accept([newMail()])));
+  expect(answers.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
+});
+
+test('a schema that is up to date is left alone by one more start', async () => {
+  const url = await freshDatabase();
+  await migrate(poolOf(url));
+  const before = await rowsOf(url, 'SELECT xmin::text, * FROM postrider');
+  await migrate(poolOf(url));
+  expect(await rowsOf(url, 'SELECT xmin::text, * FROM postrider')).toEqual(before);
+});
+
+test('a migration that fails changes nothing at all, and says what failed in one line', async () => {
+  const url = await freshDatabase();
+  await migrate(poolOf(url));
+  const broken = withNext('CREATE TABLE half (n int); CREATE TABLE account (n int);');
+  await expect(migrate(poolOf(url), broken)).rejects.toThrow(/^PostgreSQL .*relation "account" already exists\.$/);
+  expect(await rowsOf(url, "SELECT to_regclass('half') AS half, version FROM postrider")).toEqual([
+    { half: null, version: NEWEST },
+  ]);
+});
+
+test('a node goes on, and may start anew, while a newer one has added to the schema', async () => {
+  const url = await freshDatabase();
+  const old = await openStore(settingOf(url), { exclusive: true });
+  onTestFinished(() => old.close());
+  await old.createAccount('default', NO_LIMITS, 1);
+  await old.accept([newMail()]);
+  await migrate(
+    poolOf(url),
+    withNext('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
+  );
+  expect(await rowsOf(url, 'SELECT version, least FROM postrider')).toEqual([{ version: NEWEST + 1, least: 1 }]);
+  const again = await openStore(settingOf(url), { exclusive: true });
+  onTestFinished(() => again.close());
+  for (const store of [old, again]) {
+    expect((await store.accept([newMail()])).map(({ kind }) => kind)).toEqual(['accepted']);
+    expect((await store.setAccount('default', { volume: 10 }, 2)).kind).toBe('done');
+    expect(
+      (await store.listMail({ accountId: null, state: null, to: null, since: null, limit: 9 })).length,
+    ).toBeGreaterThan(1);
+  }
+});
+
+test('a schema that no longer works with this version is refused with one line that names both', async () => {
+  const url = await freshDatabase();
+  await migrate(poolOf(url));
+  await runAlone(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
+  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
+    new RegExp(`schema version ${NEWEST + 2}, newer than this Postrider knows \\(${NEWEST}\\); run the Postrider`),
+  );
+});
+
+test('a database of something else is refused and left as it was', async () => {
+  const url = await freshDatabase();
+  await runAlone(url, 'CREATE TABLE account (name text)');
+  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
+    /is a database of something else.*createdb/,
+  );
+  expect(await rowsOf(url, "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = 'public'")).toEqual([{ n: 1 }]);
+});

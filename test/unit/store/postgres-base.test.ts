@@ -1,0 +1,216 @@
+/** What the statements of the PostgreSQL store run on: transactions that end one way or the other, whatever breaks. */
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
+import type { Statement } from '../../../src/store/postgres/session.ts';
+import { startCommitProxy } from '../../rig/commit-proxy.ts';
+import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const INSERT: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
+const ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
+
+async function database(): Promise<string> {
+  const url = await freshDatabase();
+  await runAlone(url, 'CREATE TABLE t (n bigint PRIMARY KEY)');
+  return url;
+}
+
+function poolOf(url: string): Pool {
+  const pool = createPool({ setting: postgres(url), application: 'postrider test', random: Math.random });
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+const through = (url: string, port: number) => {
+  const changed = new URL(url);
+  changed.port = String(port);
+  return changed.href;
+};
+const portOf = (url: string) => Number(new URL(url).port);
+
+describe('a transaction', () => {
+  test('is stored as a whole, with numbers that arrive as numbers', async () => {
+    const pool = poolOf(await database());
+    const value = await pool.transaction(async (transaction) => {
+      await Promise.all([transaction.query(INSERT, [2 ** 40]), transaction.query(INSERT, [1])]);
+      return 'value';
+    });
+    expect(value).toBe('value');
+    expect(await pool.query(ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
+  });
+
+  test('whose statement failed stores nothing, also where its work went on as if nothing had happened', async () => {
+    const pool = poolOf(await database());
+    const forgiving = pool.transaction(async (transaction) => {
+      await transaction.query(INSERT, [1]);
+      await transaction.query(INSERT, [1]).catch(() => undefined);
+    });
+    await expect(forgiving).rejects.toThrow('the transaction was undone');
+    await expect(
+      pool.transaction(async (transaction) => {
+        await transaction.query(INSERT, [1]);
+        throw new Error('a fault of the work itself');
+      }),
+    ).rejects.toThrow('a fault of the work itself');
+    expect(await pool.query(ALL, [])).toEqual([]);
+  });
+
+  test('is over when it is over: a straggling statement is refused, and reaches no other transaction', async () => {
+    const pool = poolOf(await database());
+    let straggle: () => Promise<unknown> = async () => undefined;
+    await pool.transaction(async (transaction) => {
+      straggle = () => transaction.query(INSERT, [7]);
+    });
+    await expect(straggle()).rejects.toThrow('after the end of its transaction');
+    expect(await pool.query(ALL, [])).toEqual([]);
+  });
+
+  test('is done again after a deadlock, so that both of two that met are stored', async () => {
+    const url = await database();
+    await runAlone(url, 'INSERT INTO t VALUES (1), (2)');
+    const pool = poolOf(url);
+    const update: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
+    let arrived = 0;
+    const both = Promise.withResolvers<void>();
+    let rounds = 0;
+    const cross = (first: number, second: number, added: number) =>
+      pool.transaction(async (transaction) => {
+        rounds += 1;
+        await transaction.query(update, [first]);
+        arrived += 1;
+        if (arrived === 2) both.resolve();
+        await both.promise;
+        await transaction.query(update, [second]);
+        await transaction.query(INSERT, [added]);
+      });
+    await Promise.all([cross(1, 2, 3), cross(2, 1, 4)]);
+    expect(rounds).toBe(3);
+    expect((await pool.query(ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
+  });
+
+  test('whose connection was ended before the commit is done again', async () => {
+    const url = await database();
+    const pool = poolOf(url);
+    const pid: Statement = { name: 'test_pid', text: 'SELECT pg_backend_pid() AS pid' };
+    let rounds = 0;
+    await pool.transaction(async (transaction) => {
+      rounds += 1;
+      await transaction.query(INSERT, [rounds]);
+      const [row] = await transaction.query(pid, []);
+      if (rounds === 1) await runAlone(url, `SELECT pg_terminate_backend(${String(row?.pid)}, 5000)`);
+      await transaction.query(pid, []);
+    });
+    expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
+  });
+
+  test('whose commit arrived while its answer was lost counts as stored, and is not done twice', async () => {
+    const url = await database();
+    const proxy = await startCommitProxy(portOf(url));
+    const pool = poolOf(through(url, proxy.port));
+    let rounds = 0;
+    proxy.loseAnswer();
+    await pool.transaction(async (transaction) => {
+      rounds += 1;
+      await transaction.query(INSERT, [rounds]);
+    });
+    expect([rounds, proxy.lost()]).toEqual([1, 1]);
+    expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
+  });
+
+  test('whose commit was lost on a path that stays open at the other end is ended there, and done again', async () => {
+    const url = await database();
+    const proxy = await startCommitProxy(portOf(url));
+    const pool = poolOf(through(url, proxy.port));
+    let rounds = 0;
+    proxy.loseCommit();
+    await pool.transaction(async (transaction) => {
+      rounds += 1;
+      await transaction.query(INSERT, [rounds]);
+    });
+    expect([rounds, proxy.lost()]).toEqual([2, 1]);
+    expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
+  });
+});
+
+describe('the connections', () => {
+  test('go on without a fault when another node changes a table under what they have prepared', async () => {
+    const url = await database();
+    const pool = poolOf(url);
+    const busy = () => Promise.all(Array.from({ length: 16 }, () => pool.query(ALL, [])));
+    await busy();
+    await runAlone(url, 'ALTER TABLE t ADD COLUMN more text; INSERT INTO t VALUES (1)');
+    expect(new Set((await busy()).map((rows) => JSON.stringify(rows)))).toEqual(new Set(['[{"n":1,"more":null}]']));
+    await pool.transaction(async (transaction) => {
+      expect(await transaction.query(ALL, [])).toHaveLength(1);
+    });
+  });
+
+  test('are few, however many ask, and are named to the server', async () => {
+    const url = await database();
+    const pool = poolOf(url);
+    const count: Statement = {
+      name: 'test_count',
+      text: "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'postrider test'",
+    };
+    const seen = await Promise.all(Array.from({ length: 200 }, () => pool.query(count, [])));
+    expect(Math.max(...seen.map(([row]) => Number(row?.n)))).toBeLessThanOrEqual(8);
+    expect(Number((await pool.query(count, []))[0]?.n)).toBeGreaterThan(0);
+  });
+
+  test('end with the pool: work under way is finished, what comes later is refused, and none is left', async () => {
+    const url = await database();
+    const pool = poolOf(url);
+    const sleeper: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
+    const running = pool.transaction(async (transaction) => {
+      await transaction.query(sleeper, []);
+      await transaction.query(INSERT, [1]);
+    });
+    await vi.waitFor(async () => expect(await waiting(url)).toBe(1));
+    const closed = pool.close();
+    await expect(pool.query(ALL, [])).rejects.toThrow('the store is closed');
+    await Promise.all([running, closed]);
+    const after = poolOf(url);
+    expect(await after.query(ALL, [])).toEqual([{ n: 1 }]);
+    const left: Statement = {
+      name: 'test_left',
+      text: 'SELECT 1 AS one FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    };
+    await vi.waitFor(async () => expect(await after.query(left, [])).toEqual([]));
+  });
+
+  test('a sync is one: it waits until the log is on disk', async () => {
+    const url = await database();
+    const pool = poolOf(url);
+    const where: Statement = {
+      name: 'test_lsn',
+      text: 'SELECT pg_current_wal_insert_lsn() > $1::pg_lsn AS written, pg_current_wal_flush_lsn() > $1::pg_lsn AS synced, pg_current_wal_insert_lsn()::text AS lsn',
+    };
+    const [before] = await pool.query(where, ['0/0']);
+    await pool.sync();
+    const [after] = await pool.query(where, [before?.lsn]);
+    expect(after).toMatchObject({ written: true, synced: true });
+  });
+});
+
+/** Statements that run on the database now, this one aside. */
+async function waiting(url: string): Promise<number> {
+  const pool = createPool({ setting: postgres(url), application: 'watcher', random: Math.random });
+  try {
+    const [row] = await pool.query(
+      {
+        name: 'test_waiting',
+        text: "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()",
+      },
+      [],
+    );
+    return Number(row?.n);
+  } finally {
+    await pool.close();
+  }
+}
+
+function postgres(url: string) {
+  const setting = settingOf(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  return setting;
+}
