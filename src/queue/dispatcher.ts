@@ -76,6 +76,8 @@ export interface Dispatcher {
   drain(timeoutMs: number): Promise<void>;
   /** Those whose outcome is not in the store yet: their leases must not be taken back. */
   unrecorded(): readonly string[];
+  /** All whose lease this node holds, as far as it knows. */
+  holding(): readonly string[];
   /** Attempts under way and outcomes not recorded yet. */
   readonly active: number;
 }
@@ -94,6 +96,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** Leases whose end is on its way into the store; of them, those that the store has refused so far. */
   const recording = new Set<string>();
   const refused = new Set<string>();
+  /** Every lease in memory, from its giving to the record of its end. */
+  const mine = new Set<string>();
   let promised = 0;
   let claiming = false;
   let lookAgain = false;
@@ -154,6 +158,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       backlog = more || lookAgain;
       for (const mail of mails) {
         held.take(sizeOf(mail));
+        mine.add(mail.id);
         ready.add(mail);
       }
       for (const mail of suppressed) observe.suppressed(mail);
@@ -226,6 +231,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
     for (const mail of mails) {
       recording.delete(mail.id);
+      mine.delete(mail.id);
       refused.delete(mail.id);
       held.free(sizeOf(mail));
     }
@@ -260,6 +266,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     },
     offer(mail) {
       promised -= 1;
+      mine.add(mail.id);
       ready.add(mail);
       pump();
     },
@@ -280,6 +287,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       stopped = true;
     },
     unrecorded: () => [...recording],
+    holding: () => [...mine],
     get active() {
       return active();
     },

@@ -6,8 +6,13 @@ import type { Clock } from '../clock.ts';
 import type { Policy } from '../record/record.ts';
 import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import type { Store } from '../store/store.ts';
+import { LEASE_MS } from './dispatcher.ts';
 
 const EXPIRE_EVERY_MS = 5_000;
+/** Of the rounds above, one in so many also looks for leases that this node does not know of. */
+const AUDIT_EVERY = 6;
+/** So old a lease is in memory if it ever gets there: no answer of the store takes longer. */
+const KNOWN_MS = 60_000;
 const ERASE_EVERY_MS = 60_000;
 const HASTEN_EVERY_MS = 60_000;
 const IDEMPOTENCY_MS = 24 * 3_600_000;
@@ -23,6 +28,8 @@ export interface SweeperParts {
   readonly judges: () => boolean;
   /** Mail requests whose outcome this node still holds, so that their leases are not over whatever the time. */
   readonly unrecorded: () => readonly string[];
+  /** All that this node holds a lease of, as far as it knows. */
+  readonly holding: () => readonly string[];
   readonly expired: (id: string) => void;
   readonly recovered: (count: number) => void;
   readonly failed: (what: string, error: unknown) => void;
@@ -36,6 +43,7 @@ export function startSweeper({
   store,
   judges,
   unrecorded,
+  holding,
   expired,
   recovered,
   failed,
@@ -65,12 +73,18 @@ export function startSweeper({
     });
   }
 
+  let rounds = 0;
   every(EXPIRE_EVERY_MS, 'expire', async (now) => {
     const ids = await store.expire(now - policy.maxAgeMs, now, ROUND, node);
     for (const id of ids) expired(id);
     const { onUncertain } = policy;
-    const leases = { everyLease: false, deadNodes: judges(), except: unrecorded() };
-    const back = await store.recover({ now, onUncertain, by: node, ...leases });
+    rounds += 1;
+    // A lease whose giving was committed while its answer was lost would wait for its end, held by nobody.
+    const own =
+      rounds % AUDIT_EVERY === 0
+        ? { ownUntil: now + LEASE_MS - KNOWN_MS, except: holding() }
+        : { except: unrecorded() };
+    const back = await store.recover({ now, onUncertain, by: node, everyLease: false, deadNodes: judges(), ...own });
     if (back > 0) recovered(back);
     return ids.length;
   });

@@ -214,6 +214,11 @@ export interface Store extends TrustStore, NodesStore {
     readonly deadNodes: boolean;
     readonly onUncertain: 'resend' | 'hold';
     readonly by: string;
+    /**
+     * Of its own leases, those that end by then; `now` where it is not given. A node that names all it holds in `except`
+     * gives back earlier what it has been leased without hearing of it (an answer of the store that was lost).
+     */
+    readonly ownUntil?: number;
     readonly except?: readonly string[];
   }): Promise<number>;
   /** Ends up to `limit` queued mail requests accepted at or before `acceptedBefore` as `expired`. */

@@ -99,6 +99,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
       store,
       judges: membership.judges,
       unrecorded: dispatcher.unrecorded,
+      holding: dispatcher.holding,
       ...report.sweeper,
     }),
   );

@@ -62,6 +62,25 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([settlementOf(mine)])).toEqual(['settled']);
   });
 
+  test('a node gives back its own lease that it does not know of, and keeps those that it names', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    const lease = { owner: 'node-a', until: now + 60_000 };
+    const [known, unheard] = [newMail({ lease }), newMail({ lease })];
+    await store.accept([known, unheard]);
+    const how = {
+      everyLease: false,
+      deadNodes: false,
+      onUncertain: 'resend',
+      by: 'node-a',
+      except: [known.id],
+    } as const;
+    expect(await store.recover({ now, ...how })).toBe(0);
+    expect(await store.recover({ now, ownUntil: lease.until, ...how })).toBe(1);
+    expect((await store.showMail(known.id))?.state).toBe('sending');
+    expect((await store.showMail(unheard.id))?.state).toBe('queued');
+  });
+
   test('a token bucket begins full, gives whole tokens, and says when the next one is there', async () => {
     const store = await storeWithAccount();
     const now = Date.now();

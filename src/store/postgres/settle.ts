@@ -49,7 +49,7 @@ const OVERDUE: Statement = {
   name: 'settle_overdue',
   text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
-      OR (q.owner = $3 AND q.due_at <= $4)
+      OR (q.owner = $3 AND q.due_at <= $7)
       OR (q.owner <> $3 AND ($5 OR q.due_at <= $4) AND NOT EXISTS (SELECT 1 FROM node n
         WHERE n.name = q.owner AND n.alive_until > extract(epoch FROM clock_timestamp()) * 1000)))
     ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
@@ -166,9 +166,9 @@ function plan({ id, attempts, uncount, changes }: Settlement, accountId: number,
 
 async function recoverIn(
   transaction: Transaction,
-  { now, everyLease, deadNodes, onUncertain, by, except = [] }: Parameters<Store['recover']>[0],
+  { now, everyLease, deadNodes, onUncertain, by, ownUntil, except = [] }: Parameters<Store['recover']>[0],
 ): Promise<number> {
-  const found = await transaction.query(OVERDUE, [except, everyLease, by, now, deadNodes, ROUND]);
+  const found = await transaction.query(OVERDUE, [except, everyLease, by, now, deadNodes, ROUND, ownUntil ?? now]);
   if (found.length === 0) return 0;
   const taken = found.map((row) => {
     const end = endOf(onUncertain, row.handing_over === true);

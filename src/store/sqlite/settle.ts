@@ -67,7 +67,7 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
   const overdue = database.prepare(
     `SELECT seq, id, owner, handing_over FROM mail_request
      WHERE ended_at IS NULL AND state = 'sending' AND (:every
-       OR (owner = :by AND due_at <= :now)
+       OR (owner = :by AND due_at <= :own)
        OR (owner <> :by AND (:dead OR due_at <= :now)
          AND NOT EXISTS (SELECT 1 FROM node WHERE name = mail_request.owner AND alive_until > :now)))`,
   );
@@ -137,10 +137,18 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
         releaseOne.run(now, now, seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
-    recover({ now, everyLease, deadNodes, onUncertain, by, except = [] }: Parameters<Store['recover']>[0]): number {
+    recover({
+      now,
+      everyLease,
+      deadNodes,
+      onUncertain,
+      by,
+      ownUntil,
+      except = [],
+    }: Parameters<Store['recover']>[0]): number {
       const kept = new Set(except);
       const found = overdue
-        .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now })
+        .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
         .filter((row) => !kept.has(rows.text(row, 'id')));
       for (const row of found) {
         const seq = rows.int(row, 'seq');

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
@@ -44,6 +45,7 @@ function sweeperRig(
     store,
     judges: () => answers.judges?.() ?? false,
     unrecorded: () => ['held-by-this-node'],
+    holding: () => ['in-memory', 'held-by-this-node'],
     expired: (id) => told.expired.push(id),
     recovered: (count) => told.recovered.push(count),
     failed: (what, error) => told.failed.push(`${what}: ${String(error)}`),
@@ -58,8 +60,9 @@ test('each round asks for what is past its maximum age, for leases over, and for
   await clock.advance(0);
   expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
   const except = ['held-by-this-node'];
-  expect(named('recover')).toEqual([
-    ['recover', { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except }],
+  expect(named('recover')[0]).toEqual([
+    'recover',
+    { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except },
   ]);
   expect(named('hasten')).toEqual([['hasten', START + 138 * 60_000, START, 500]]);
   expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
@@ -111,4 +114,14 @@ test('only a node that can tell who is dead takes over what others hold', async 
   const { clock, named } = sweeperRig({ judges: () => true });
   await clock.advance(0);
   expect(named('recover')[0]?.[1]).toMatchObject({ everyLease: false, deadNodes: true });
+});
+
+test('a lease a minute old that this node does not know of is given back, whatever time it has left', async () => {
+  const { clock, named } = sweeperRig();
+  await clock.advance(30_000);
+  const audits = named('recover').filter(([, options]) => 'ownUntil' in (options as object));
+  expect(audits[0]?.[1]).toMatchObject({
+    ownUntil: START + 25_000 + LEASE_MS - 60_000,
+    except: ['in-memory', 'held-by-this-node'],
+  });
 });
