@@ -81,7 +81,8 @@ async function start(
   const failures: { report: (what: string, error: unknown) => void } = { report: () => undefined };
   const place = await takePlace(node, settings, store, machineClock, (what, error) => failures.report(what, error));
   const { clock } = place;
-  stops.push(() => place.membership.leave());
+  // A node that cannot say that it ends is found dead soon.
+  stops.push(() => place.membership.leave().catch((error: unknown) => failures.report('leave', error)));
   const health = watchHealth(store, clock);
   stops.push(() => health.stop());
   let dead = false;

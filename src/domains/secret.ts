@@ -7,17 +7,7 @@
  * Faults are SecretErrors of one line that never hold a secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  fstatSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** A fault that a person must put right. */
@@ -87,8 +77,6 @@ function read(path: string): Buffer | null {
 
 /** Written whole under another name and then linked to its own, which fails where another process was first. */
 function make(path: string): Buffer {
-  // Beside the embedded database its folder is there; on a database server nothing else has made it.
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const secret = randomBytes(DIGITS / 2);
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   const file = openSync(draft, 'wx', 0o600);

@@ -1,5 +1,5 @@
 /** What the settings say about sending domains, and what a look at DNS writes down; for every command that needs it. */
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -27,7 +27,10 @@ export function sealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buf
 }
 
 function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
-  return secret === null ? loadOrMakeSecret(secretPath({ database })) : secretFromSetting(secret);
+  if (secret !== null) return secretFromSetting(secret);
+  // Beside the embedded database its folder is there; with a database server nothing else has made it.
+  if (database.kind === 'postgres') mkdirSync(dataFolder(database), { recursive: true, mode: 0o700 });
+  return loadOrMakeSecret(secretPath({ database }));
 }
 
 /** Where the secret lies when no setting gives it. */

@@ -7,74 +7,11 @@
  */
 import { type Counts, countOne, countsOf, IDEMPOTENCY_MS, limitsLeft, refusal } from '../limits.ts';
 import type { AcceptAnswer, NewMail, Store } from '../store.ts';
-import { ACCOUNTS } from './directory.ts';
+import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
 import * as rows from './rows.ts';
-import type { Database, Row, Session, Statement, Transaction } from './session.ts';
+import type { Database, Row, Session, Transaction } from './session.ts';
 import { transition } from './transition.ts';
-
-/** Only those with a limit: what they have left is then read, and written, by nobody else. */
-const HOLD: Statement = {
-  name: 'accept_hold',
-  text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
-    ORDER BY id FOR NO KEY UPDATE`,
-};
-// A statement of its own after the locks: it sees what was committed while they were waited for.
-const READ: Statement = { name: 'accept_read', text: `${ACCOUNTS} WHERE a.id = ANY($1::int[])` };
-const READ_KEYS: Statement = {
-  name: 'accept_read_keys',
-  text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
-    JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`,
-};
-const READ_SUPPRESSIONS: Statement = {
-  name: 'accept_suppressions',
-  text: 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])',
-};
-const READ_IDS: Statement = {
-  name: 'accept_read_ids',
-  text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
-    LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
-};
-// In order of the keys, so that no two batches wait for each other in a circle. What is older than a day is free again.
-const WRITE_KEYS: Statement = {
-  name: 'accept_write_keys',
-  text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
-    SELECT account_id, key, fingerprint, id, at
-    FROM unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS k(account_id, key, fingerprint, id, at)
-    ORDER BY account_id, key
-    ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, id = excluded.id, at = excluded.at
-      WHERE i.at <= excluded.at - ${IDEMPOTENCY_MS}
-    RETURNING 1 AS one`,
-};
-const WRITE_MAIL: Statement = {
-  name: 'accept_write_mail',
-  text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
-    SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
-      $9::text[], $10::text[], $11::text[])`,
-};
-const WRITE_BODIES: Statement = {
-  name: 'accept_write_bodies',
-  text: 'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])',
-};
-const WRITE_QUEUE: Statement = {
-  name: 'accept_write_queue',
-  text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
-    SELECT id, account_id, state, 0, due_at, owner, attempts, accepted_at, bytes
-    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::bigint[], $8::int[])
-      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes)`,
-};
-const WRITE_COUNTS: Statement = {
-  name: 'accept_write_counts',
-  text: `UPDATE account a SET volume_used = a.volume_used + c.added, rate_used = c.rate_used, rate_window_at = c.rate_window_at
-    FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[]) AS c(id, added, rate_used, rate_window_at)
-    WHERE a.id = c.id`,
-};
-const WRITE_USAGE: Statement = {
-  name: 'accept_write_usage',
-  text: `INSERT INTO account_usage AS u (account_id, slot, emails)
-    SELECT id, $1::smallint, emails FROM unnest($2::int[], $3::bigint[]) AS c(id, emails) ORDER BY id
-    ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`,
-};
 
 /** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
 const DOUBT_MS = 60_000;
@@ -159,13 +96,13 @@ async function read(transaction: Transaction, batch: readonly NewMail[], doubt: 
   );
   const nothing: readonly Row[] = [];
   const [, accounts, keys, suppressions, stored] = await Promise.all([
-    transaction.query(HOLD, [ids]),
-    transaction.query(READ, [ids]),
+    transaction.query(sql.HOLD, [ids]),
+    transaction.query(sql.READ, [ids]),
     keyed.length === 0
       ? nothing
-      : transaction.query(READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
-    transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
-    doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
+      : transaction.query(sql.READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
+    transaction.query(sql.READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
+    doubt ? transaction.query(sql.READ_IDS, [batch.map(({ id }) => id)]) : nothing,
   ]);
   const counts = accounts.map((row) => countsOf(rows.account(row)));
   return {
@@ -189,7 +126,7 @@ async function allStored(
   answers: readonly AcceptAnswer[],
 ): Promise<boolean> {
   const accepted = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
-  const found = await session.query(READ_IDS, [accepted]);
+  const found = await session.query(sql.READ_IDS, [accepted]);
   return found.length === accepted.length;
 }
 
@@ -225,7 +162,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
     const keys = [...keyed.values()];
     work.push(
       transaction
-        .query(WRITE_KEYS, [
+        .query(sql.WRITE_KEYS, [
           keys.map(({ accountId }) => accountId),
           keys.map(({ key }) => key),
           keys.map(({ fingerprint }) => fingerprint),
@@ -239,7 +176,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
   }
   if (written.length > 0) {
     work.push(
-      transaction.query(WRITE_MAIL, [
+      transaction.query(sql.WRITE_MAIL, [
         ids,
         accountIds,
         written.map(({ keyId }) => keyId),
@@ -252,13 +189,13 @@ async function write(transaction: Transaction, written: readonly Written[], foun
         written.map(({ from }) => from),
         written.map(({ subject }) => subject),
       ]),
-      transaction.query(WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
+      transaction.query(sql.WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
     );
   }
   const open = written.filter(({ state }) => state !== ended);
   if (open.length > 0) {
     work.push(
-      transaction.query(WRITE_QUEUE, [
+      transaction.query(sql.WRITE_QUEUE, [
         open.map(({ id }) => id),
         open.map(({ accountId }) => accountId),
         open.map(({ state }) => state),
@@ -301,7 +238,7 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
   const work: Promise<unknown>[] = [];
   if (limited.length > 0)
     work.push(
-      transaction.query(WRITE_COUNTS, [
+      transaction.query(sql.WRITE_COUNTS, [
         limited.map(({ account }) => account.id),
         limited.map((counts) => added(counts.account.id, counts)),
         limited.map(({ rateUsed }) => rateUsed),
@@ -310,7 +247,7 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
     );
   if (unlimited.length > 0)
     work.push(
-      transaction.query(WRITE_USAGE, [
+      transaction.query(sql.WRITE_USAGE, [
         transaction.slot,
         unlimited.map(([id]) => id),
         unlimited.map(([, emails]) => emails),

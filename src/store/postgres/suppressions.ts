@@ -12,10 +12,12 @@ const REASONS = ['bounce', 'complaint', 'manual'] as const;
 const ACCOUNT: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
 const INSERT: Statement = {
   name: 'suppression_insert',
-  text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
-    SELECT DISTINCT ON (recipient) recipient, $1::int, reason, source, at
-    FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS s(recipient, reason, source, at, n)
-    ORDER BY recipient, n ON CONFLICT DO NOTHING RETURNING 1 AS one`,
+  text: `WITH added AS (
+      INSERT INTO suppression (recipient, account_id, reason, source, at)
+      SELECT DISTINCT ON (recipient) recipient, $1::int, reason, source, at
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS s(recipient, reason, source, at, n)
+      ORDER BY recipient, n ON CONFLICT DO NOTHING RETURNING 1
+    ) SELECT count(*) AS added FROM added`,
 };
 const REMOVE: Statement = {
   name: 'suppression_remove',
@@ -52,10 +54,14 @@ export function prepareSuppressions(database: Database): Operations {
     async addSuppressions(name, entries): Promise<Changed<number>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
+      // In order over all parts: so the indexes grow at one place at a time, and no two imports wait for each other in a
+      // circle. Of one address the first entry stands.
+      const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
       const added = await database.transaction(async (transaction) => {
         let count = 0;
-        for (let at = 0; at < entries.length; at += CHUNK) {
-          const part = entries.slice(at, at + CHUNK);
+        let writing: Promise<number> = Promise.resolve(0);
+        for (let at = 0; at < sorted.length; at += CHUNK) {
+          const part = sorted.slice(at, at + CHUNK);
           const values = [
             list,
             part.map(({ address }) => address),
@@ -63,9 +69,13 @@ export function prepareSuppressions(database: Database): Operations {
             part.map(({ source }) => source),
             part.map((entry) => entry.at),
           ];
-          count += (await transaction.query(INSERT, values)).length;
+          // The next part is made ready while the server writes this one.
+          const before = writing;
+          writing = transaction.query(INSERT, values).then(([row = {}]) => rows.int(row, 'added'));
+          writing.catch(() => undefined);
+          count += await before;
         }
-        return count;
+        return count + (await writing);
       });
       return { kind: 'done', value: added };
     },

@@ -117,6 +117,29 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
   });
 
+  test('whose commit had no answer counts only where its rows are found: its number may have become another one', async () => {
+    const url = await database();
+    const proxy = await startCommitProxy(portOf(url));
+    const pool = poolOf(through(url, proxy.port));
+    for (const found of [true, false]) {
+      proxy.loseAnswer();
+      const asked: unknown[] = [];
+      const ended = pool.transaction(
+        async (transaction) => {
+          await transaction.query(INSERT, [found ? 1 : 2]);
+          return found;
+        },
+        async (session, value) => {
+          asked.push(value, (await session.query(ALL, [])).length);
+          return found;
+        },
+      );
+      if (found) await expect(ended).resolves.toBe(true);
+      else await expect(ended).rejects.toThrow(/^PostgreSQL /);
+      expect(asked).toEqual([found, found ? 1 : 2]);
+    }
+  });
+
   test('whose commit was lost on a path that stays open at the other end is ended there, and done again', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
