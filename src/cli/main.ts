@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAccountCommands } from './account.ts';
+import { addBackupCommands } from './backup.ts';
 import { addConfigCommand } from './config.ts';
 import { type Context, processContext } from './context.ts';
 import { addDoctorCommand } from './doctor.ts';
@@ -12,6 +13,7 @@ import { addDomainCommands } from './domain.ts';
 import { CommandFailure, describeError } from './failure.ts';
 import { addKeyCommands } from './key.ts';
 import { addMessageCommands } from './message.ts';
+import { addMigrateStoreCommand } from './migrate-store.ts';
 import { addOpenApiCommand } from './openapi.ts';
 import { addSendCommand } from './send.ts';
 import { addServeCommand } from './serve.ts';
@@ -76,6 +78,8 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
   addDomainCommands(program, context);
   addSuppressionCommands(program, context);
   addMessageCommands(program, context);
+  addBackupCommands(program, context);
+  addMigrateStoreCommand(program, context);
   addDoctorCommand(program, context);
   addConfigCommand(program, context);
   addOpenApiCommand(program, context);

@@ -60,7 +60,8 @@ function sizeBetween(least: number, most: number): (text: string) => Parsed<numb
   };
 }
 
-function parseDatabase(text: string): Parsed<DatabaseSetting> {
+/** Parses POSTRIDER_DATABASE, or another setting of its kind. */
+export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
   if (!text.startsWith('sqlite:')) return bad(`${quote(text)} is not a database such as ${example}`);

@@ -6,7 +6,7 @@
  * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
  */
 import { type Counts, countOne, countsOf, IDEMPOTENCY_MS, limitsLeft, refusal } from '../limits.ts';
-import type { AcceptAnswer, NewMail, Store } from '../store.ts';
+import type { AcceptAnswer, Account, NewMail, Store } from '../store.ts';
 import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
 import * as rows from './rows.ts';
@@ -16,8 +16,8 @@ import { transition } from './transition.ts';
 /** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
 const DOUBT_MS = 60_000;
 
-/** Another node has taken one of the keys meanwhile: the whole is done again, and sees it. The code is that of a serialization fault. */
-class TakenMeanwhile extends Error {
+/** What was read is true no longer: the whole is done again, and sees it. The code is that of a serialization fault. */
+class ChangedMeanwhile extends Error {
   readonly code = '40001';
 }
 
@@ -95,7 +95,7 @@ async function read(transaction: Transaction, batch: readonly NewMail[], doubt: 
     idempotency === null ? [] : [{ accountId, ...idempotency }],
   );
   const nothing: readonly Row[] = [];
-  const [, accounts, keys, suppressions, stored] = await Promise.all([
+  const [held, accounts, keys, suppressions, stored] = await Promise.all([
     transaction.query(sql.HOLD, [ids]),
     transaction.query(sql.READ, [ids]),
     keyed.length === 0
@@ -105,6 +105,10 @@ async function read(transaction: Transaction, batch: readonly NewMail[], doubt: 
     doubt ? transaction.query(sql.READ_IDS, [batch.map(({ id }) => id)]) : nothing,
   ]);
   const counts = accounts.map((row) => countsOf(rows.account(row)));
+  // A limit that was set between the two statements: others count under it already, and nothing locks it here.
+  const locked = new Set(held.map((row) => rows.int(row, 'id')));
+  if (counts.some(({ account }) => isLimited(account) && !locked.has(account.id)))
+    throw new ChangedMeanwhile('an account was given a limit meanwhile');
   return {
     accounts: new Map(counts.map((one) => [one.account.id, one])),
     usedBefore: new Map(counts.map((one) => [one.account.id, one.volumeUsed])),
@@ -170,7 +174,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
           keys.map(({ acceptedAt }) => acceptedAt),
         ])
         .then((taken) => {
-          if (taken.length !== keys.length) throw new TakenMeanwhile('an idempotency key was taken meanwhile');
+          if (taken.length !== keys.length) throw new ChangedMeanwhile('an idempotency key was taken meanwhile');
         }),
     );
   }
@@ -228,13 +232,12 @@ async function write(transaction: Transaction, written: readonly Written[], foun
 
 async function writeCounts(transaction: Transaction, { accounts, usedBefore }: Found): Promise<void> {
   const added = (id: number, { volumeUsed }: Counts) => volumeUsed - (usedBefore.get(id) ?? 0);
-  const limited: Counts[] = [];
-  const unlimited: (readonly [id: number, emails: number])[] = [];
-  for (const [id, counts] of accounts) {
-    const { volume, rate } = counts.account.limits;
-    if (volume !== null || rate !== null) limited.push(counts);
-    else if (added(id, counts) > 0) unlimited.push([id, added(id, counts)]);
-  }
+  // What is only refused changes nothing, so that a flood of it writes nothing.
+  const changed = [...accounts.values()].filter(
+    (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
+  );
+  const limited = changed.filter(({ account }) => isLimited(account));
+  const unlimited = changed.filter(({ account }) => !isLimited(account));
   const work: Promise<unknown>[] = [];
   if (limited.length > 0)
     work.push(
@@ -249,9 +252,14 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
     work.push(
       transaction.query(sql.WRITE_USAGE, [
         transaction.slot,
-        unlimited.map(([id]) => id),
-        unlimited.map(([, emails]) => emails),
+        unlimited.map(({ account }) => account.id),
+        unlimited.map((counts) => added(counts.account.id, counts)),
       ]),
     );
   await Promise.all(work);
+}
+
+/** True where it is counted in its own row, which the accepting transaction holds. */
+function isLimited({ limits: { volume, rate } }: Account): boolean {
+  return volume !== null || rate !== null;
 }

@@ -87,9 +87,9 @@ export function prepareSweep(database: Database): Pick<Store, 'hasten' | 'expire
     async erase(endedBefore, keysBefore, limit) {
       const now = performance.now();
       if (partitionsAt === 0 || now - partitionsAt > PARTITIONS_EVERY_MS) {
-        partitionsAt = now;
-        await ensurePartitions(database, Date.now());
+        const whole = await ensurePartitions(database);
         await dropSpentBodies(database, endedBefore);
+        partitionsAt = whole ? now : 0;
       }
       const [bodies, keys] = await Promise.all([
         database.query(ERASE, [lastIdAt(endedBefore), endedBefore, limit]),

@@ -85,6 +85,12 @@ function checkVersion(database: DatabaseSync): void {
   }
 }
 
+/** True for a database of Postrider whose schema this version knows. */
+export function isOwnDatabase(database: DatabaseSync): boolean {
+  const newest = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
+  return pragma(database, 'application_id') === APPLICATION_ID && pragma(database, 'user_version') <= newest;
+}
+
 function checkOwner(database: DatabaseSync, path: string): void {
   const id = pragma(database, 'application_id');
   const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;

@@ -1,0 +1,51 @@
+/** `postrider backup FILE` and `postrider restore FILE`: the embedded database, whole, while the service runs or stands. */
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import { secretPath } from '../domains/setup.ts';
+import { backupDatabase, restoreDatabase } from '../store/sqlite/backup.ts';
+import type { Context } from './context.ts';
+import { CommandFailure } from './failure.ts';
+import { type ProgressStream, StatusLine } from './progress.ts';
+
+/** Adds the commands. `terminal` is where progress goes. */
+export function addBackupCommands(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
+  program
+    .command('backup <file>')
+    .description('copy the embedded database to a file, while the service runs')
+    .option('--json', 'for machines')
+    .action(async (file: string, flags: { json?: boolean }) => {
+      const path = embedded(context, 'backup', 'pg_dump or pg_basebackup');
+      const line = new StatusLine(terminal);
+      const bytes = await backupDatabase(path, file, (share) =>
+        line.show(`${Math.round(share * 100)} % copied`),
+      ).finally(() => line.end());
+      const secret = context.settings().secret === null ? secretPath(context.settings()) : null;
+      if (flags.json) context.json({ file: resolve(file), bytes, secret });
+      else {
+        context.out(`${resolve(file)} holds the whole database, ${bytes} bytes, checked\n`);
+        if (secret !== null)
+          context.out(
+            `The secret is not in it: keep a copy of ${secret} too, in another place; domains' keys open only with it\n`,
+          );
+      }
+    });
+  program
+    .command('restore <file>')
+    .description('put a backup in the place of the embedded database, while no service runs')
+    .option('--json', 'for machines')
+    .action((file: string, flags: { json?: boolean }) => {
+      const path = embedded(context, 'restore', 'pg_restore');
+      const aside = restoreDatabase(file, path, new Date(context.clock.now()));
+      if (flags.json) context.json({ database: path, before: aside });
+      else {
+        context.out(`${path} is the backup's now\n`);
+        if (aside !== null) context.out(`What was there is ${aside}; remove it once nothing is missed\n`);
+      }
+    });
+}
+
+function embedded(context: Context, what: string, instead: string): string {
+  const { database } = context.settings();
+  if (database.kind === 'sqlite') return database.path;
+  throw new CommandFailure(`${what} is for the embedded database; with PostgreSQL use ${instead}`, 2);
+}

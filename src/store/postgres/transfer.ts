@@ -1,0 +1,169 @@
+/**
+ * PostgreSQL as the target of a move. Each page is one transaction, so what is there is whole, and a move that was
+ * interrupted goes on behind the last mail request.
+ */
+import { StoreError } from '../store.ts';
+import type { MovedEvent, MovedMail, TransferTable, TransferTarget } from '../transfer.ts';
+import type { PostgresSetting } from './connection.ts';
+import { createPool } from './database.ts';
+import { migrate } from './migrate.ts';
+import * as rows from './rows.ts';
+import type { Row, Session, Statement } from './session.ts';
+
+const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
+/** Later events have greater numbers than any that were moved. */
+const FIRST_EVENT = 1_000_000;
+
+const BEGUN: Statement = { name: 'transfer_begun', text: 'SELECT source, done FROM transfer' };
+const HELD: Statement = {
+  name: 'transfer_held',
+  text: 'SELECT (SELECT count(*)::int FROM account) AS accounts, (SELECT count(*)::int FROM node WHERE alive_until > extract(epoch FROM now()) * 1000) AS nodes',
+};
+const BEGIN: Statement = { name: 'transfer_begin', text: 'INSERT INTO transfer (source) VALUES ($1)' };
+const LAST: Statement = { name: 'transfer_last', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
+const FINISH: Statement = { name: 'transfer_finish', text: 'UPDATE transfer SET done = true' };
+const SEQUENCES: Statement = {
+  name: 'transfer_sequences',
+  text: `SELECT setval(pg_get_serial_sequence('account', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM account), false),
+    setval(pg_get_serial_sequence('api_key', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM api_key), false),
+    setval(pg_get_serial_sequence('domain', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM domain), false),
+    setval('event_n', ${FIRST_EVENT})`,
+};
+const REVISION: Statement = {
+  name: 'transfer_revision',
+  text: `UPDATE postrider SET revision = 1 + greatest(revision, (SELECT coalesce(max(revision), 0) FROM account),
+    (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain))`,
+};
+const MAILS: Statement = {
+  name: 'transfer_mails',
+  text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
+    SELECT id, account_id, key_id, CASE WHEN ended_at IS NOT NULL THEN state END, accepted_at, ended_at,
+      CASE WHEN ended_at IS NOT NULL THEN attempts END, "to", recipient, "from", subject
+    FROM json_to_recordset($1::json) AS m(id uuid, account_id int, key_id int, state text, accepted_at bigint, ended_at bigint,
+      attempts int, "to" text, recipient text, "from" text, subject text)`,
+};
+const BODIES: Statement = {
+  name: 'transfer_bodies',
+  text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
+    FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
+};
+// What was leased is taken back by the first service: its owner is not alive.
+const QUEUE: Statement = {
+  name: 'transfer_queue',
+  text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)
+    SELECT id, account_id, state, lane, due_at, CASE state WHEN 'sending' THEN 'moved' END, handing_over, attempts, accepted_at,
+      octet_length(coalesce(message, ''))
+    FROM json_to_recordset($1::json) AS m(id uuid, account_id int, state text, lane smallint, due_at bigint, handing_over boolean,
+      attempts int, accepted_at bigint, message text)`,
+};
+const EVENTS: Statement = {
+  name: 'transfer_events',
+  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, attempt)
+    SELECT * FROM json_to_recordset($1::json) AS e(id uuid, account_id int, n bigint, at bigint, verb text, by text, detail text, attempt text)`,
+};
+const PAGE: Statement = {
+  name: 'transfer_page',
+  text: `SELECT m.id, m.account_id, m.key_id, coalesce(q.state, m.state) AS state, coalesce(q.lane, 0)::int AS lane, q.due_at,
+      coalesce(q.attempts, m.attempts) AS attempts, m.accepted_at, m.ended_at, m."to", m.recipient, m."from", m.subject, b.message,
+      coalesce(q.handing_over, false) AS handing_over,
+      (SELECT coalesce(json_agg(json_build_object('at', e.at, 'verb', e.verb, 'by', e.by, 'detail', e.detail, 'attempt', e.attempt)
+         ORDER BY e.n), '[]')::text FROM event e WHERE e.id = m.id) AS events
+    FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
+      LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id
+    WHERE m.id > $1::uuid ORDER BY m.id LIMIT $2`,
+};
+const NO_ID = '00000000-0000-0000-0000-000000000000';
+
+/** Opens the target, bringing its schema up to date; rejects with a StoreError. */
+export async function openPostgresTarget(setting: PostgresSetting): Promise<TransferTarget> {
+  const pool = createPool({ setting, application: 'postrider migrate-store', random: Math.random });
+  try {
+    await migrate(pool);
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+  return {
+    async begin(source) {
+      const begun = await pool.query(BEGUN, []);
+      const same = begun.find((row) => row.source === source);
+      if (same?.done === true) throw new StoreError(`${source} has been moved to ${pool.where} already.`);
+      const [held = {}] = await pool.query(HELD, []);
+      if (rows.int(held, 'nodes') > 0)
+        throw new StoreError(`a service runs on ${pool.where}. Stop every node before moving a store there.`);
+      if (same !== undefined) return;
+      if (rows.int(held, 'accounts') > 0 || begun.length > 0)
+        throw new StoreError(`${pool.where} holds accounts of its own. Move to an empty database.`);
+      await pool.query(BEGIN, [source]);
+    },
+    async lastMail() {
+      const [row] = await pool.query(LAST, []);
+      return row === undefined ? null : rows.text(row, 'id');
+    },
+    async write(table, moved) {
+      const values = table.name === 'reputation' ? moved.map((row) => ({ ...row, slot: 0 })) : moved;
+      await pool.query(insertInto(table), [JSON.stringify(values)]);
+    },
+    writeMails: (mails) => pool.transaction((session) => writeMails(session, mails)),
+    rows(table) {
+      const columns = table.columns.map((name) => `"${name}"`).join(', ');
+      const order = table.key.map((name) => `"${name}"`).join(', ');
+      return pool.query({ name: '', text: `SELECT ${columns} FROM ${table.name} ORDER BY ${order}` }, []);
+    },
+    async mails(after, limit) {
+      return (await pool.query(PAGE, [after ?? NO_ID, limit])).map(movedMail);
+    },
+    async finish() {
+      await pool.transaction(async (session) => {
+        await session.query(SEQUENCES, []);
+        await session.query(REVISION, []);
+        await session.query(FINISH, []);
+      });
+    },
+    close: pool.close,
+  };
+}
+
+/** A row that an interrupted run has written already stays. */
+function insertInto({ name, columns }: TransferTable): Statement {
+  const all = [...columns, ...(name === 'reputation' ? ['slot'] : [])].map((column) => `"${column}"`).join(', ');
+  return {
+    name: `transfer_into_${name}`,
+    text: `INSERT INTO ${name} (${all}) SELECT ${all} FROM json_populate_recordset(NULL::${name}, $1::json) ON CONFLICT DO NOTHING`,
+  };
+}
+
+async function writeMails(session: Session, mails: readonly MovedMail[]): Promise<void> {
+  const all = JSON.stringify(mails.map(({ events: _, ...mail }) => mail));
+  const open = JSON.stringify(mails.filter(({ state }) => OPEN.includes(state)).map(({ events: _, ...mail }) => mail));
+  const events = mails.flatMap(({ id, account_id, events: told }) =>
+    told.map((event, index) => ({ id, account_id, n: index + 1, ...event })),
+  );
+  await Promise.all([
+    session.query(MAILS, [all]),
+    session.query(BODIES, [all]),
+    session.query(QUEUE, [open]),
+    session.query(EVENTS, [JSON.stringify(events)]),
+  ]);
+}
+
+function movedMail(row: Row): MovedMail {
+  return {
+    id: rows.text(row, 'id'),
+    account_id: rows.int(row, 'account_id'),
+    key_id: rows.int(row, 'key_id'),
+    state: rows.state(row),
+    lane: rows.int(row, 'lane'),
+    due_at: rows.intOrNull(row, 'due_at'),
+    attempts: rows.int(row, 'attempts'),
+    accepted_at: rows.int(row, 'accepted_at'),
+    ended_at: rows.intOrNull(row, 'ended_at'),
+    to: rows.text(row, 'to'),
+    recipient: rows.textOrNull(row, 'recipient'),
+    from: rows.text(row, 'from'),
+    subject: rows.text(row, 'subject'),
+    message: rows.textOrNull(row, 'message'),
+    handing_over: row.handing_over === true,
+    events: JSON.parse(rows.text(row, 'events')) as MovedEvent[],
+  };
+}

@@ -1,0 +1,68 @@
+/** The embedded store as the source of a move. It holds the serve lock, so that nothing changes meanwhile. */
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { StoreError } from '../store.ts';
+import type { MovedEvent, MovedMail, MovedRow, TransferSource, TransferTable } from '../transfer.ts';
+import { openDatabase } from './database.ts';
+import * as rows from './rows.ts';
+import { seqOf } from './seq.ts';
+import { takeServeLock } from './serve-lock.ts';
+
+/** Opens the source; throws a StoreError where there is none, or a service runs on it. */
+export function openSqliteSource(path: string): TransferSource {
+  if (!existsSync(path)) throw new StoreError(`there is no database ${path} to move.`);
+  const unlock = takeServeLock(path);
+  const database = openDatabase(path, true);
+  const page = database.prepare(
+    'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq > ? ORDER BY m.seq LIMIT ?',
+  );
+  const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
+  const counted = database.prepare('SELECT count(*) AS n FROM mail_request');
+
+  function moved(row: rows.Row): MovedMail {
+    return {
+      id: rows.text(row, 'id'),
+      account_id: rows.int(row, 'account_id'),
+      key_id: rows.int(row, 'key_id'),
+      state: rows.state(row),
+      lane: rows.int(row, 'lane'),
+      due_at: rows.intOrNull(row, 'due_at'),
+      attempts: rows.int(row, 'attempts'),
+      accepted_at: rows.int(row, 'accepted_at'),
+      ended_at: rows.intOrNull(row, 'ended_at'),
+      to: rows.text(row, 'to'),
+      recipient: rows.textOrNull(row, 'recipient'),
+      from: rows.text(row, 'from'),
+      subject: rows.text(row, 'subject'),
+      message: rows.textOrNull(row, 'message'),
+      handing_over: rows.int(row, 'handing_over') === 1,
+      events: history.all(rows.int(row, 'seq')).map(
+        (event): MovedEvent => ({
+          at: rows.int(event, 'at'),
+          verb: rows.text(event, 'verb'),
+          by: rows.text(event, 'by'),
+          detail: rows.textOrNull(event, 'detail'),
+          attempt: rows.textOrNull(event, 'attempt'),
+        }),
+      ),
+    };
+  }
+
+  return {
+    name: resolve(path),
+    count: () => ({ mails: rows.int(counted.get() ?? {}, 'n') }),
+    *rows(table: TransferTable): Iterable<MovedRow> {
+      const columns = table.columns.map((name) => `"${name}"`).join(', ');
+      const order = table.key.map((name) => `"${name}"`).join(', ');
+      for (const row of database.prepare(`SELECT ${columns} FROM ${table.name} ORDER BY ${order}`).iterate()) {
+        const booleans = (table.booleans ?? []).map((name) => [name, row[name] === 1]);
+        yield { ...row, ...Object.fromEntries(booleans) };
+      }
+    },
+    mails: (after, limit) => page.all(after === null ? -1 : seqOf(after), limit).map(moved),
+    close() {
+      database.close();
+      unlock();
+    },
+  };
+}

@@ -1,0 +1,125 @@
+/**
+ * Moving a store: the tables of the embedded one with their columns, as data, in the order in which they are moved. The
+ * mail requests themselves go page by page, each with its body, its place in the queue and its history.
+ */
+
+export interface TransferTable {
+  readonly name: string;
+  /** Read and compared in this order. */
+  readonly key: readonly string[];
+  readonly columns: readonly string[];
+  /** 0 and 1 there, false and true here. */
+  readonly booleans?: readonly string[];
+}
+
+export const TRANSFER_TABLES: readonly TransferTable[] = [
+  {
+    name: 'account',
+    key: ['id'],
+    columns: [
+      ...['id', 'name', 'created_at', 'locked_reason', 'locked_at', 'volume', 'volume_used', 'volume_expires_at'],
+      ...['rate_limit', 'rate_period_ms', 'rate_used', 'rate_window_at', 'throttle_per_s', 'throttle_burst'],
+      ...['bounce_rate', 'complaint_rate', 'warning', 'revision'],
+    ],
+  },
+  {
+    name: 'api_key',
+    key: ['id'],
+    columns: [
+      ...['id', 'account_id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
+      'revision',
+    ],
+  },
+  {
+    name: 'domain',
+    key: ['id'],
+    columns: [
+      ...['id', 'account_id', 'name', 'subdomains', 'status', 'created_at', 'checked_at', 'authenticated_at'],
+      ...['failing_since', 'checks', 'removed', 'revision'],
+    ],
+    booleans: ['subdomains', 'removed'],
+  },
+  {
+    name: 'dkim_key',
+    key: ['domain_id', 'selector'],
+    columns: [
+      ...['domain_id', 'selector', 'algorithm', 'public_key', 'sealed', 'state', 'created_at', 'activated_at'],
+      'retire_at',
+    ],
+  },
+  {
+    name: 'reputation',
+    key: ['account_id', 'hour'],
+    columns: ['account_id', 'hour', 'emails', 'bounces', 'complaints'],
+  },
+  {
+    name: 'idempotency',
+    key: ['account_id', 'key'],
+    columns: ['account_id', 'key', 'fingerprint', 'id', 'at'],
+  },
+  {
+    name: 'suppression',
+    key: ['recipient', 'account_id'],
+    columns: ['recipient', 'account_id', 'reason', 'source', 'at'],
+  },
+];
+
+/** Tables that are moved with the mail requests, and those that mean nothing in another store. */
+export const MOVED_WITH_MAIL: readonly string[] = ['mail_request', 'body', 'event'];
+export const LEFT_BEHIND: readonly string[] = ['meta', 'node', 'throttle'];
+
+/** A mail request on its way, with all that belongs to it. */
+export interface MovedMail {
+  readonly id: string;
+  readonly account_id: number;
+  readonly key_id: number;
+  readonly state: string;
+  readonly lane: number;
+  readonly due_at: number | null;
+  readonly attempts: number;
+  readonly accepted_at: number;
+  readonly ended_at: number | null;
+  readonly to: string;
+  readonly recipient: string | null;
+  readonly from: string;
+  readonly subject: string;
+  readonly message: string | null;
+  readonly handing_over: boolean;
+  readonly events: readonly MovedEvent[];
+}
+
+export interface MovedEvent {
+  readonly at: number;
+  readonly verb: string;
+  readonly by: string;
+  readonly detail: string | null;
+  readonly attempt: string | null;
+}
+
+export type MovedRow = Readonly<Record<string, unknown>>;
+
+/** Where a move reads from. */
+export interface TransferSource {
+  /** What tells this source from any other. */
+  readonly name: string;
+  count(): { readonly mails: number };
+  rows(table: TransferTable): Iterable<MovedRow>;
+  /** Mail requests behind `after`, in order of their ids. */
+  mails(after: string | null, limit: number): readonly MovedMail[];
+  close(): void;
+}
+
+/** Where a move writes to. */
+export interface TransferTarget {
+  /** Begins, or goes on with, the move from this source; rejects where the database holds anything else. */
+  begin(source: string): Promise<void>;
+  /** The last mail request that is there, or null. */
+  lastMail(): Promise<string | null>;
+  write(table: TransferTable, rows: readonly MovedRow[]): Promise<void>;
+  writeMails(mails: readonly MovedMail[]): Promise<void>;
+  rows(table: TransferTable): Promise<readonly MovedRow[]>;
+  mails(after: string | null, limit: number): Promise<readonly MovedMail[]>;
+  /** The move is whole: services may run. */
+  finish(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,144 @@
+/** Backup and restore of the embedded store under a running service, and its move to PostgreSQL. */
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { LEFT_BEHIND, MOVED_WITH_MAIL, TRANSFER_TABLES } from '../../src/store/transfer.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { freshDatabase } from '../rig/postgres.ts';
+import { accepted, askCommand, runCommand, startProcess, submit } from '../rig/service.ts';
+
+const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
+
+interface Listed {
+  readonly id: string;
+  readonly state: string;
+  readonly to: string;
+}
+
+const list = (folder: string, settings: Record<string, string>) =>
+  askCommand<Listed[]>(folder, ['message', 'list', '--limit', '10000'], settings);
+
+test('a backup taken under load is whole, and restored it holds every mail request accepted before it', async () => {
+  const folder = temporaryFolder();
+  const service = await startProcess(folder, EMBEDDED);
+  const key = service.key ?? '';
+  const before = await Promise.all(Array.from({ length: 40 }, () => accepted(service.publicUrl, key)));
+  let over = false;
+  const load = (async () => {
+    while (!over) await submit(service.publicUrl, key);
+  })();
+  const taken = await askCommand<{ bytes: number; secret: string | null }>(folder, ['backup', 'saved.db'], EMBEDDED);
+  over = true;
+  await load;
+  expect(taken.bytes).toBe(statSync(join(folder, 'saved.db')).size);
+  expect(taken.secret).toBe('data/secret');
+  expect(statSync(join(folder, 'saved.db')).mode & 0o077).toBe(0);
+
+  const again = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('saved.db is there already')]);
+  const running = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
+  expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('another service runs')]);
+  service.kill('SIGTERM');
+  await service.ended;
+
+  const stopped = temporaryFolder();
+  const restored = await askCommand<{ before: string | null }>(
+    stopped,
+    ['restore', join(folder, 'saved.db')],
+    EMBEDDED,
+  );
+  expect(restored.before).toBeNull();
+  const ids = new Set((await list(stopped, EMBEDDED)).map(({ id }) => id));
+  expect(before.filter((id) => !ids.has(id))).toEqual([]);
+  const twice = await askCommand<{ before: string }>(stopped, ['restore', join(folder, 'saved.db')], EMBEDDED);
+  expect(existsSync(join(stopped, twice.before))).toBe(true);
+});
+
+test.each([
+  ['nothing.db', null, /no backup nothing\.db/],
+  ['text.db', 'not a database', /text\.db/],
+])('%s is no backup, and the database stays as it is', async (name, content, said) => {
+  const folder = temporaryFolder();
+  const service = await startProcess(folder, EMBEDDED);
+  const id = await accepted(service.publicUrl, service.key ?? '');
+  service.kill('SIGTERM');
+  await service.ended;
+  if (content !== null) writeFileSync(join(folder, name), content);
+  const { code, stderr } = await runCommand(folder, ['restore', name], EMBEDDED);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(said)]);
+  expect((await list(folder, EMBEDDED)).map((mail) => mail.id)).toEqual([id]);
+  expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
+});
+
+test('moved to PostgreSQL, everything is there, the key works, and what was queued is delivered', async () => {
+  const folder = temporaryFolder();
+  const url = await freshDatabase();
+  const postgres = { POSTRIDER_DATABASE: url };
+  // A relay that refuses connections: mail to it waits.
+  const waiting = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
+  const first = await startProcess(folder, { ...EMBEDDED, ...waiting });
+  const key = first.key ?? '';
+  for (const to of ['bounce', 'success', 'complaint']) {
+    await accepted(first.publicUrl, key, { to: `${to}@simulator.postrider.test` });
+  }
+  await askCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
+  await accepted(first.publicUrl, key, { to: 'gone@example.com' });
+  const queued = await accepted(first.publicUrl, key, { subject: 'Grüße \u{1F600}' });
+  const settled = async () => (await list(folder, EMBEDDED)).map(({ state }) => state).sort();
+  await expect
+    .poll(settled, { timeout: 20_000 })
+    .toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
+
+  const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
+  const running = await runCommand(folder, move);
+  expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('another service runs')]);
+  first.kill('SIGTERM');
+  await first.ended;
+  const before = await list(folder, EMBEDDED);
+  const { tables } = await askCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
+  expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
+  expect(await list(folder, postgres)).toEqual(before);
+  for (const { id } of before) {
+    const shown = (settings: Record<string, string>) => askCommand(folder, ['message', 'show', id], settings);
+    expect(await shown(postgres)).toEqual(await shown(EMBEDDED));
+  }
+  const repeated = await runCommand(folder, move);
+  expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining('has been moved')]);
+
+  const second = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
+  expect(second.key).toBeNull();
+  await accepted(second.publicUrl, key);
+  await askCommand(folder, ['message', 'retry', queued], postgres);
+  await expect
+    .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state, { timeout: 20_000 })
+    .toBe('delivered');
+  expect((await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
+});
+
+test('a database with accounts of its own takes no other store', async () => {
+  const folder = temporaryFolder();
+  const url = await freshDatabase();
+  await askCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
+  await askCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
+  const moved = await runCommand(folder, ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url]);
+  expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('holds accounts of its own')]);
+});
+
+test('no table of the embedded store is forgotten by a move', async () => {
+  const folder = temporaryFolder();
+  await askCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
+  const database = new DatabaseSync(join(folder, 'data/postrider.db'));
+  const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
+  const columns = (name: string) => database.prepare(`SELECT name FROM pragma_table_info('${name}')`).all();
+  const known = [...TRANSFER_TABLES.map(({ name }) => name), ...MOVED_WITH_MAIL, ...LEFT_BEHIND].sort();
+  expect(tables.map(({ name }) => name)).toEqual(known);
+  for (const { name, columns: moved } of TRANSFER_TABLES) {
+    expect([...moved].sort()).toEqual(
+      columns(name)
+        .map((column) => String(column.name))
+        .sort(),
+    );
+  }
+  database.close();
+});
