@@ -54,8 +54,10 @@ export async function benchNodes({ record, load, withSink, untilTaken }: NodeBen
     await withSink(async (port, taken) => {
       const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
       const alone = await startPostrider(relay);
-      const through = (nodes: readonly Running[], mails: number) =>
-        untilTaken(taken, mails, () => load(nodes, mails)).then((seconds) => mails / seconds);
+      const through = async (nodes: readonly Running[], about: number) => {
+        const mails = about - (about % nodes.length);
+        return mails / (await untilTaken(taken, mails, () => load(nodes, mails)));
+      };
       await through([alone], 3_000);
       for (const count of [1, 2, 3]) {
         const nodes = await startNodes(server, count, relay);

@@ -63,7 +63,12 @@ export async function examine(context: Context, terminal: ProgressStream): Promi
         const { database } = settings;
         return database.kind === 'sqlite'
           ? checkDatabase({ path: database.path, ...facts, space: () => freeSpace(database.path) })
-          : checkDatabase({ path: 'the PostgreSQL database', ...facts, space: null });
+          : checkDatabase({
+              path: 'the PostgreSQL database',
+              ...facts,
+              space: null,
+              warnings: await warningsOf(database),
+            });
       },
     };
     const first = await runChecks([database], { ...LIMITS, clock, onProgress });
@@ -72,6 +77,18 @@ export async function examine(context: Context, terminal: ProgressStream): Promi
   } finally {
     line.end();
   }
+}
+
+/** What the database server says of itself that endangers mail; nothing where it cannot be asked. */
+async function warningsOf(database: Settings['database']): Promise<readonly string[]> {
+  const lines: string[] = [];
+  try {
+    const { openStore } = await import('../store/open.ts');
+    await (await openStore(database, { exclusive: true, warn: (line) => lines.push(line) })).close();
+  } catch {
+    // Why it does not open is told already.
+  }
+  return lines;
 }
 
 async function readStore(context: Context, { database }: Settings): Promise<StoreFacts> {

@@ -1,5 +1,5 @@
 /** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
-import type { NodesStore, TokensGranted } from '../nodes.ts';
+import type { NodesStore, TokenRequest, TokensGranted } from '../nodes.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 
@@ -68,11 +68,16 @@ export function prepareNodes(database: Database): NodesStore {
       }));
     },
     async takeTokens(batch) {
+      // One row, one turn: what is asked for twice is taken at once and dealt out in order.
+      const asked = new Map<number, TokenRequest>();
+      for (const one of batch)
+        asked.set(one.accountId, { ...one, wanted: one.wanted + (asked.get(one.accountId)?.wanted ?? 0) });
+      const each = [...asked.values()];
       const [ids, rates, bursts, wanted] = [
-        batch.map(({ accountId }) => accountId),
-        batch.map(({ perSecond }) => perSecond),
-        batch.map(({ burst }) => Math.floor(burst)),
-        batch.map((request) => request.wanted),
+        each.map(({ accountId }) => accountId),
+        each.map(({ perSecond }) => perSecond),
+        each.map(({ burst }) => Math.floor(burst)),
+        each.map((request) => request.wanted),
       ];
       const taken = await database.transaction(async (transaction) => {
         const [, , given] = await Promise.all([
@@ -82,13 +87,19 @@ export function prepareNodes(database: Database): NodesStore {
         ]);
         return given;
       });
-      const byAccount = new Map<number, TokensGranted>(
+      const byAccount = new Map(
         taken.map((row) => [
           rows.int(row, 'account_id'),
           { granted: rows.int(row, 'granted'), left: rows.int(row, 'left'), nextMs: rows.int(row, 'next_ms') },
         ]),
       );
-      return ids.map((id) => byAccount.get(id) ?? { granted: 0, left: 0, nextMs: 1_000 });
+      return batch.map((one): TokensGranted => {
+        const given = byAccount.get(one.accountId);
+        if (given === undefined) return { granted: 0, left: 0, nextMs: 1_000 };
+        const granted = Math.min(given.granted, one.wanted);
+        given.granted -= granted;
+        return { ...given, granted };
+      });
     },
   };
 }

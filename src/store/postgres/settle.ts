@@ -37,12 +37,14 @@ const GO_ON: Statement = {
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, uncount)
     WHERE q.id = s.id`,
 };
+// In the order of every import, so that none waits for another in a circle.
 const SUPPRESS: Statement = {
   name: 'settle_suppress',
   text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
-    SELECT DISTINCT ON (coalesce(m.recipient, m."to"), m.account_id) coalesce(m.recipient, m."to"), m.account_id, s.reason, m.id, s.at
+    SELECT DISTINCT ON (r.recipient COLLATE "C", m.account_id) r.recipient, m.account_id, s.reason, m.id, s.at
     FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS s(id, reason, at) JOIN mail_request m ON m.id = s.id
-    WHERE m.id = ANY($1::uuid[]) ORDER BY coalesce(m.recipient, m."to"), m.account_id, s.at
+      CROSS JOIN LATERAL (SELECT coalesce(m.recipient, m."to") AS recipient) r
+    WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
     ON CONFLICT DO NOTHING RETURNING source`,
 };
 const OVERDUE: Statement = {

@@ -1,0 +1,137 @@
+/** Several nodes on one PostgreSQL: limits that are exact on all together, changes that reach all, roles apart. */
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import { startService } from '../../src/main.ts';
+import { startCountingSink } from '../rig/counting-sink.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { freshDatabase } from '../rig/postgres.ts';
+import { accepted, askCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
+
+const SECRET = 'cd'.repeat(32);
+
+/** So many nodes on a database of their own, and commands on it. */
+async function installation(count: number, settings: Record<string, string> = {}) {
+  const shared = { POSTRIDER_DATABASE: await freshDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
+  const folder = temporaryFolder();
+  const nodes: ServiceProcess[] = [];
+  while (nodes.length < count) nodes.push(await startProcess(temporaryFolder(), shared));
+  return {
+    shared,
+    nodes,
+    key: nodes[0]?.key ?? '',
+    ask: <T>(...args: string[]) => askCommand<T>(folder, args, shared),
+  };
+}
+
+/** How many of `count` requests, sent to the nodes in turn and all at once, each node answers with each status. */
+async function statuses(nodes: readonly ServiceProcess[], key: string, count: number): Promise<Record<number, number>> {
+  const answers = await Promise.all(
+    Array.from({ length: count }, (_, n) => submit(nodes[n % nodes.length]?.publicUrl ?? '', key)),
+  );
+  const found: Record<number, number> = {};
+  for (const { status } of answers) found[status] = (found[status] ?? 0) + 1;
+  return found;
+}
+
+test('a volume and a rate let exactly their number through three nodes together', async () => {
+  const { nodes, ask } = await installation(3);
+  await ask('account', 'create', 'volume', '--volume', '37');
+  await ask('account', 'create', 'rate', '--rate', '23/1h');
+  for (const [account, most] of [
+    ['volume', 37],
+    ['rate', 23],
+  ] as const) {
+    const { key } = await ask<{ key: string }>('key', 'create', account);
+    const known = () =>
+      Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key, { to: '' })).status));
+    await expect.poll(known, { timeout: 5_000 }).toEqual([400, 400, 400]);
+    expect(await statuses(nodes, key, 120)).toEqual({ 201: most, 403: 120 - most });
+  }
+});
+
+test('a throttle lets its burst through three nodes together, and no more', async () => {
+  const { nodes, ask } = await installation(3);
+  await ask('account', 'create', 'slow', '--throttle', '1/s:12');
+  const { key } = await ask<{ key: string }>('key', 'create', 'slow');
+  const wrongKey = async () => (await submit(nodes[2]?.publicUrl ?? '', 'pr_none')).status;
+  await expect.poll(wrongKey, { timeout: 5_000 }).toBe(401);
+  await expect.poll(async () => (await submit(nodes[2]?.publicUrl ?? '', key)).status, { timeout: 5_000 }).toBe(201);
+  const began = performance.now();
+  const { 201: passed = 0, 429: refused = 0 } = await statuses(nodes, key, 60);
+  const seconds = (performance.now() - began) / 1000;
+  expect(passed + refused).toBe(60);
+  // One was taken before; tokens come back at one a second meanwhile.
+  expect(passed).toBeGreaterThanOrEqual(10);
+  expect(passed).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
+});
+
+test('a lock, an unlock and a revoked key work on every node within one second', async () => {
+  const { nodes, key, ask } = await installation(3);
+  const all = () => Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
+  await expect.poll(all, { timeout: 5_000 }).toEqual([201, 201, 201]);
+  await ask('account', 'lock', 'default', '--reason', 'abuse');
+  await expect.poll(all, { timeout: 1_000, interval: 20 }).toEqual([401, 401, 401]);
+  await ask('account', 'unlock', 'default');
+  await expect.poll(all, { timeout: 1_000, interval: 20 }).toEqual([201, 201, 201]);
+  const [first] = await ask<{ id: string }[]>('key', 'list', 'default');
+  await ask('key', 'revoke', first?.id ?? '');
+  await expect.poll(all, { timeout: 1_000, interval: 20 }).toEqual([401, 401, 401]);
+});
+
+test('the same idempotency key on three nodes at once is one mail request', async () => {
+  const { nodes, key, ask } = await installation(3);
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, (_, n) =>
+      submit(nodes[n % 3]?.publicUrl ?? '', key, {}, { 'Idempotency-Key': 'order-1' }),
+    ),
+  );
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+  const ids = await Promise.all(
+    answers.map(async (answer) => ((await answer.json()) as { result: { id: string } }).result.id),
+  );
+  expect(new Set(ids).size).toBe(1);
+  expect(await ask<unknown[]>('message', 'list')).toHaveLength(1);
+});
+
+test('what a node without the role deliver accepts is sent by one that has it', async () => {
+  const sink = await startCountingSink();
+  const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
+  const { nodes, key, shared } = await installation(1, { ...relay, POSTRIDER_ROLES: 'api' });
+  const ids = await Promise.all(Array.from({ length: 20 }, () => accepted(nodes[0]?.publicUrl ?? '', key)));
+  expect(sink.taken.size).toBe(0);
+  await startProcess(temporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
+  await expect.poll(() => ids.filter((id) => sink.taken.get(id) !== 1), { timeout: 20_000 }).toEqual([]);
+});
+
+test('a node whose clock is days off, and jumps, accepts and sends by the database’s time', async () => {
+  const sink = await startCountingSink();
+  const url = await freshDatabase();
+  const folder = temporaryFolder();
+  const environment = {
+    POSTRIDER_DATABASE: url,
+    POSTRIDER_SECRET: SECRET,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_LISTEN: '127.0.0.1:0',
+    POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+    POSTRIDER_LOG: 'silent',
+  };
+  let setBy = 5 * 86_400_000;
+  const clock = { ...systemClock, now: () => Date.now() + setBy };
+  const service = await startService(loadSettings(environment, null), { clock, drainMs: 1_000 });
+  onTestFinished(() => service.stop());
+  const began = Date.now();
+  const ids: string[] = [];
+  for (const jump of [5, -5, 0]) {
+    setBy = jump * 86_400_000;
+    ids.push(await accepted(service.publicUrl ?? '', service.firstKey ?? ''));
+  }
+  await expect.poll(() => ids.filter((id) => sink.taken.get(id) !== 1), { timeout: 20_000 }).toEqual([]);
+  const listed = await askCommand<{ id: string; at: string }[]>(folder, ['message', 'list'], {
+    POSTRIDER_DATABASE: url,
+    POSTRIDER_SECRET: SECRET,
+  });
+  expect(listed).toHaveLength(3);
+  for (const { at } of listed) expect(Math.abs(new Date(at).getTime() - began)).toBeLessThan(60_000);
+});

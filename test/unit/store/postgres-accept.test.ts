@@ -1,0 +1,94 @@
+/** Accepting on PostgreSQL, statement by statement: what changes between two of them is not missed. */
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { prepareAccept } from '../../../src/store/postgres/accept.ts';
+import { createPool } from '../../../src/store/postgres/database.ts';
+import type { Database, Statement } from '../../../src/store/postgres/session.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { NO_LIMITS, newMail } from '../../rig/mail.ts';
+import { freshDatabase } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+interface Watched {
+  readonly store: Store;
+  /** Accepts on a database whose statements `before` sees, and may hold back. */
+  readonly accept: Store['accept'];
+  readonly names: string[];
+}
+
+async function watched(before: (statement: Statement, store: Store) => Promise<void>): Promise<Watched> {
+  const setting = settingOf(await freshDatabase());
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
+  const store = await openStore(setting, { exclusive: true });
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
+  onTestFinished(async () => {
+    await pool.close();
+    await store.close();
+  });
+  const names: string[] = [];
+  const database: Database = {
+    query: pool.query,
+    transaction: (work, stored) =>
+      pool.transaction(
+        (transaction) =>
+          work({
+            slot: transaction.slot,
+            async query(statement, values) {
+              names.push(statement.name);
+              await before(statement, store);
+              return transaction.query(statement, values);
+            },
+          }),
+        stored,
+      ),
+  };
+  return { store, accept: prepareAccept(database), names };
+}
+
+test('a limit set after the accounts were locked and before they were read is counted under its lock', async () => {
+  let done = false;
+  const { store, accept, names } = await watched(async ({ name }, theStore) => {
+    if (name !== 'accept_read' || done) return;
+    done = true;
+    await theStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
+    await theStore.accept([newMail(), newMail()]);
+  });
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  const answers = await accept([newMail(), newMail()]);
+  expect(answers.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
+  expect(names.filter((name) => name === 'accept_hold')).toHaveLength(2);
+  expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
+});
+
+test('a key that another node takes after it was looked for is answered with that node’s id', async () => {
+  const other = newMail({ idempotency: { key: 'k', fingerprint: 'f' } });
+  let done = false;
+  const { store, accept } = await watched(async ({ name }, theStore) => {
+    if (name !== 'accept_write_keys' || done) return;
+    done = true;
+    await theStore.accept([other]);
+  });
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  const mine = newMail({ idempotency: { key: 'k', fingerprint: 'f' } });
+  const beside = newMail();
+  const answers = await accept([mine, beside]);
+  expect(answers).toMatchObject([{ kind: 'replayed', id: other.id }, { kind: 'accepted' }]);
+  expect(await store.showMail(mine.id)).toBeNull();
+  expect((await store.showMail(beside.id))?.state).toBe('queued');
+  expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
+});
+
+test('a batch of which everything is refused writes nothing', async () => {
+  const { store, accept, names } = await watched(async () => undefined);
+  await store.createAccount(
+    'default',
+    { ...NO_LIMITS, volume: 1, rate: { limit: 9, periodMs: 3_600_000 } },
+    Date.now(),
+  );
+  const at = Date.now();
+  await accept([newMail({ acceptedAt: at })]);
+  names.length = 0;
+  const answers = await accept([newMail({ acceptedAt: at }), newMail({ acceptedAt: at })]);
+  expect(answers.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
+  expect(names.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
+});

@@ -1,0 +1,276 @@
+/** Several nodes on one PostgreSQL: what must be exact is exact over all of them, and none waits for another for long. */
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import type { AcceptAnswer, AccountLimits, NewMail, Store } from '../../../src/store/store.ts';
+import { idAt, NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
+import { freshDatabase } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const NODES = 3;
+const ROOM = { mails: 100, bytes: 1_000_000 };
+
+interface Shared {
+  readonly url: string;
+  readonly nodes: readonly Store[];
+  readonly first: Store;
+}
+
+/** An installation of several nodes, with accounts of these limits. */
+async function installation(...accounts: readonly AccountLimits[]): Promise<Shared> {
+  const url = await freshDatabase();
+  const nodes = await Promise.all(Array.from({ length: NODES }, () => openStore(settingOf(url), { exclusive: true })));
+  onTestFinished(async () => {
+    await Promise.all(nodes.map((node) => node.close()));
+  });
+  const [first] = nodes;
+  if (first === undefined) throw new Error('no node');
+  for (const [n, limits] of accounts.entries()) await first.createAccount(`account-${n + 1}`, limits, Date.now());
+  return { url, nodes, first };
+}
+
+/** Batches of mail given to all nodes in turn, all under way together; the answers in order. */
+async function acceptEverywhere(
+  { nodes }: Shared,
+  batches: readonly (readonly NewMail[])[],
+): Promise<readonly AcceptAnswer[]> {
+  const answers = await Promise.all(batches.map((batch, n) => nodes[n % NODES]?.accept(batch) ?? []));
+  return answers.flat();
+}
+
+const kinds = (answers: readonly AcceptAnswer[], kind: AcceptAnswer['kind']) =>
+  answers.filter((answer) => answer.kind === kind).length;
+const leaseOf = (owner: string) => ({ owner, until: Date.now() + 600_000 });
+
+/** A connection that holds what the statement locks until the test ends. */
+async function holding(url: string, statement: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query('BEGIN');
+  await client.query(statement);
+  return client;
+}
+
+describe('accepting on several nodes at once', () => {
+  test('volume is exact over all of them, and what is refused costs none', async () => {
+    const shared = await installation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
+    const batches = Array.from({ length: 24 }, (_, n) =>
+      Array.from({ length: 11 }, (_, m) => newMail({ accountId: 1 + ((n + m) % 2) })),
+    );
+    const answers = await acceptEverywhere(shared, batches);
+    expect(kinds(answers, 'accepted')).toBe(137);
+    expect(kinds(answers, 'refused')).toBe(24 * 11 - 137);
+    const accounts = await shared.first.listAccounts();
+    expect(accounts.map(({ volumeUsed }) => volumeUsed)).toEqual([100, 37]);
+    expect(await shared.first.queueFigures()).toMatchObject({ queued: 137 });
+  });
+
+  test('a rate lets exactly its number through all of them together', async () => {
+    const shared = await installation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
+    const at = Date.now();
+    const batches = Array.from({ length: 30 }, (_, n) =>
+      Array.from({ length: 5 }, () => newMail({ acceptedAt: at + (n % 7) })),
+    );
+    expect(kinds(await acceptEverywhere(shared, batches), 'accepted')).toBe(50);
+    const [later] = await shared.first.accept([newMail({ acceptedAt: at + 3_700_000 })]);
+    expect(later?.kind).toBe('accepted');
+  });
+
+  test('an account without limits is counted exactly too, and without a lock that others wait for', async () => {
+    const shared = await installation(NO_LIMITS);
+    await holding(shared.url, 'SELECT * FROM account FOR NO KEY UPDATE');
+    const batches = Array.from({ length: 12 }, () => [newMail(), newMail()]);
+    expect(kinds(await acceptEverywhere(shared, batches), 'accepted')).toBe(24);
+    expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(24);
+  });
+
+  test('a limit set while batches are under way is exact from the first that sees it', async () => {
+    const shared = await installation(NO_LIMITS);
+    const limit = shared.first.setAccount('account-1', { rate: { limit: 40, periodMs: 3_600_000 } }, Date.now());
+    const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMail()));
+    const before = await acceptEverywhere(shared, batches());
+    await limit;
+    const after = await acceptEverywhere(shared, batches());
+    const counted = [...before, ...after].filter((answer) => answer.kind === 'accepted' && answer.limits.rate !== null);
+    expect(counted).toHaveLength(40);
+  });
+
+  test('one idempotency key gives one id, whichever nodes it is given to at once', async () => {
+    const shared = await installation(NO_LIMITS);
+    const keyed = (key: string, fingerprint: string) => newMail({ idempotency: { key, fingerprint } });
+    const mails = Array.from({ length: 30 }, (_, n) => [
+      // Two keys in either order: batches that met in a circle would not end.
+      keyed(n % 2 === 0 ? 'a' : 'b', 'same'),
+      keyed(n % 2 === 0 ? 'b' : 'a', 'same'),
+    ]);
+    const answers = await acceptEverywhere(shared, mails);
+    expect(kinds(answers, 'accepted')).toBe(2);
+    expect(kinds(answers, 'replayed')).toBe(58);
+    const stored = (
+      await shared.first.listMail({ accountId: null, state: null, to: null, since: null, limit: 10 })
+    ).map(({ id }) => id);
+    const told = answers.flatMap((answer) => (answer.kind === 'replayed' ? [answer.id] : []));
+    expect(new Set(told)).toEqual(new Set(stored));
+    expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(2);
+    expect(await acceptEverywhere(shared, [[keyed('a', 'other')]])).toEqual([{ kind: 'idempotency-conflict' }]);
+  });
+
+  test('one idempotency key with two payloads at once: one is accepted, the other conflicts', async () => {
+    const shared = await installation(NO_LIMITS);
+    const batches = Array.from({ length: 12 }, (_, n) => [
+      newMail({ idempotency: { key: 'k', fingerprint: n % 2 === 0 ? 'x' : 'y' } }),
+    ]);
+    const answers = await acceptEverywhere(shared, batches);
+    expect([kinds(answers, 'accepted'), kinds(answers, 'replayed'), kinds(answers, 'idempotency-conflict')]).toEqual([
+      1, 5, 6,
+    ]);
+  });
+
+  test('a batch given again after its answer was lost is neither stored nor counted twice', async () => {
+    const { first } = await installation({ ...NO_LIMITS, volume: 100 });
+    const batch = [newMail({ lease: leaseOf('n') }), newMail(), newMail({ suppressed: true })];
+    const once = await first.accept(batch);
+    // The store is told by its own refusal that something of the batch is there.
+    await expect(first.accept(batch)).rejects.toThrow();
+    const again = await first.accept([...batch, newMail()]);
+    expect(again.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
+    expect(again.slice(0, 3)).toMatchObject(
+      once.map((answer) => (answer.kind === 'accepted' ? { state: answer.state } : {})),
+    );
+    expect((await first.listAccounts())[0]?.volumeUsed).toBe(4);
+  });
+});
+
+describe('claiming on several nodes at once', () => {
+  test('nothing is leased twice, and everything is leased', async () => {
+    const shared = await installation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
+    const mails = Array.from({ length: 900 }, (_, n) => newMail({ accountId: 1 + (n % 3) }));
+    await shared.first.accept(mails);
+    const leased: string[] = [];
+    await Promise.all(
+      shared.nodes.map(async (node, n) => {
+        for (;;) {
+          const { mails: some, more } = await node.claim(ROOM, leaseOf(`node-${n}`), Date.now() + 1);
+          leased.push(...some.map(({ id }) => id));
+          if (some.length === 0 && !more) return;
+        }
+      }),
+    );
+    expect(leased).toHaveLength(900);
+    expect(new Set(leased)).toEqual(new Set(mails.map(({ id }) => id)));
+  });
+
+  test('rows that another node is about to lease are passed over, not waited for', async () => {
+    const { url, first } = await installation(NO_LIMITS);
+    const mails = Array.from({ length: 10 }, () => newMail());
+    await first.accept(mails);
+    const held = mails.slice(0, 6).map(({ id }) => id);
+    const other = await holding(url, `SELECT * FROM queue WHERE id IN ('${held.join("','")}') FOR UPDATE`);
+    const taken = await first.claim(ROOM, leaseOf('n'), Date.now() + 1);
+    expect(taken.mails.map(({ id }) => id).sort()).toEqual(
+      mails
+        .slice(6)
+        .map(({ id }) => id)
+        .sort(),
+    );
+    await other.query('ROLLBACK');
+    const rest = await first.claim(ROOM, leaseOf('n'), Date.now() + 1);
+    expect(rest.mails.map(({ id }) => id).sort()).toEqual(held.sort());
+  });
+});
+
+describe('the end of leases on several nodes at once', () => {
+  test('settlements that overlap in any order all end, and each lease ends once', async () => {
+    const shared = await installation(NO_LIMITS, NO_LIMITS);
+    const lease = leaseOf('n');
+    const mails = Array.from({ length: 200 }, (_, n) =>
+      newMail({ accountId: 1 + (n % 2), to: `r${n}@example.com`, lease }),
+    );
+    await shared.first.accept(mails);
+    const settlements = mails.map((mail, n) =>
+      settlementOf({ ...mail, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
+    );
+    const orders = [
+      settlements,
+      settlements.toReversed(),
+      settlements.toSorted((a, b) => (a.id.slice(-4) < b.id.slice(-4) ? -1 : 1)),
+    ];
+    const answers = await Promise.all(
+      [...orders, ...orders].map((order, n) => shared.nodes[n % NODES]?.settle(order) ?? []),
+    );
+    expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
+    expect(await shared.first.queueFigures()).toMatchObject({ queued: 0, sending: 0 });
+    const histories = await Promise.all(mails.map(({ id }) => shared.first.showMail(id)));
+    expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
+    // Every email is counted once, whichever node counted it.
+    const told = await Promise.all(
+      ['account-1', 'account-2'].map((name) => shared.first.reputationOf(name, Date.now())),
+    );
+    expect(told).toMatchObject([{ value: { emails: 100, bounces: 20 } }, { value: { emails: 100, bounces: 20 } }]);
+  });
+
+  test('what a dead node held is taken over once, by whichever nodes look', async () => {
+    const shared = await installation(NO_LIMITS);
+    const mails = Array.from({ length: 300 }, () => newMail({ lease: leaseOf('dead') }));
+    await shared.first.accept(mails);
+    const taken = await Promise.all(
+      shared.nodes.map((node, n) =>
+        node.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: `node-${n}` }),
+      ),
+    );
+    expect(taken.reduce((sum, n) => sum + n, 0)).toBe(300);
+    const histories = await Promise.all(mails.slice(0, 50).map(({ id }) => shared.first.showMail(id)));
+    for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
+  });
+
+  test('a settlement and a takeover of the same lease: exactly one of them counts', async () => {
+    const shared = await installation(NO_LIMITS);
+    const [one, two] = shared.nodes;
+    const lease = leaseOf('dead');
+    const mails = Array.from({ length: 100 }, () => newMail({ lease }));
+    await shared.first.accept(mails);
+    const [answers, taken] = await Promise.all([
+      one?.settle(mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease }))) ?? [],
+      two?.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' }) ?? 0,
+    ]);
+    const settled = answers.filter((answer) => answer === 'settled').length;
+    // What one transaction holds the other passes over or waits for, so nothing is left between them.
+    expect(settled + taken).toBe(100);
+    expect(await shared.first.queueFigures()).toMatchObject({ queued: taken, sending: 0 });
+  });
+});
+
+test('a token bucket gives no more than it holds to all nodes together', async () => {
+  const { nodes } = await installation(NO_LIMITS, NO_LIMITS);
+  const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, wanted: 7 });
+  const given = await Promise.all(
+    Array.from({ length: 30 }, (_, n) =>
+      nodes[n % NODES]?.takeTokens(n % 2 === 0 ? [want(1), want(2)] : [want(2), want(1), want(1)], Date.now()),
+    ),
+  );
+  const byAccount = new Map([
+    [1, 0],
+    [2, 0],
+  ]);
+  for (const [n, grants] of given.entries()) {
+    const order = n % 2 === 0 ? [1, 2] : [2, 1, 1];
+    for (const [place, grant] of (grants ?? []).entries()) {
+      const account = order[place] ?? 0;
+      byAccount.set(account, (byAccount.get(account) ?? 0) + grant.granted);
+    }
+  }
+  expect([...byAccount.values()]).toEqual([100, 100]);
+});
+
+test('ids of one time made on several nodes are all stored and found in order', async () => {
+  const shared = await installation(NO_LIMITS);
+  const at = Date.now() - 60_000;
+  const ids = Array.from({ length: 60 }, () => idAt(at));
+  await acceptEverywhere(
+    shared,
+    ids.map((id) => [newMail({ id, acceptedAt: at })]),
+  );
+  const listed = await shared.first.listMail({ accountId: 1, state: 'queued', to: null, since: at, limit: 100 });
+  expect(listed.map(({ id }) => id)).toEqual(ids.toSorted().toReversed());
+});

@@ -1,0 +1,172 @@
+/** Partitions by time: made ahead without stopping anybody, dropped where all they held is spent, pruned by every plan. */
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
+import { dropSpentBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
+import type { Store } from '../../../src/store/store.ts';
+import { NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
+import { freshDatabase } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const DAY_MS = 86_400_000;
+/** In the middle of a month and of a day, far from today. */
+const THEN = Date.UTC(2031, 4, 15, 12);
+
+interface Opened {
+  readonly store: Store;
+  readonly pool: Pool;
+  readonly client: pg.Client;
+}
+
+async function opened(): Promise<Opened> {
+  const url = await freshDatabase();
+  const setting = settingOf(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
+  const store = await openStore(setting, { exclusive: true });
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(async () => {
+    await client.end();
+    await pool.close();
+    await store.close();
+  });
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  return { store, pool, client };
+}
+
+async function partitionsOf(client: pg.Client, parent: string): Promise<string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    'SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = $1::text::regclass ORDER BY 1',
+    [parent],
+  );
+  return rows.map(({ name }) => name);
+}
+
+/** Where the rows of a table lie, by number. */
+async function placesOf(client: pg.Client, parent: string): Promise<Record<string, number>> {
+  const { rows } = await client.query<{ name: string; n: number }>(
+    `SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM ${parent} GROUP BY 1`,
+  );
+  return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
+}
+
+test('a service that starts has the present and next periods, by the time of the server', async () => {
+  const { store, client } = await opened();
+  const months = [0, 1, 2].map((n) => {
+    const now = new Date();
+    return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + n, 1))
+      .toISOString()
+      .slice(0, 7)
+      .replace('-', '');
+  });
+  expect(await partitionsOf(client, 'mail_request')).toEqual([
+    ...months.map((month) => `mail_request_${month}`),
+    'mail_request_rest',
+  ]);
+  expect(await partitionsOf(client, 'event')).toHaveLength(4);
+  expect(await partitionsOf(client, 'body')).toHaveLength(4);
+  await store.accept([newMail(), newMail({ suppressed: true })]);
+  expect(await placesOf(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
+  expect(await placesOf(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
+});
+
+test('many nodes that make partitions at once make each once', async () => {
+  const { pool, client } = await opened();
+  await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, THEN)));
+  // Whoever found another one at it left it to that one.
+  expect(await ensurePartitions(pool, THEN)).toBe(true);
+  expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
+    'body_20310515',
+    'body_20310516',
+    'body_20310517',
+  ]);
+});
+
+test('the first and the last id of a period lie in it, across the end of a year', async () => {
+  const { store, pool, client } = await opened();
+  const newYear = Date.UTC(2032, 0, 1);
+  await ensurePartitions(pool, newYear - DAY_MS);
+  for (const at of [newYear - 1, newYear]) await store.accept([newMail({ acceptedAt: at })]);
+  expect(await placesOf(client, 'mail_request')).toEqual({ mail_request_203112: 1, mail_request_203201: 1 });
+  expect(await placesOf(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
+});
+
+test('mail without a partition of its own is stored and found all the same, and its period stays where it lies', async () => {
+  const { store, pool, client } = await opened();
+  const mail = newMail({ acceptedAt: THEN });
+  await store.accept([mail]);
+  expect(await ensurePartitions(pool, THEN)).toBe(true);
+  expect(await placesOf(client, 'body')).toEqual({ body_rest: 1 });
+  expect(await partitionsOf(client, 'body')).toContain('body_20310516');
+  expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
+  expect((await store.showMail(mail.id))?.message).toBe(mail.message);
+});
+
+test('who is in the way of a new partition is waited for only shortly, and the next round makes it', async () => {
+  const { pool, client } = await opened();
+  await client.query('BEGIN');
+  await client.query('SELECT * FROM body_rest');
+  expect(await ensurePartitions(pool, THEN)).toBe(false);
+  await client.query('ROLLBACK');
+  expect(await ensurePartitions(pool, THEN)).toBe(true);
+});
+
+test('nobody who accepts or reads stands behind a new partition that waits', async () => {
+  const { pool, client } = await opened();
+  await client.query('BEGIN');
+  await client.query('SELECT * FROM body_rest');
+  const attaching = ensurePartitions(pool, THEN);
+  const modes = async () => {
+    const { rows } = await pool
+      .query(
+        {
+          name: '',
+          text: `SELECT array_agg(h.mode ORDER BY h.mode)::text AS rows FROM pg_locks w JOIN pg_locks h ON h.pid = w.pid
+          WHERE NOT w.granted AND w.relation = 'body_rest'::regclass AND h.relation = 'body'::regclass`,
+        },
+        [],
+      )
+      .then(([row = {}]) => row);
+    return rows;
+  };
+  // Neither forbids to write into the other partitions.
+  await expect.poll(modes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
+  await client.query('ROLLBACK');
+  await attaching;
+});
+
+test('a partition of bodies is dropped once all its mail has ended long enough ago, and not before', async () => {
+  const { store, pool, client } = await opened();
+  await ensurePartitions(pool, THEN);
+  const lease = { owner: 'n', until: THEN };
+  const [early, late] = [newMail({ acceptedAt: THEN, lease }), newMail({ acceptedAt: THEN, lease })];
+  await store.accept([early, late]);
+  const ended = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
+  const event = { at: 0, verb: 'delivered', by: 'n', detail: null, attempt: null };
+  await store.settle([settlementOf({ ...early, attempts: 1, lease }, ended(THEN + 1))]);
+  const week = THEN + 7 * DAY_MS;
+  expect(await dropSpentBodies(pool, week)).not.toContain('body_20310515');
+  await store.settle([settlementOf({ ...late, attempts: 1, lease }, ended(week))]);
+  expect(await dropSpentBodies(pool, week - 1)).not.toContain('body_20310515');
+  // The day itself must be over, whatever it holds.
+  expect(await dropSpentBodies(pool, THEN + 2)).toEqual(expect.not.arrayContaining(['body_20310515', 'body_20310516']));
+  expect(await dropSpentBodies(pool, week)).toContain('body_20310515');
+  expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
+  expect(await store.showMail(late.id)).toMatchObject({ message: null, state: 'delivered' });
+});
+
+test('erasing takes single bodies where the rest of their day is still kept', async () => {
+  const { store, pool, client } = await opened();
+  await ensurePartitions(pool, THEN);
+  const lease = { owner: 'n', until: THEN };
+  const [spent, kept] = [newMail({ acceptedAt: THEN, lease }), newMail({ acceptedAt: THEN, lease })];
+  await store.accept([spent, kept]);
+  const event = { at: THEN + 1, verb: 'delivered', by: 'n', detail: null, attempt: null };
+  await store.settle([settlementOf({ ...spent, attempts: 1, lease }, { event })]);
+  expect(await store.erase(THEN + 7 * DAY_MS, 0, 100)).toBe(1);
+  expect((await store.showMail(spent.id))?.message).toBeNull();
+  expect((await store.showMail(kept.id))?.message).toBe(kept.message);
+  expect(await placesOf(client, 'body')).toEqual({ body_20310515: 1 });
+});
