@@ -1,6 +1,6 @@
 /**
  * The throttle: a token bucket for each account, exact, in memory. A request costs one token; tokens come back at
- * `perSecond`, up to `burst`. Each node has its own buckets.
+ * `perSecond`, up to `burst`. For a service alone on its store; several nodes share buckets (`shared-throttle.ts`).
  *
  * Promises: no more than `burst + perSecond × t` requests pass in any t seconds; a changed limit counts from the next
  * request; a clock that goes back never locks anyone out; only accounts below their burst take memory for long.
