@@ -2,12 +2,14 @@
 import type { Store } from '../store.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
-import { lastIdAt } from './ids.ts';
+import { firstIdAt, lastIdAt } from './ids.ts';
 import { dropSpentBodies, ensurePartitions } from './partitions.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 import { transition } from './transition.ts';
 
+/** Bodies that one statement looks at. */
+const LOOKS = 5_000;
 // Accepted order is the order of ids, so the oldest ones are the beginning of the key.
 const OVER_AGE: Statement = {
   name: 'sweep_over_age',
@@ -23,20 +25,28 @@ const HASTEN: Statement = {
         SELECT q.lane, q.account_id FROM queue q WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id)
         ORDER BY q.lane, q.account_id LIMIT 1) n
     ), far AS MATERIALIZED (
-      SELECT f.id, f.account_id FROM seen s CROSS JOIN LATERAL (
-        SELECT q.id, q.account_id FROM queue q
+      SELECT f.id FROM seen s CROSS JOIN LATERAL (
+        SELECT q.id FROM queue q
         WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1
         ORDER BY q.due_at DESC LIMIT $3 FOR UPDATE SKIP LOCKED) f LIMIT $3
     )
-    UPDATE queue q SET due_at = $2 FROM far f WHERE q.id = f.id AND q.account_id = f.account_id RETURNING q.id`,
+    UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM far)) RETURNING id`,
 };
-// A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
+// A body cannot have ended before it was accepted, so the search stops at the last one accepted by then. Each is looked up
+// by itself (a join would read every mail request there has ever been), and only so many in one statement.
 const ERASE: Statement = {
   name: 'sweep_erase',
-  text: `WITH spent AS MATERIALIZED (
-      SELECT b.id, b.account_id FROM body b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
-      WHERE b.id <= $1::uuid AND m.id <= $1::uuid AND m.ended_at <= $2 ORDER BY b.id LIMIT $3)
-    DELETE FROM body b USING spent s WHERE b.id = s.id AND b.account_id = s.account_id AND b.id <= $1::uuid RETURNING 1 AS one`,
+  text: `WITH looked AS MATERIALIZED (
+      SELECT id, account_id FROM body WHERE id > $1::uuid AND id <= $2::uuid ORDER BY id LIMIT ${LOOKS}
+    ), spent AS MATERIALIZED (
+      SELECT l.id FROM looked l CROSS JOIN LATERAL (
+        SELECT 1 FROM mail_request m WHERE m.id = l.id AND m.account_id = l.account_id AND m.ended_at <= $3 LIMIT 1) m
+      ORDER BY l.id LIMIT $4
+    ), erased AS (
+      DELETE FROM body WHERE id = ANY(ARRAY(SELECT id FROM spent)) AND id > $1::uuid AND id <= $2::uuid RETURNING 1
+    )
+    SELECT (SELECT count(*) FROM erased)::int AS erased, (SELECT count(*) FROM looked)::int AS looked,
+      (SELECT id FROM looked ORDER BY id DESC LIMIT 1) AS last`,
 };
 const FORGET_KEYS: Statement = {
   name: 'sweep_forget_keys',
@@ -46,6 +56,7 @@ const FORGET_KEYS: Statement = {
 
 const expired = transition('queued', 'expired', 'queue');
 const PARTITIONS_EVERY_MS = 3_600_000;
+const BEFORE_ALL = firstIdAt(0);
 
 export function prepareSweep(database: Database): Pick<Store, 'hasten' | 'expire' | 'erase'> {
   let partitionsAt = 0;
@@ -92,10 +103,23 @@ export function prepareSweep(database: Database): Pick<Store, 'hasten' | 'expire
         partitionsAt = whole ? now : 0;
       }
       const [bodies, keys] = await Promise.all([
-        database.query(ERASE, [lastIdAt(endedBefore), endedBefore, limit]),
+        eraseBodies(database, endedBefore, limit),
         database.query(FORGET_KEYS, [keysBefore, limit]),
       ]);
-      return Math.max(bodies.length, keys.length);
+      return Math.max(bodies, keys.length);
     },
   };
+}
+
+/** Erases up to `limit` bodies, the oldest first; resolves to how many. */
+async function eraseBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
+  let erased = 0;
+  let behind = BEFORE_ALL;
+  for (;;) {
+    const values = [behind, lastIdAt(endedBefore), endedBefore, limit - erased];
+    const [row = {}] = await database.query(ERASE, values);
+    erased += rows.int(row, 'erased');
+    if (erased >= limit || rows.int(row, 'looked') < LOOKS) return erased;
+    behind = rows.text(row, 'last');
+  }
 }
