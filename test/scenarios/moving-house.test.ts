@@ -1,14 +1,31 @@
 /** Backup and restore of the embedded store under a running service, and its move to PostgreSQL. */
+import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
 import { expect, test } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
 import { LEFT_BEHIND, MOVED_WITH_MAIL, TRANSFER_TABLES } from '../../src/store/transfer.ts';
 import { temporaryFolder } from '../rig/folder.ts';
+import { newMail } from '../rig/mail.ts';
 import { freshDatabase } from '../rig/postgres.ts';
-import { accepted, askCommand, runCommand, startProcess, submit } from '../rig/service.ts';
+import { accepted, askCommand, environment, runCommand, startProcess, submit } from '../rig/service.ts';
 
 const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
+
+const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
+
+/** The first row of a question to the database. */
+async function ask(url: string, sql: string): Promise<Record<string, unknown> | undefined> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows[0];
+  } finally {
+    await client.end();
+  }
+}
 
 interface Listed {
   readonly id: string;
@@ -114,6 +131,31 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
     .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state, { timeout: 20_000 })
     .toBe('delivered');
   expect((await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
+});
+
+test('a move that was killed goes on where it was, and ends whole', async () => {
+  const folder = temporaryFolder();
+  const url = await freshDatabase();
+  await askCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
+  const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
+  for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => newMail()));
+  await store.close();
+  const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
+  const killed = spawn(process.execPath, [LAUNCHER, ...move], { cwd: folder, env: environment({}), stdio: 'ignore' });
+  const ended = new Promise((resolve) => killed.once('exit', resolve));
+  const there = async () =>
+    Number(
+      (await ask(url, "SELECT to_regclass('mail_request') IS NOT NULL AS made"))?.made === true
+        ? (await ask(url, 'SELECT count(*)::int AS n FROM mail_request'))?.n
+        : 0,
+    );
+  await expect.poll(there, { timeout: 20_000, interval: 1 }).toBeGreaterThan(0);
+  killed.kill('SIGKILL');
+  await ended;
+  const before = await there();
+  expect(before).toBeLessThan(15_000);
+  const { tables } = await askCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
+  expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
 
 test('a database with accounts of its own takes no other store', async () => {
