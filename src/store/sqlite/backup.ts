@@ -81,7 +81,9 @@ export function restoreDatabase(from: string, path: string, now: Date): string |
       copy.close();
     }
     sync(draft);
-    const aside = existsSync(path) ? `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}` : null;
+    const aside = existsSync(path)
+      ? `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`
+      : null;
     if (aside !== null) {
       for (const end of BESIDE) if (existsSync(path + end)) renameSync(path + end, aside + end);
     }
