@@ -32,7 +32,7 @@ export function addServeCommand(program: Command, context: Context): void {
     const settings = context.settings();
     const { startService } = await import('../main.ts');
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
-    const stopped = firstSignal();
+    const stopped = firstSignal(context);
     const service = await startService(settings);
     const { publicUrl, operatorUrl, firstKey, inboxPath } = service;
     if (flags.json) context.json({ publicUrl, operatorUrl, key: firstKey, inbox: inboxPath });
@@ -43,7 +43,6 @@ export function addServeCommand(program: Command, context: Context): void {
       // At once: nothing that was accepted is lost, and nothing more can be recorded.
       process.exit(1);
     }
-    endAtSecondSignal(context);
     if (!flags.json) process.stderr.write(`postrider: ${signal}: stopping; a second one stops at once\n`);
     try {
       await service.stop();
@@ -56,29 +55,25 @@ export function addServeCommand(program: Command, context: Context): void {
   });
 }
 
-function firstSignal(): Promise<'SIGTERM' | 'SIGINT'> {
-  const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
-  const settle = (signal: 'SIGTERM' | 'SIGINT') => (): void => {
-    process.removeAllListeners('SIGTERM');
-    process.removeAllListeners('SIGINT');
-    resolve(signal);
-  };
-  process.once('SIGTERM', settle('SIGTERM'));
-  process.once('SIGINT', settle('SIGINT'));
-  return promise;
-}
-
 /**
- * Ctrl-C reaches a service under `npm start` twice, from the terminal and handed on by npm, within a few milliseconds;
- * those are one.
+ * The first signal, told once; a later one ends the process at once. Ctrl-C reaches a service under `npm start` twice, from
+ * the terminal and handed on by npm, within a few milliseconds; those are one. The handlers stay for good: without any, a
+ * signal that comes between two of them would kill the process.
  */
-function endAtSecondSignal({ clock }: Context): void {
-  const first = clock.now();
-  const end = (code: number) => (): void => {
-    if (clock.now() - first >= SAME_SIGNAL_MS) process.exit(code);
+function firstSignal({ clock }: Context): Promise<'SIGTERM' | 'SIGINT'> {
+  const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
+  let first: number | null = null;
+  const on = (signal: 'SIGTERM' | 'SIGINT', code: number) => (): void => {
+    if (first === null) {
+      first = clock.now();
+      resolve(signal);
+    } else if (clock.now() - first >= SAME_SIGNAL_MS) {
+      process.exit(code);
+    }
   };
-  process.on('SIGINT', end(130));
-  process.on('SIGTERM', end(143));
+  process.on('SIGINT', on('SIGINT', 130));
+  process.on('SIGTERM', on('SIGTERM', 143));
+  return promise;
 }
 
 /** What the terminal shows after the start; with the key and a ready command where the store was empty. */
