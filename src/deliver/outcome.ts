@@ -35,8 +35,11 @@ export type Reason =
   | 'unknown';
 
 export type Outcome =
-  /** The next hop took responsibility. */
-  | { readonly kind: 'delivered'; readonly reply: Reply }
+  /**
+   * The next hop took responsibility. `reference` is the provider's own id of the message, where its notices name it by
+   * that (Amazon SES); they find the mail request by it.
+   */
+  | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
   /** Permanently refused. `suppress` is true only where the mailbox itself is known not to exist. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
   /**
