@@ -13,13 +13,29 @@ export class Tallies {
   /** A change of state; only what ends an email, and a complaint after it, counts. */
   add(accountId: number, to: State, suppress: string | null, at: number): void {
     if (to !== 'delivered' && to !== 'bounced' && to !== 'complained') return;
-    const tally = this.#byAccount.get(accountId) ?? { emails: 0, bounces: 0, complaints: 0, at };
-    this.#byAccount.set(accountId, tally);
-    tally.at = at;
+    const tally = this.#of(accountId, at);
     if (to === 'complained') tally.complaints += 1;
     else tally.emails += 1;
     // A hard bounce is one that says the mailbox does not exist: the same that suppresses the recipient.
     if (to === 'bounced' && suppress === 'bounce') tally.bounces += 1;
+  }
+
+  /**
+   * A notice about mail that has left. What was delivered was counted as an email then; a bounce counts where it newly
+   * suppresses its recipient (`fresh`), a complaint always.
+   */
+  addLate(accountId: number, from: State, to: 'bounced' | 'complained', fresh: boolean, at: number): void {
+    const tally = this.#of(accountId, at);
+    if (from !== 'delivered') tally.emails += 1;
+    if (to === 'complained') tally.complaints += 1;
+    else if (fresh) tally.bounces += 1;
+  }
+
+  #of(accountId: number, at: number): Tally {
+    const tally = this.#byAccount.get(accountId) ?? { emails: 0, bounces: 0, complaints: 0, at };
+    this.#byAccount.set(accountId, tally);
+    tally.at = at;
+    return tally;
   }
 
   /** The tallies with the time of the last change in each, in order of account. */

@@ -62,6 +62,16 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     key: ['recipient', 'account_id'],
     columns: ['recipient', 'account_id', 'reason', 'source', 'at'],
   },
+  {
+    name: 'feedback',
+    key: ['id'],
+    columns: ['id', 'digest', 'at', 'source', 'mail_id', 'reason', 'summary', 'raw'],
+  },
+  {
+    name: 'provider_reference',
+    key: ['reference'],
+    columns: ['reference', 'id', 'at'],
+  },
 ];
 
 /** Tables that are moved with the mail requests, and those that mean nothing in another store. */

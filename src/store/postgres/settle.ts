@@ -4,6 +4,7 @@
  */
 import type { State } from '../../record/states.ts';
 import { allowed, TERMINAL } from '../../record/states.ts';
+import { referenceOf } from '../feedback.ts';
 import type { SettleAnswer, Settlement, Store } from '../store.ts';
 import { Tallies } from '../tallies.ts';
 import { type Ended, endMail } from './end.ts';
@@ -42,7 +43,8 @@ const GO_ON: Statement = {
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
 // In the order of every import, so that none waits for another in a circle.
-const SUPPRESS: Statement = {
+/** Puts the recipients of mail requests on their accounts' lists; returns those that are new there. */
+export const SUPPRESS: Statement = {
   name: 'settle_suppress',
   text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
     SELECT DISTINCT ON (r.recipient COLLATE "C", m.account_id) r.recipient, m.account_id, s.reason, m.id, s.at
@@ -67,6 +69,12 @@ const TAKE_BACK: Statement = {
     FROM unnest($1::uuid[], $2::text[], $4::int[]) AS s(id, state, uncount)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
+const REFER: Statement = {
+  name: 'settle_refer',
+  text: `INSERT INTO provider_reference (reference, id, at)
+    SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
+    ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
+};
 /** Leases taken back in one transaction. */
 const ROUND = 2_000;
 
@@ -79,6 +87,7 @@ interface Written {
   readonly goingOn: { id: string; state: State; dueAt: number | null; lane: number; uncount: number }[];
   readonly events: NewEvent[];
   readonly suppressed: { id: string; reason: string; at: number }[];
+  readonly references: { reference: string; id: string; at: number }[];
 }
 
 export function prepareSettle(database: Database): Pick<Store, 'mark' | 'settle' | 'release' | 'recover'> {
@@ -105,7 +114,7 @@ async function settleIn(transaction: Transaction, batch: readonly Settlement[]):
   const held = await transaction.query(HOLD, fencesOf(batch));
   const accounts = new Map(held.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
   const over = new Set<string>();
-  const written: Written = { ended: [], goingOn: [], events: [], suppressed: [] };
+  const written: Written = { ended: [], goingOn: [], events: [], suppressed: [], references: [] };
   const settled: (readonly [settlement: Settlement, accountId: number])[] = [];
   const answers = batch.map((one, index): SettleAnswer => {
     const accountId = accounts.get(index + 1);
@@ -116,7 +125,7 @@ async function settleIn(transaction: Transaction, batch: readonly Settlement[]):
     settled.push([one, accountId]);
     return 'settled';
   });
-  const { goingOn, suppressed } = written;
+  const { goingOn, suppressed, references } = written;
   const [fresh] = await Promise.all([
     suppressed.length === 0
       ? []
@@ -136,6 +145,13 @@ async function settleIn(transaction: Transaction, batch: readonly Settlement[]):
           goingOn.map(({ uncount }) => uncount),
         ]),
     appendEvents(transaction, written.events),
+    references.length === 0
+      ? []
+      : transaction.query(REFER, [
+          references.map(({ reference }) => reference),
+          references.map(({ id }) => id),
+          references.map(({ at }) => at),
+        ]),
   ]);
   const news = new Set(fresh.map((row) => rows.text(row, 'source')));
   const tallies = new Tallies();
@@ -161,6 +177,8 @@ function plan({ id, attempts, uncount, changes }: Settlement, accountId: number,
     const { at, verb, by, detail } = event;
     const attempt = event.attempt === null ? null : JSON.stringify(event.attempt);
     written.events.push({ id, accountId, at, verb, by, detail, attempt });
+    const reference = referenceOf(event.attempt);
+    if (reference !== null) written.references.push({ reference, id, at });
     if (suppress !== null) written.suppressed.push({ id, reason: suppress, at });
   }
   const last = changes.at(-1);

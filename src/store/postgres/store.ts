@@ -10,6 +10,7 @@ import type { PostgresSetting } from './connection.ts';
 import { createPool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
+import { prepareFeedback } from './feedback.ts';
 import { prepareMail } from './mail.ts';
 import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
@@ -53,6 +54,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareSweep(pool),
     ...prepareMail(pool),
     ...prepareNodes(pool),
+    ...prepareFeedback(pool),
     ...prepareAccounts(pool),
     ...prepareSuppressions(pool),
     ...domains,

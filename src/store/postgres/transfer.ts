@@ -27,6 +27,7 @@ const SEQUENCES: Statement = {
   text: `SELECT setval(pg_get_serial_sequence('account', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM account), false),
     setval(pg_get_serial_sequence('api_key', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM api_key), false),
     setval(pg_get_serial_sequence('domain', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM domain), false),
+    setval(pg_get_serial_sequence('feedback', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM feedback), false),
     setval('event_n', ${FIRST_EVENT})`,
 };
 const REVISION: Statement = {

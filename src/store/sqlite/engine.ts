@@ -9,6 +9,7 @@ import { prepareAccounts } from './accounts.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
+import { prepareFeedback } from './feedback.ts';
 import { prepareMail } from './mail.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareReputation } from './reputation.ts';
@@ -44,6 +45,9 @@ const READS: ReadonlySet<OperationName> = new Set([
   'queueFigures',
   'newestId',
   'listNodes',
+  'listFeedback',
+  'showFeedback',
+  'lastFeedbackAt',
 ]);
 
 function prepareOperations(database: DatabaseSync) {
@@ -62,6 +66,7 @@ function prepareOperations(database: DatabaseSync) {
     directorySince: directory.since,
     ...prepareMail(database),
     ...prepareNodes(database),
+    ...prepareFeedback(database, reputation.count),
     probe: (): void => {
       probe.run();
     },

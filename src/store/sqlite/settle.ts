@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../record/states.ts';
 import { allowed, TERMINAL } from '../../record/states.ts';
+import { referenceOf } from '../feedback.ts';
 import type { SettleAnswer, Store } from '../store.ts';
 import { Tallies, type Tally } from '../tallies.ts';
 import { APPEND_EVENT } from './event.ts';
@@ -26,6 +27,8 @@ export interface PackedSettlement {
     readonly detail: string | null;
     readonly attempt: string | null;
     readonly suppress: string | null;
+    /** The provider's own id, where it gave one. */
+    readonly reference: string | null;
   }[];
 }
 
@@ -47,6 +50,7 @@ export function pack(batch: Parameters<Store['settle']>[0]): PackedSettlement[] 
       detail: event.detail,
       attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
       suppress,
+      reference: referenceOf(event.attempt),
     })),
   }));
 }
@@ -63,6 +67,9 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
   const suppress = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
+  );
+  const refer = database.prepare(
+    'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',
   );
   const overdue = database.prepare(
     `SELECT seq, id, owner, handing_over FROM mail_request
@@ -87,7 +94,7 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
     let first = true;
     let accountId = 0;
     let from: State = 'sending';
-    for (const { to, terminal, dueAt, at, verb, by, detail, attempt, suppress: reason } of one.changes) {
+    for (const { to, terminal, dueAt, at, verb, by, detail, attempt, suppress: reason, reference } of one.changes) {
       const endedAt = terminal ? at : null;
       // What follows the attempt's own change is a notice about it (the simulator's complaint).
       if (first || !allowed(from, to, 'feedback')) transition(from, to, 'queue');
@@ -102,6 +109,7 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
         changeAgain.run(to, dueAt, endedAt, seq);
       }
       writeEvent.run(seq, seq, at, verb, by, detail, attempt);
+      if (reference !== null) refer.run(reference, at, seq);
       // A further bounce of an address that is suppressed already is no new evidence against the account.
       const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
       if (!one.untallied) tallies.add(accountId, to, known && to === 'bounced' ? null : reason, at);

@@ -108,6 +108,11 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     leave: (name) => writer.call('leave', name),
     listNodes: async (now) => (await reader()).call('listNodes', now),
     takeTokens: (batch, now) => writer.call('takeTokens', batch, now),
+    recordFeedback: (batch) => writer.call('recordFeedback', batch),
+    listFeedback: async (before, limit) => (await reader()).call('listFeedback', before, limit),
+    showFeedback: async (id) => (await reader()).call('showFeedback', id),
+    lastFeedbackAt: async () => (await reader()).call('lastFeedbackAt'),
+    forgetFeedback: (before, keep, limit) => writer.call('forgetFeedback', before, keep, limit),
     probe: () => writer.call('probe'),
     failed: writer.failed,
     async close() {

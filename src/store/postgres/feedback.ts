@@ -1,0 +1,178 @@
+/** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
+import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
+import type { FeedbackAnswer, FeedbackReport, FeedbackSource, FeedbackStore, KeptFeedback } from '../feedback.ts';
+import { Tallies } from '../tallies.ts';
+import { endMail } from './end.ts';
+import { appendEvents } from './event.ts';
+import { count } from './reputation.ts';
+import * as rows from './rows.ts';
+import type { Database, Row, Statement, Transaction } from './session.ts';
+import { SUPPRESS } from './settle.ts';
+import { transition } from './transition.ts';
+
+const KNOWN: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
+const BY_REFERENCE: Statement = {
+  name: 'feedback_by_reference',
+  text: 'SELECT id FROM provider_reference WHERE reference = $1',
+};
+// The queue's row first, as every settlement takes them.
+const OPEN: Statement = {
+  name: 'feedback_open',
+  text: 'SELECT state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
+};
+const FIND: Statement = {
+  name: 'feedback_find',
+  text: 'SELECT account_id, state, "to" FROM mail_request WHERE id = $1::uuid FOR UPDATE',
+};
+const INSERT: Statement = {
+  name: 'feedback_insert',
+  text: `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (digest) DO NOTHING RETURNING id`,
+};
+const CHANGE: Statement = {
+  name: 'feedback_change',
+  text: 'UPDATE mail_request SET state = $1 WHERE id = $2::uuid AND account_id = $3',
+};
+const LIST: Statement = {
+  name: 'feedback_list',
+  text: `SELECT id, at, source, mail_id, reason, summary FROM feedback
+    WHERE reason IS NOT NULL AND ($1::bigint IS NULL OR id < $1) ORDER BY id DESC LIMIT $2`,
+};
+const SHOW: Statement = {
+  name: 'feedback_show',
+  text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
+};
+const LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
+const FORGET_OLD: Statement = {
+  name: 'feedback_forget_old',
+  text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1 AS one`,
+};
+const FORGET_REFERENCES: Statement = {
+  name: 'feedback_forget_references',
+  text: `DELETE FROM provider_reference WHERE reference IN (
+      SELECT reference FROM provider_reference WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1 AS one`,
+};
+const FORGET_KEPT: Statement = {
+  name: 'feedback_forget_kept',
+  text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
+      (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1)
+      ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1 AS one`,
+};
+
+export function prepareFeedback(database: Database): FeedbackStore {
+  return {
+    recordFeedback: (batch) =>
+      database.transaction(async (transaction) => {
+        const tallies = new Tallies();
+        const answers: FeedbackAnswer[] = [];
+        for (const report of batch) answers.push(await recordOne(transaction, report, tallies));
+        for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
+        return answers;
+      }),
+    async listFeedback(before, limit) {
+      return (await database.query(LIST, [before, limit])).map(kept);
+    },
+    async showFeedback(id) {
+      const [row] = await database.query(SHOW, [id]);
+      return row === undefined ? null : { ...kept(row), raw: Buffer.from(rows.text(row, 'raw'), 'base64') };
+    },
+    async lastFeedbackAt() {
+      const [row] = await database.query(LAST, []);
+      return rows.intOrNull(row ?? { at: null }, 'at');
+    },
+    async forgetFeedback(before, keep, limit) {
+      const forgotten = await Promise.all([
+        database.query(FORGET_OLD, [before, limit]),
+        database.query(FORGET_REFERENCES, [before, limit]),
+        keep < 1 ? [] : database.query(FORGET_KEPT, [keep - 1, limit]),
+      ]);
+      return Math.max(...forgotten.map(({ length }) => length));
+    },
+  };
+}
+
+async function recordOne(transaction: Transaction, report: FeedbackReport, tallies: Tallies): Promise<FeedbackAnswer> {
+  const { about, notices, at, source } = report;
+  if ((await transaction.query(KNOWN, [report.digest])).length > 0) return { kind: 'repeated' };
+  const id = await idOf(transaction, about);
+  if (id === null) {
+    if (about === null) return keep(transaction, report, null, 'it names no mail request of this installation');
+    if (!report.last) return { kind: 'not-yet' };
+    return keep(transaction, report, null, 'no mail request has the provider’s id that it names');
+  }
+  const [open] = await transaction.query(OPEN, [id]);
+  const [row] = await transaction.query(FIND, [id]);
+  if (row === undefined) return keep(transaction, report, id, 'its mail request is not stored here');
+  const from = rows.state(open ?? row);
+  const to = rows.text(row, 'to');
+  const accountId = rows.int(row, 'account_id');
+  const after = afterNotices({ state: from, to }, notices);
+  const event = (verb: string, detail: string) =>
+    appendEvents(transaction, [{ id, accountId, at, verb, by: `feedback:${source}`, detail, attempt: null }]);
+  switch (after.kind) {
+    case 'wait':
+      return report.last ? keep(transaction, report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
+    case 'keep':
+      return keep(transaction, report, id, after.reason);
+    case 'note':
+      if ((await insert(transaction, report, id, null)) === null) return { kind: 'repeated' };
+      await event(after.verb, after.detail);
+      return { kind: 'noted', id, verb: after.verb };
+    case 'change': {
+      if ((await insert(transaction, report, id, null)) === null) return { kind: 'repeated' };
+      const state = transition(from, after.to, 'feedback');
+      if (open === undefined) await transaction.query(CHANGE, [state, id, accountId]);
+      else await endMail(transaction, [{ id, state, endedAt: at, attempts: rows.int(open, 'attempts') }]);
+      await event(after.to, after.detail);
+      // A further bounce of an address that is suppressed already is no new evidence against the account.
+      const fresh =
+        after.suppress !== null && (await transaction.query(SUPPRESS, [[id], [after.suppress], [at]])).length > 0;
+      if (!isProviderSimulator(to)) tallies.addLate(accountId, from, after.to, fresh, at);
+      const { detail } = after;
+      return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
+    }
+  }
+}
+
+async function idOf(transaction: Transaction, about: FeedbackReport['about']): Promise<string | null> {
+  if (about === null) return null;
+  if ('id' in about) return about.id;
+  const [row] = await transaction.query(BY_REFERENCE, [about.reference]);
+  return row === undefined ? null : rows.text(row, 'id');
+}
+
+async function keep(
+  transaction: Transaction,
+  report: FeedbackReport,
+  mailId: string | null,
+  reason: string,
+): Promise<FeedbackAnswer> {
+  const feedbackId = await insert(transaction, report, mailId, reason);
+  return feedbackId === null ? { kind: 'repeated' } : { kind: 'kept', feedbackId, reason };
+}
+
+/** Writes the report down; null where another node was first. With a reason it is kept whole. */
+async function insert(
+  transaction: Transaction,
+  { digest, at, source, summary, raw }: FeedbackReport,
+  mailId: string | null,
+  reason: string | null,
+): Promise<number | null> {
+  const kept = reason === null ? [null, null] : [summary, Buffer.from(raw).toString('base64')];
+  const [row] = await transaction.query(INSERT, [digest, at, source, mailId, reason, ...kept]);
+  return row === undefined ? null : rows.int(row, 'id');
+}
+
+function kept(row: Row): KeptFeedback {
+  return {
+    id: rows.int(row, 'id'),
+    at: rows.int(row, 'at'),
+    source: rows.text(row, 'source') as FeedbackSource,
+    mailId: rows.textOrNull(row, 'mail_id'),
+    reason: rows.text(row, 'reason'),
+    summary: rows.text(row, 'summary'),
+  };
+}

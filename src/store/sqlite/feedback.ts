@@ -1,0 +1,127 @@
+/** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
+import type { DatabaseSync } from 'node:sqlite';
+import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
+import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../feedback.ts';
+import { Tallies, type Tally } from '../tallies.ts';
+import { APPEND_EVENT } from './event.ts';
+import * as rows from './rows.ts';
+import { seqOf } from './seq.ts';
+import { transition } from './transition.ts';
+
+/** `count` adds to an account's reputation, in the same transaction. */
+export function prepareFeedback(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
+  const known = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
+  const byReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
+  const find = database.prepare('SELECT seq, account_id, state, "to" FROM mail_request WHERE seq = ? AND id = ?');
+  const change = database.prepare(
+    'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
+  );
+  const writeEvent = database.prepare(APPEND_EVENT);
+  const suppress = database.prepare(
+    `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
+     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
+  );
+  const insert = database.prepare(
+    'INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  const list = database.prepare(
+    'SELECT id, at, source, mail_id, reason, summary FROM feedback WHERE reason IS NOT NULL AND id < ? ORDER BY id DESC LIMIT ?',
+  );
+  const show = database.prepare('SELECT * FROM feedback WHERE id = ? AND reason IS NOT NULL');
+  const last = database.prepare('SELECT max(at) AS at FROM feedback');
+  const forgetOld = database.prepare(
+    'DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= ? ORDER BY at LIMIT ?)',
+  );
+  const forgetReferences = database.prepare(
+    'DELETE FROM provider_reference WHERE reference IN (SELECT reference FROM provider_reference WHERE at <= ? ORDER BY at LIMIT ?)',
+  );
+  const forgetKept = database.prepare(
+    `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
+       (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
+  );
+
+  function keep(report: FeedbackReport, mailId: string | null, reason: string): FeedbackAnswer {
+    const { digest, at, source, summary, raw } = report;
+    const text = Buffer.from(raw).toString('base64');
+    const { lastInsertRowid } = insert.run(digest, at, source, mailId, reason, summary, text);
+    return { kind: 'kept', feedbackId: Number(lastInsertRowid), reason };
+  }
+
+  function idOf({ about }: FeedbackReport): string | null {
+    if (about === null) return null;
+    if ('id' in about) return about.id;
+    const row = byReference.get(about.reference);
+    return row === undefined ? null : rows.text(row, 'id');
+  }
+
+  function recordOne(report: FeedbackReport, tallies: Tallies): FeedbackAnswer {
+    const { about, notices, digest, at, source } = report;
+    if (known.get(digest) !== undefined) return { kind: 'repeated' };
+    const id = idOf(report);
+    if (id === null) {
+      if (about === null) return keep(report, null, 'it names no mail request of this installation');
+      return report.last
+        ? keep(report, null, 'no mail request has the provider’s id that it names')
+        : { kind: 'not-yet' };
+    }
+    const row = find.get(seqOf(id), id);
+    if (row === undefined) return keep(report, id, 'its mail request is not stored here');
+    const seq = rows.int(row, 'seq');
+    const from = rows.state(row);
+    const to = rows.text(row, 'to');
+    const after = afterNotices({ state: from, to }, notices);
+    const by = `feedback:${source}`;
+    switch (after.kind) {
+      case 'wait':
+        return report.last ? keep(report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
+      case 'keep':
+        return keep(report, id, after.reason);
+      case 'note':
+        insert.run(digest, at, source, id, null, null, null);
+        writeEvent.run(seq, seq, at, after.verb, by, after.detail, null);
+        return { kind: 'noted', id, verb: after.verb };
+      case 'change': {
+        insert.run(digest, at, source, id, null, null, null);
+        change.run(transition(from, after.to, 'feedback'), at, seq);
+        writeEvent.run(seq, seq, at, after.to, by, after.detail, null);
+        // A further bounce of an address that is suppressed already is no new evidence against the account.
+        const fresh = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
+        const accountId = rows.int(row, 'account_id');
+        if (!isProviderSimulator(to)) tallies.addLate(accountId, from, after.to, fresh, at);
+        const { detail } = after;
+        return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
+      }
+    }
+  }
+
+  const kept = (row: rows.Row): KeptFeedback => ({
+    id: rows.int(row, 'id'),
+    at: rows.int(row, 'at'),
+    source: rows.text(row, 'source') as FeedbackSource,
+    mailId: rows.textOrNull(row, 'mail_id'),
+    reason: rows.text(row, 'reason'),
+    summary: rows.text(row, 'summary'),
+  });
+
+  return {
+    recordFeedback(batch: readonly FeedbackReport[]): FeedbackAnswer[] {
+      const tallies = new Tallies();
+      const answers = batch.map((report) => recordOne(report, tallies));
+      for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
+      return answers;
+    },
+    listFeedback: (before: number | null, limit: number): KeptFeedback[] =>
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(kept),
+    showFeedback(id: number): (KeptFeedback & { raw: Uint8Array }) | null {
+      const row = show.get(id);
+      return row === undefined ? null : { ...kept(row), raw: Buffer.from(rows.text(row, 'raw'), 'base64') };
+    },
+    lastFeedbackAt: (): number | null => rows.intOrNull(last.get() ?? { at: null }, 'at'),
+    forgetFeedback(before: number, keepNewest: number, limit: number): number {
+      const old = Number(forgetOld.run(before, limit).changes);
+      const references = Number(forgetReferences.run(before, limit).changes);
+      const many = keepNewest < 1 ? 0 : Number(forgetKept.run(keepNewest - 1, limit).changes);
+      return Math.max(old, references, many);
+    },
+  };
+}

@@ -1,0 +1,235 @@
+/** What every store promises about what comes back. */
+import { createHash } from 'node:crypto';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Notice } from '../../src/record/notice.ts';
+import type { FeedbackReport } from '../../src/store/feedback.ts';
+import type { NewMail, Store } from '../../src/store/store.ts';
+import { attemptWith, idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { STORES } from '../rig/stores.ts';
+
+const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
+const HARD: Notice = {
+  kind: 'bounce',
+  permanent: true,
+  mailboxMissing: true,
+  recipient: null,
+  alias: null,
+  evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
+};
+const SOFT: Notice = { ...HARD, permanent: false, mailboxMissing: false };
+const COMPLAINT: Notice = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };
+const UNKNOWN: Notice = { kind: 'unknown', reason: 'there is no report in it' };
+
+let made = 0;
+const report = (about: FeedbackReport['about'], notice: Notice, more: Partial<FeedbackReport> = {}): FeedbackReport => {
+  made += 1;
+  return {
+    about,
+    notices: [notice],
+    source: 'smtp',
+    digest: createHash('sha256').update(`report ${made}`).digest('hex'),
+    at: Date.now(),
+    summary: 'from <>: Undelivered mail',
+    raw: new Uint8Array([0, 255, 10]),
+    last: false,
+    ...more,
+  };
+};
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function storeWith(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, Date.now());
+    return store;
+  }
+
+  /** Mail that the next hop took, answering with this id of its own. */
+  async function delivered(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMail> {
+    const mail = newMail({ lease: LEASE, to });
+    await store.accept([mail]);
+    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+    const attempt = attemptWith({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
+    const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', attempt };
+    await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { event })]);
+    return mail;
+  }
+
+  const one = async (store: Store, asked: FeedbackReport) => (await store.recordFeedback([asked]))[0];
+  const stateOf = async (store: Store, { id }: NewMail) => (await store.showMail(id))?.state;
+  const listed = async (store: Store) => {
+    const list = await store.listSuppressions('default', null, 100);
+    return list.kind === 'done' ? list.value.map(({ address, reason, source }) => ({ address, reason, source })) : [];
+  };
+  const counts = async (store: Store) => {
+    const window = await store.reputationOf('default', Date.now());
+    return window.kind === 'done' ? window.value : null;
+  };
+
+  test('a bounce changes its mail request alone: state, history, suppression and reputation together', async () => {
+    const store = await storeWith();
+    const [mail, other] = [await delivered(store), await delivered(store, 'otto@example.com')];
+    const { endedAt } = (await store.showMail(mail.id)) ?? {};
+    const answer = await one(store, report({ id: mail.id }, HARD));
+    expect(answer).toMatchObject({
+      kind: 'applied',
+      id: mail.id,
+      accountId: 1,
+      to: 'bounced',
+      recipient: mail.to,
+      suppressed: true,
+    });
+    const details = await store.showMail(mail.id);
+    expect(details).toMatchObject({ state: 'bounced', endedAt, attempts: 1 });
+    expect(details?.events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(details?.events.at(-1)).toMatchObject({
+      by: 'feedback:smtp',
+      detail: expect.stringContaining('no such user'),
+    });
+    expect(await listed(store)).toEqual([{ address: mail.to, reason: 'bounce', source: mail.id }]);
+    expect(await counts(store)).toEqual({ emails: 2, bounces: 1, complaints: 0 });
+    expect(await stateOf(store, other)).toBe('delivered');
+    expect(await store.accept([newMail({ to: mail.to })])).toMatchObject([{ state: 'suppressed' }]);
+  });
+
+  test('the same report again, and a further one, change nothing more', async () => {
+    const store = await storeWith();
+    const mail = await delivered(store);
+    const first = report({ id: mail.id }, HARD);
+    await store.recordFeedback([first]);
+    await store.removeSuppression('default', mail.to);
+    expect(await one(store, { ...first, at: first.at + 5 })).toEqual({ kind: 'repeated' });
+    expect(await one(store, report({ id: mail.id }, HARD))).toEqual({
+      kind: 'noted',
+      id: mail.id,
+      verb: 'bounce-reported',
+    });
+    expect(await listed(store)).toEqual([]);
+    expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
+  });
+
+  test('of the same report sent to two places at once one is applied', async () => {
+    const store = await storeWith();
+    const mail = await delivered(store);
+    const twice = report({ id: mail.id }, COMPLAINT);
+    const answers = await Promise.all([one(store, twice), one(store, twice), one(store, twice)]);
+    expect(answers.map((answer) => answer?.kind).sort()).toEqual(['applied', 'repeated', 'repeated']);
+    expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
+  });
+
+  test('a complaint ends delivered mail as complained and suppresses; complaints lock the account', async () => {
+    const store = await storeWith();
+    for (const to of ['a@example.com', 'b@example.com']) {
+      const { id } = await delivered(store, to);
+      expect(await one(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: true });
+    }
+    expect((await listed(store)).map(({ reason }) => reason)).toEqual(['complaint', 'complaint']);
+    expect((await store.listAccounts())[0]?.locked?.reason).toContain('2 complaints');
+  });
+
+  test('a late soft bounce changes nothing but the history', async () => {
+    const store = await storeWith();
+    const mail = await delivered(store);
+    expect(await one(store, report({ id: mail.id }, SOFT))).toEqual({
+      kind: 'noted',
+      id: mail.id,
+      verb: 'soft-bounced',
+    });
+    const details = await store.showMail(mail.id);
+    expect(details?.state).toBe('delivered');
+    expect(details?.events.at(-1)).toMatchObject({ verb: 'soft-bounced' });
+    expect(await listed(store)).toEqual([]);
+    expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
+  });
+
+  test('the provider’s own id finds the mail request; before the settlement it is not yet known', async () => {
+    const store = await storeWith();
+    const early = report({ reference: 'ses-1' }, HARD);
+    expect(await one(store, early)).toEqual({ kind: 'not-yet' });
+    const mail = await delivered(store, 'rita@example.com', 'ses-1');
+    expect(await one(store, early)).toMatchObject({ kind: 'applied', id: mail.id });
+    expect(await one(store, report({ reference: 'ses-2' }, HARD, { last: true }))).toMatchObject({ kind: 'kept' });
+  });
+
+  test('a bounce of mail still under way is not yet applied, and kept where it will not come again', async () => {
+    const store = await storeWith();
+    const mail = newMail({ lease: LEASE });
+    await store.accept([mail]);
+    const early = report({ id: mail.id }, HARD);
+    expect(await one(store, early)).toEqual({ kind: 'not-yet' });
+    expect((await store.showMail(mail.id))?.events).toHaveLength(1);
+    expect(await one(store, { ...early, last: true })).toMatchObject({
+      kind: 'kept',
+      reason: expect.stringContaining('sending'),
+    });
+    expect(await stateOf(store, mail)).toBe('sending');
+  });
+
+  test('a bounce ends uncertain mail, and the queue never takes it again', async () => {
+    const store = await storeWith();
+    const mail = newMail({ lease: LEASE });
+    await store.accept([mail]);
+    await store.settle([
+      settlementOf(
+        { ...mail, attempts: 1, lease: LEASE },
+        { to: 'uncertain', event: { at: 1, verb: 'uncertain', by: 'node-a', detail: null, attempt: null } },
+      ),
+    ]);
+    expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied', to: 'bounced' });
+    expect(await store.showMail(mail.id)).toMatchObject({ state: 'bounced', attempts: 1, endedAt: expect.any(Number) });
+    expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
+    expect(await store.retryMail(mail.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'bounced' });
+    expect(await store.queueFigures()).toMatchObject({ uncertain: 0, queued: 0 });
+  });
+
+  test('mail whose body is erased can still bounce, and mail that was never here is kept with the reason', async () => {
+    const store = await storeWith();
+    const mail = await delivered(store);
+    await store.erase(Date.now() + 1_000, 0, 100);
+    expect((await store.showMail(mail.id))?.message).toBeNull();
+    expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied' });
+    const gone = idAt(Date.now() - 86_400_000);
+    expect(await one(store, report({ id: gone }, COMPLAINT))).toMatchObject({
+      kind: 'kept',
+      reason: 'its mail request is not stored here',
+    });
+  });
+
+  test('what is not understood is listed, the newest first, page by page, and shown whole', async () => {
+    const store = await storeWith();
+    const mail = await delivered(store);
+    const about = [{ id: mail.id }, null, { id: mail.id }] as const;
+    const answers = await store.recordFeedback(about.map((which) => report(which, UNKNOWN, { source: 'sqs' })));
+    expect(answers.map(({ kind }) => kind)).toEqual(['kept', 'kept', 'kept']);
+    const all = await store.listFeedback(null, 2);
+    expect(all).toMatchObject([
+      { mailId: mail.id, reason: 'there is no report in it', source: 'sqs', summary: 'from <>: Undelivered mail' },
+      { mailId: null, reason: 'it names no mail request of this installation' },
+    ]);
+    const last = all.at(-1)?.id ?? 0;
+    expect(await store.listFeedback(last, 9)).toHaveLength(1);
+    const shown = await store.showFeedback(last);
+    expect(shown).toMatchObject({ id: last, mailId: null });
+    expect([...(shown?.raw ?? [])]).toEqual([0, 255, 10]);
+    expect(await store.showFeedback(12_345)).toBeNull();
+    expect(await stateOf(store, mail)).toBe('delivered');
+  });
+
+  test('old reports, ids of the provider, and more kept ones than are wanted are forgotten in rounds', async () => {
+    const store = await storeWith();
+    expect(await store.lastFeedbackAt()).toBeNull();
+    const mail = await delivered(store, 'rita@example.com', 'ses-9');
+    await store.recordFeedback([1, 2, 3].map((at) => report(null, UNKNOWN, { at })));
+    const now = Date.now();
+    await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN, { at: now })));
+    expect(await store.lastFeedbackAt()).toBe(now);
+    expect(await store.forgetFeedback(2, 100, 1)).toBe(1);
+    expect(await store.forgetFeedback(2, 100, 10)).toBe(1);
+    expect(await store.listFeedback(null, 99)).toHaveLength(5);
+    expect(await store.forgetFeedback(2, 2, 10)).toBe(3);
+    expect((await store.listFeedback(null, 99)).map(({ at }) => at)).toEqual([now, now]);
+    await store.forgetFeedback(now + 1_000, 2, 10);
+    expect(await one(store, report({ reference: 'ses-9' }, HARD))).toEqual({ kind: 'not-yet' });
+    expect(await stateOf(store, mail)).toBe('delivered');
+  });
+});
