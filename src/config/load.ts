@@ -6,8 +6,8 @@
 import { readDotEnv } from './dot-env.ts';
 import { formatHostPort, isLoopback } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import { type Settings, SettingsError } from './settings.ts';
-import { NOT_YET, type SettingSpec, TABLE } from './table.ts';
+import { type HostPort, type Settings, SettingsError } from './settings.ts';
+import { type SettingSpec, TABLE } from './table.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -59,10 +59,15 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     secret: read(TABLE.secret),
     dns: read(TABLE.dns),
     returnPathDomain: read(TABLE.returnPathDomain),
+    feedbackListen: read(TABLE.feedbackListen),
+    feedbackHttpListen: read(TABLE.feedbackHttpListen),
+    sesTopics: read(TABLE.sesTopics) ?? [],
+    sesQueue: read(TABLE.sesQueue),
     roles: present(read(TABLE.roles)),
     logLevel: present(read(TABLE.logLevel)),
   };
   checkListeners(settings);
+  checkFeedback(settings);
   return deepFreeze(settings);
 }
 
@@ -95,8 +100,6 @@ function gather(environment: Environment, dotEnv: string | null): ReadonlyMap<st
 
 function checkName(name: string, source: Source): void {
   if (NAMES.includes(name)) return;
-  if (NOT_YET.includes(name))
-    throw new SettingsError(`${name} is not supported by this version; remove it from ${place(source)}`);
   const hint = didYouMean(name, NAMES) || '; `postrider config` lists them';
   throw new SettingsError(`${name} in ${place(source)} is not a setting${hint}`);
 }
@@ -118,16 +121,52 @@ function pairTls(certPath: string | null, keyPath: string | null): Settings['tls
   throw new SettingsError(`${has.name} is set and ${lacks.name} is not; HTTPS needs both`);
 }
 
-function checkListeners({ listen, operatorListen, operatorPassword, roles }: Settings): void {
-  if (!roles.has('operator')) return;
-  const same = listen.port !== 0 && listen.port === operatorListen.port && listen.host === operatorListen.host;
-  if (same && roles.has('api')) {
-    const both = `${TABLE.listen.name} and ${TABLE.operatorListen.name}`;
-    throw new SettingsError(`${both} are both ${formatHostPort(listen)}; give one of them another port`);
+function checkListeners({ listen, operatorListen, operatorPassword, roles, ...feedback }: Settings): void {
+  const feedbackListen = roles.has('feedback') ? feedback.feedbackListen : null;
+  const feedbackHttpListen = roles.has('feedback') ? feedback.feedbackHttpListen : null;
+  const listeners = [
+    ...(roles.has('api') ? [{ name: TABLE.listen.name, at: listen }] : []),
+    ...(roles.has('operator') ? [{ name: TABLE.operatorListen.name, at: operatorListen }] : []),
+    ...(feedbackListen === null ? [] : [{ name: TABLE.feedbackListen.name, at: feedbackListen }]),
+    ...(feedbackHttpListen === null ? [] : [{ name: TABLE.feedbackHttpListen.name, at: feedbackHttpListen }]),
+  ];
+  for (const [index, { name, at }] of listeners.entries()) {
+    const same = listeners.slice(0, index).find((other) => at.port !== 0 && sameAddress(other.at, at));
+    if (same === undefined) continue;
+    throw new SettingsError(`${same.name} and ${name} are both ${formatHostPort(at)}; give one of them another port`);
   }
-  if (!isLoopback(operatorListen.host) && operatorPassword === null) {
+  if (roles.has('operator') && !isLoopback(operatorListen.host) && operatorPassword === null) {
     const where = `${TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} is open to other machines`;
     throw new SettingsError(`${where}; set ${TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
+  }
+}
+
+function sameAddress(one: HostPort, other: HostPort): boolean {
+  return one.port === other.port && one.host === other.host;
+}
+
+/** Settings of what comes back mean something only together. */
+function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, roles }: Settings) {
+  if (feedbackListen !== null && returnPathDomain === null) {
+    throw new SettingsError(
+      `${TABLE.feedbackListen.name} takes mail for the return path alone; set ${TABLE.returnPathDomain.name} to its domain`,
+    );
+  }
+  if (feedbackHttpListen !== null && sesTopics.length === 0) {
+    throw new SettingsError(
+      `${TABLE.feedbackHttpListen.name} believes only the topics of ${TABLE.sesTopics.name}; set it to their ARNs`,
+    );
+  }
+  if (sesTopics.length > 0 && feedbackHttpListen === null && sesQueue === null) {
+    throw new SettingsError(
+      `${TABLE.sesTopics.name} is set, and nothing takes their notices; set ${TABLE.feedbackHttpListen.name} or ${TABLE.sesQueue.name}`,
+    );
+  }
+  const idle = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
+  if (idle && roles.size === 1 && roles.has('feedback')) {
+    throw new SettingsError(
+      `${TABLE.roles.name}: the role feedback has nothing to do; set ${TABLE.feedbackListen.name}, ${TABLE.feedbackHttpListen.name} or ${TABLE.sesQueue.name}`,
+    );
   }
 }
 

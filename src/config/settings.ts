@@ -55,6 +55,14 @@ export interface Settings {
   readonly dns: HostPort | null;
   /** Lower-case A-labels, or null. */
   readonly returnPathDomain: string | null;
+  /** The SMTP listener for bounces and complaints, or null. Needs the return path's domain. */
+  readonly feedbackListen: HostPort | null;
+  /** The HTTP listener for the provider's notices (SNS), or null. Needs topics. */
+  readonly feedbackHttpListen: HostPort | null;
+  /** ARNs of the SNS topics that are believed; empty where none is. */
+  readonly sesTopics: readonly string[];
+  /** URL of the SQS queue that holds the provider's notices, or null. */
+  readonly sesQueue: string | null;
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
 }

@@ -86,8 +86,6 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
     if (!role.ok) return bad(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
-  if (roles.size === 1 && roles.has('feedback'))
-    return bad('the role feedback has nothing to do in this version; give all, or one or more of the other roles');
   return good(roles);
 }
 
@@ -112,6 +110,34 @@ function parseSecretText(text: string): Parsed<string> {
   return /^[0-9a-fA-F]{64}$/.test(text)
     ? good(text)
     : bad('it must have 64 hexadecimal digits, as `openssl rand -hex 32` prints them');
+}
+
+/** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
+const TOPIC = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
+
+function parseTopics(text: string): Parsed<readonly string[]> {
+  const topics = text.split(',').map((topic) => topic.trim());
+  const wrong = topics.find((topic) => !TOPIC.test(topic));
+  if (wrong === undefined) return good(Object.freeze([...new Set(topics)]));
+  return bad(
+    `${quote(wrong)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one, or several with commas between`,
+  );
+}
+
+function parseQueue(text: string): Parsed<string> {
+  const url = URL.parse(text);
+  const fits =
+    url !== null &&
+    (url.protocol === 'https:' || url.protocol === 'http:') &&
+    url.username === '' &&
+    url.password === '' &&
+    url.search === '' &&
+    url.hash === '' &&
+    url.pathname.length > 1;
+  if (fits) return good(text);
+  return bad(
+    `${quote(text)} is not the URL of an SQS queue such as https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback`,
+  );
 }
 
 function parseReturnPath(text: string): Parsed<string> {
@@ -209,8 +235,27 @@ export const TABLE = {
   returnPathDomain: spec(
     'POSTRIDER_RETURN_PATH_DOMAIN',
     null,
-    'domain of the envelope sender, whose mail must reach whoever handles bounces; the sender’s own address when unset',
+    'domain of the envelope sender, whose mail must come to the feedback listener; the sender’s own address when unset',
     parseReturnPath,
+  ),
+  feedbackListen: spec(
+    'POSTRIDER_FEEDBACK_LISTEN',
+    null,
+    'the SMTP listener for bounces and complaints that come to the return path’s domain, `host:port`; off when unset',
+    parseListen,
+  ),
+  feedbackHttpListen: spec(
+    'POSTRIDER_FEEDBACK_HTTP_LISTEN',
+    null,
+    'the listener for Amazon SES’s notices through SNS, path `/ses`, `host:port`; HTTPS with the certificate below; off when unset',
+    parseListen,
+  ),
+  sesTopics: spec('POSTRIDER_SES_TOPICS', null, 'the SNS topics that are believed, a comma list of ARNs', parseTopics),
+  sesQueue: spec(
+    'POSTRIDER_SES_QUEUE',
+    null,
+    'URL of the SQS queue that holds Amazon SES’s notices, for a service that exposes nothing',
+    parseQueue,
   ),
   roles: spec(
     'POSTRIDER_ROLES',
@@ -225,11 +270,3 @@ export const TABLE = {
     oneOf(['debug', 'info', 'warn', 'error', 'silent']),
   ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;
-
-/** Names of later versions, refused when set: an operator who sets one relies on what is not there. */
-export const NOT_YET: readonly string[] = [
-  'POSTRIDER_FEEDBACK_LISTEN',
-  'POSTRIDER_FEEDBACK_HTTP_LISTEN',
-  'POSTRIDER_SES_TOPICS',
-  'POSTRIDER_SES_QUEUE',
-];

@@ -105,6 +105,11 @@ export const LISTED: readonly ListedRegex[] = [
     regex: String.raw`/^body_(\d{4})(\d\d)(\d\d)$/`,
     why: 'anchored, fixed counts, on the names of our own tables',
   },
+  {
+    file: 'src/config/table.ts',
+    regex: '/^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/',
+    why: 'anchored, one class after another with a colon between',
+  },
   ...SCRIPTS.map((script) => ({
     file: 'src/domains/scripts.ts',
     regex: `/\\p{Script=${script}}/u`,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
-import { NOT_YET, TABLE } from '../../../src/config/table.ts';
+import { TABLE } from '../../../src/config/table.ts';
 
 let folder = '';
 let pem = '';
@@ -42,6 +42,10 @@ describe('settings', () => {
       secret: null,
       dns: null,
       returnPathDomain: null,
+      feedbackListen: null,
+      feedbackHttpListen: null,
+      sesTopics: [],
+      sesQueue: null,
       roles: new Set(['api', 'deliver', 'feedback', 'operator']),
       logLevel: 'info',
     });
@@ -64,6 +68,10 @@ describe('settings', () => {
       POSTRIDER_SECRET: 'ab'.repeat(32),
       POSTRIDER_DNS: '127.0.0.1:5353',
       POSTRIDER_RETURN_PATH_DOMAIN: 'Bounces.Example.com',
+      POSTRIDER_FEEDBACK_LISTEN: ':2525',
+      POSTRIDER_FEEDBACK_HTTP_LISTEN: ':8443',
+      POSTRIDER_SES_TOPICS: 'arn:aws:sns:eu-west-1:123456789012:a',
+      POSTRIDER_SES_QUEUE: 'http://127.0.0.1:9324/000000000000/q',
       POSTRIDER_ROLES: 'api, operator',
       POSTRIDER_LOG: 'silent',
     };
@@ -87,6 +95,10 @@ describe('settings', () => {
       secret: 'ab'.repeat(32),
       dns: { host: '127.0.0.1', port: 5353 },
       returnPathDomain: 'bounces.example.com',
+      feedbackListen: { host: '0.0.0.0', port: 2525 },
+      feedbackHttpListen: { host: '0.0.0.0', port: 8443 },
+      sesTopics: ['arn:aws:sns:eu-west-1:123456789012:a'],
+      sesQueue: 'http://127.0.0.1:9324/000000000000/q',
       roles: new Set(['api', 'operator']),
       logLevel: 'silent',
     });
@@ -128,7 +140,16 @@ describe('settings', () => {
     ['POSTRIDER_ROLES', 'api,delivery', '"delivery" is not a role'],
     ['POSTRIDER_ROLES', 'api,', '"" is not a role'],
     ['POSTRIDER_ROLES', 'all,api', '"all" is not a role'],
-    ['POSTRIDER_ROLES', 'feedback', 'the role feedback has nothing to do in this version'],
+    ['POSTRIDER_ROLES', 'feedback', 'the role feedback has nothing to do; set POSTRIDER_FEEDBACK_LISTEN'],
+    ['POSTRIDER_FEEDBACK_LISTEN', '2525', '127.0.0.1:8080'],
+    ['POSTRIDER_FEEDBACK_LISTEN', '127.0.0.1:2525', 'set POSTRIDER_RETURN_PATH_DOMAIN to its domain'],
+    ['POSTRIDER_FEEDBACK_HTTP_LISTEN', '127.0.0.1:8082', 'believes only the topics of POSTRIDER_SES_TOPICS'],
+    ['POSTRIDER_SES_TOPICS', 'ses-feedback', 'is not the ARN of an SNS topic'],
+    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a,', '"" is not the ARN'],
+    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a', 'nothing takes their notices'],
+    ['POSTRIDER_SES_QUEUE', 'ses-feedback', 'is not the URL of an SQS queue'],
+    ['POSTRIDER_SES_QUEUE', 'https://user:pass@sqs.example/1/q', 'is not the URL of an SQS queue'],
+    ['POSTRIDER_SES_QUEUE', 'https://sqs.example/', 'is not the URL of an SQS queue'],
     ['POSTRIDER_TLS_CERT', '/proc/self/fd/2/x', 'there is no file'],
     ['POSTRIDER_TLS_CERT', `/${'x'.repeat(300)}`, 'cannot be looked at (ENAMETOOLONG)'],
     ['POSTRIDER_LOG', 'warning', 'did you mean warn?'],
@@ -147,8 +168,19 @@ describe('settings', () => {
     },
   );
 
-  it.each(NOT_YET)('%s is refused, for this version would not obey it', (name) => {
-    expect(faultOf({ [name]: 'x' })).toBe(`${name} is not supported by this version; remove it from the environment`);
+  it('the listeners of what comes back have addresses of their own', () => {
+    const topic = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
+    const given = {
+      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:8080',
+      POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8082',
+      POSTRIDER_SES_TOPICS: `${topic}, ${topic}2`,
+    };
+    expect(faultOf(given)).toBe(
+      'POSTRIDER_LISTEN and POSTRIDER_FEEDBACK_LISTEN are both 127.0.0.1:8080; give one of them another port',
+    );
+    expect(loadSettings({ ...given, POSTRIDER_ROLES: 'feedback' }, null).sesTopics).toEqual([topic, `${topic}2`]);
+    expect(() => loadSettings({ ...given, POSTRIDER_ROLES: 'api' }, null)).not.toThrow();
   });
 
   it('an unknown setting stops the start, says where it stands and what was meant', () => {

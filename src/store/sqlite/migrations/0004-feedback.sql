@@ -1,6 +1,6 @@
 -- What came back. One row for each report, so that none is applied twice; those with a reason were not understood.
 CREATE TABLE feedback (
-  id      INTEGER PRIMARY KEY AUTOINCREMENT,
+  id      INTEGER PRIMARY KEY,
   digest  TEXT NOT NULL UNIQUE,
   at      INTEGER NOT NULL,
   source  TEXT NOT NULL,
