@@ -17,6 +17,7 @@ import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
+import { createFeedbackReporter } from './observe/feedback-reporter.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { createReporter } from './observe/reporter.ts';
@@ -26,6 +27,7 @@ import { openStore } from './store/open.ts';
 import type { Store } from './store/store.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
+import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { nodeName, takePlace } from './wiring/node.ts';
 import { stopAll, type Undo } from './wiring/stops.ts';
 
@@ -37,6 +39,8 @@ export interface Service {
   readonly operatorUrl: string | null;
   /** The raw key made on an empty store, else null. */
   readonly firstKey: string | null;
+  /** Where bounces and complaints are taken. */
+  readonly feedback: FeedbackAddresses;
   /** The Maildir of `capture:`, else null. */
   readonly inboxPath: string | null;
   /** Resolves, and never rejects, once the service can do its work no more: the process has to be started anew. */
@@ -92,6 +96,7 @@ async function start(
   const metrics = createMetrics({
     clock,
     queueFigures: () => store.queueFigures(),
+    lastFeedbackAt: () => store.lastFeedbackAt(),
     reasons: ERROR_CODES,
     droppedLines: log.dropped,
   });
@@ -110,6 +115,10 @@ async function start(
   const handover = openTransport(settings.transport, { clock, inboxPath: inbox });
   const shared = { settings, place, store, health, directory, domains, metrics, report, drainMs, stops };
   const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
+
+  const feedback = roles.has('feedback')
+    ? await startFeedback({ settings, clock, store, report, feedback: createFeedbackReporter({ log, metrics }), stops })
+    : NO_FEEDBACK;
 
   let operatorUrl: string | null = null;
   if (roles.has('operator')) {
@@ -132,5 +141,5 @@ async function start(
   log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
   stops.push(() => log.draining({ node }));
   const inboxPath = handover.inbox === null ? null : inbox;
-  return { publicUrl, operatorUrl, firstKey: api?.firstKey ?? null, inboxPath, failed: store.failed };
+  return { publicUrl, operatorUrl, feedback, firstKey: api?.firstKey ?? null, inboxPath, failed: store.failed };
 }

@@ -11,6 +11,7 @@ import { type Context, processContext } from './context.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addDomainCommands } from './domain.ts';
 import { CommandFailure, describeError } from './failure.ts';
+import { addFeedbackCommands } from './feedback.ts';
 import { addKeyCommands } from './key.ts';
 import { addMessageCommands } from './message.ts';
 import { addMigrateStoreCommand } from './migrate-store.ts';
@@ -57,7 +58,7 @@ export async function runCommand(args: readonly string[], context: Context): Pro
 }
 
 function usageHint(args: readonly string[]): string {
-  const groups = ['account', 'key', 'domain', 'suppression', 'message'];
+  const groups = ['account', 'key', 'domain', 'suppression', 'message', 'feedback'];
   const group = args.find((arg) => groups.includes(arg));
   return `\`postrider ${group === undefined ? '' : `${group} `}--help\` shows what there is`;
 }
@@ -78,6 +79,7 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
   addDomainCommands(program, context);
   addSuppressionCommands(program, context);
   addMessageCommands(program, context);
+  addFeedbackCommands(program, context);
   addBackupCommands(program, context);
   addMigrateStoreCommand(program, context);
   addDoctorCommand(program, context);

@@ -18,6 +18,8 @@ export interface Started {
   readonly operatorUrl: string | null;
   /** The raw key made on an empty store, else null. */
   readonly firstKey: string | null;
+  /** Where bounces and complaints are taken, as `host:port`; null where they are not. */
+  readonly feedback: { readonly smtp: string | null };
   /** The Maildir of `capture:`, else null. */
   readonly inboxPath: string | null;
 }
@@ -34,8 +36,8 @@ export function addServeCommand(program: Command, context: Context): void {
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
     const stopped = firstSignal(context);
     const service = await startService(settings);
-    const { publicUrl, operatorUrl, firstKey, inboxPath } = service;
-    if (flags.json) context.json({ publicUrl, operatorUrl, key: firstKey, inbox: inboxPath });
+    const { publicUrl, operatorUrl, feedback, firstKey, inboxPath } = service;
+    if (flags.json) context.json({ publicUrl, operatorUrl, feedback, key: firstKey, inbox: inboxPath });
     else context.out(banner(service, settings));
     const signal = await Promise.race([stopped, service.failed]);
     if (signal instanceof Error) {
@@ -78,10 +80,11 @@ function firstSignal({ clock }: Context): Promise<'SIGTERM' | 'SIGINT'> {
 
 /** What the terminal shows after the start; with the key and a ready command where the store was empty. */
 export function banner(started: Started, settings: Settings): string {
-  const { publicUrl, operatorUrl, firstKey, inboxPath } = started;
+  const { publicUrl, operatorUrl, feedback, firstKey, inboxPath } = started;
   const places: (readonly [string, string])[] = [];
   if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
   if (operatorUrl !== null) places.push(['Operator', operatorUrl]);
+  if (feedback.smtp !== null) places.push(['Bounces (SMTP)', feedback.smtp]);
   if (inboxPath !== null && operatorUrl !== null) places.push(['Inbox', `${operatorUrl}/inbox`]);
   if (inboxPath !== null) places.push(['Inbox (Maildir)', inboxPath]);
   const warning = senderWarning(settings);

@@ -96,16 +96,21 @@ export function updateAfter(
   return { update: { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
+/** Domain and key of return paths, or null where none are made. Makes the secret where there is none. @throws SecretError */
+export function returnPathKey(settings: Settings): OutgoingParts['returnPath'] {
+  const { returnPathDomain: domain } = settings;
+  return domain === null ? null : { domain, key: deriveKey(installationSecret(settings), 'return-path') };
+}
+
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
 export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'mustSign' | 'returnPath'> {
-  const whole = installationSecret(settings);
-  const sealing = deriveKey(whole, 'dkim');
-  const { returnPathDomain: domain, transport, senders } = settings;
+  const sealing = sealingKey(settings);
+  const { transport, senders } = settings;
   const { rewrites } = relayFacts(transport.kind === 'smtp' ? transport.host : null);
   return {
     signer: createSigner({ openKey: (...named) => openKey(sealing, ...named), except: rewrites }),
     mustSign: senders === 'authenticated' && transport.kind !== 'capture',
-    returnPath: domain === null ? null : { domain, key: deriveKey(whole, 'return-path') },
+    returnPath: returnPathKey(settings),
   };
 }
 

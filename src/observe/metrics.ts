@@ -8,6 +8,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { Clock } from '../clock.ts';
 import type { Outcome } from '../deliver/outcome.ts';
 import { STATES, type State } from '../record/states.ts';
+import type { FeedbackAnswer } from '../store/feedback.ts';
 import type { QueueFigures } from '../store/store.ts';
 
 export interface Metrics {
@@ -26,10 +27,18 @@ export interface Metrics {
   alarmed(reason: string): void;
   /** One commit of the store: how many it held, how long it took. */
   committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
+  /** A report that came back, by what became of it. */
+  feedback(kind: FeedbackKind): void;
+  /** A report that was not taken, by reason. */
+  feedbackRefused(reason: string): void;
   breaker(state: BreakerState): void;
   /** The whole exposition, and its content type. */
   scrape(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
+
+/** `bounced` and `complained` changed a mail request, the others none. */
+export type FeedbackKind = 'bounced' | 'complained' | Exclude<FeedbackAnswer['kind'], 'applied' | 'not-yet'>;
+const FEEDBACK_KINDS: readonly FeedbackKind[] = ['bounced', 'complained', 'noted', 'repeated', 'kept'];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
 export type BreakerState = 'closed' | 'probing' | 'open';
@@ -39,6 +48,8 @@ export interface MetricsOptions {
   readonly clock: Clock;
   /** The queue's figures; asked on a scrape. */
   readonly queueFigures: () => Promise<QueueFigures>;
+  /** When the last report came back, or null; asked on a scrape. */
+  readonly lastFeedbackAt?: () => Promise<number | null>;
   /** Every reason `refused` will name. */
   readonly reasons: readonly string[];
   /** Lines the log has lost so far; asked on a scrape. */
@@ -55,7 +66,13 @@ interface Child {
 }
 
 /** Builds the metrics and their registry; the process's own figures (memory, event loop lag) are in it. */
-export function createMetrics({ clock, queueFigures, reasons, droppedLines = () => 0 }: MetricsOptions): Metrics {
+export function createMetrics({
+  clock,
+  queueFigures,
+  lastFeedbackAt,
+  reasons,
+  droppedLines = () => 0,
+}: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
   // Sampling the event loop every 10 ms, the default, was four fifths of an idle node's processor time.
@@ -135,6 +152,23 @@ export function createMetrics({ clock, queueFigures, reasons, droppedLines = () 
       this.inc(droppedLines());
     },
   });
+  const feedback = new Counter({
+    name: 'postrider_feedback_total',
+    help: 'Reports that came back, by what became of them',
+    labelNames: ['kind'],
+    registers,
+  });
+  const feedbackRefusals = new Counter({
+    name: 'postrider_feedback_refused_total',
+    help: 'Reports that were not taken, by reason',
+    labelNames: ['reason'],
+    registers,
+  });
+  const feedbackAge = new Gauge({
+    name: 'postrider_feedback_age_seconds',
+    help: 'Age of the last report that came back, on whichever node; absent where none has',
+    registers,
+  });
   const breaker = new Gauge({
     name: 'postrider_breaker_state',
     help: '1 for the state the breaker of the transport is in',
@@ -159,6 +193,7 @@ export function createMetrics({ clock, queueFigures, reasons, droppedLines = () 
   for (const child of [...refusedBy.keys()]) refused.inc({ reason: child }, 0);
   for (const outcome of KINDS) attempts.inc({ outcome }, 0);
   for (const state of STATES) mail.inc({ state }, 0);
+  for (const kind of FEEDBACK_KINDS) feedback.inc({ kind }, 0);
   const commits = {
     accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
     settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
@@ -175,10 +210,14 @@ export function createMetrics({ clock, queueFigures, reasons, droppedLines = () 
       depth.set({ state: 'uncertain' }, figures.uncertain);
       const { oldestAcceptedAt } = figures;
       oldest.set(oldestAcceptedAt === null ? 0 : Math.max(0, clock.now() - oldestAcceptedAt) / 1000);
+      const heardAt = (await lastFeedbackAt?.()) ?? null;
+      if (heardAt === null) feedbackAge.remove();
+      else feedbackAge.set(Math.max(0, clock.now() - heardAt) / 1000);
     } catch {
       // Old figures would be a lie: the gauges disappear, and an alert on their absence fires.
       depth.reset();
       oldest.remove();
+      feedbackAge.remove();
     }
   }
 
@@ -205,6 +244,8 @@ export function createMetrics({ clock, queueFigures, reasons, droppedLines = () 
       commits[kind].size.observe(size);
       commits[kind].seconds.observe(tookMs / 1000);
     },
+    feedback: (kind) => feedback.inc({ kind }),
+    feedbackRefused: (reason) => feedbackRefusals.inc({ reason }),
     breaker: setBreaker,
     async scrape() {
       const now = clock.now();

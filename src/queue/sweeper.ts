@@ -16,6 +16,11 @@ const KNOWN_MS = 60_000;
 const ERASE_EVERY_MS = 60_000;
 const HASTEN_EVERY_MS = 60_000;
 const IDEMPOTENCY_MS = 24 * 3_600_000;
+/** What came back is remembered for so long, against its coming again; return paths are good for half of it. */
+const FEEDBACK_MS = 90 * 24 * 3_600_000;
+const FEEDBACK_EVERY_MS = 600_000;
+/** Reports that were not understood; beyond that the oldest go. */
+const MOST_KEPT_FEEDBACK = 10_000;
 /** Rows of one round: small, so that no accept waits behind a sweep. */
 const ROUND = 500;
 
@@ -23,7 +28,7 @@ export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
   readonly policy: Policy & { readonly keepBodyMs: number };
-  readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase'>;
+  readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase' | 'forgetFeedback'>;
   /** True where this node can tell which other nodes are dead: then it takes over what they held. */
   readonly judges: () => boolean;
   /** Mail requests whose outcome this node still holds, so that their leases are not over whatever the time. */
@@ -90,6 +95,9 @@ export function startSweeper({
   });
   every(HASTEN_EVERY_MS, 'hasten', (now) => store.hasten(now + LONGEST_RETRY_MS, now, ROUND));
   every(ERASE_EVERY_MS, 'erase', (now) => store.erase(now - policy.keepBodyMs, now - IDEMPOTENCY_MS, ROUND));
+  every(FEEDBACK_EVERY_MS, 'forget feedback', (now) =>
+    store.forgetFeedback(now - FEEDBACK_MS, MOST_KEPT_FEEDBACK, ROUND),
+  );
 
   return async () => {
     stopped = true;

@@ -13,6 +13,7 @@ const STARTED = {
   operatorUrl: 'http://127.0.0.1:8081',
   firstKey: 'pr_first',
   inboxPath: 'data/inbox',
+  feedback: { smtp: null },
 };
 
 describe('the banner', () => {
@@ -24,6 +25,12 @@ describe('the banner', () => {
     expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain(
       'npx postrider key create ACCOUNT',
     );
+  });
+
+  it('says where bounces are taken, where they are', () => {
+    expect(banner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
+    const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525' } };
+    expect(banner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
   it('tells where senders need an authenticated domain first, and only there', () => {

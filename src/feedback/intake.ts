@@ -1,0 +1,62 @@
+/**
+ * The one way into the store for what comes back, whoever brings it. A notice can be quicker than the settlement of the
+ * message that it is about, so what cannot be applied yet is tried again for a few seconds before its sender is asked to
+ * come again. Rejects where the store fails: nothing of the report is stored then, and its sender must keep it.
+ */
+import type { Clock } from '../clock.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../store/feedback.ts';
+
+/** How long a report waits here for the settlement, and how often it is tried. */
+const WAIT_MS = 5_000;
+const TRY_EVERY_MS = 250;
+
+export type Taken = 'recorded' | 'not-yet';
+
+export interface IntakeParts {
+  readonly clock: Clock;
+  readonly record: (report: FeedbackReport) => Promise<FeedbackAnswer>;
+  /** Told each answer of the store but `not-yet`. */
+  readonly recorded: (answer: FeedbackAnswer, report: FeedbackReport) => void;
+}
+
+export interface Intake {
+  take(report: FeedbackReport): Promise<Taken>;
+  /** Nothing waits any more. */
+  close(): void;
+}
+
+export function createIntake({ clock, record, recorded }: IntakeParts): Intake {
+  const waiting = new Set<() => void>();
+  let closed = false;
+
+  function pause(): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel();
+        waiting.delete(end);
+        resolve();
+      };
+      const cancel = clock.after(TRY_EVERY_MS, end);
+      waiting.add(end);
+    });
+  }
+
+  return {
+    async take(report) {
+      const until = clock.now() + WAIT_MS;
+      for (;;) {
+        const answer = await record(report);
+        if (answer.kind !== 'not-yet') {
+          recorded(answer, report);
+          return 'recorded';
+        }
+        if (closed || clock.now() >= until) return 'not-yet';
+        await pause();
+      }
+    },
+    close() {
+      closed = true;
+      for (const end of waiting) end();
+    },
+  };
+}

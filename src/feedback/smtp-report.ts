@@ -1,0 +1,78 @@
+/** A message that the feedback listener took, as the report that goes into the store. */
+import { createHash } from 'node:crypto';
+import type { Notice } from '../record/notice.ts';
+import type { FeedbackReport } from '../store/feedback.ts';
+import { readNotices } from './notice/read-notices.ts';
+import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
+
+/** What is kept of a report that is not understood. */
+const KEPT_BYTES = 65_536;
+const LONGEST_SUMMARY = 300;
+
+/**
+ * `about` is what the return path stands for, null for a role mailbox: a feedback loop's report names the message within.
+ * `failed` is told where reading failed, which no message should be able to cause; it is kept then.
+ */
+export function reportOf(
+  raw: Uint8Array,
+  about: { readonly id: string } | null,
+  from: string,
+  returnPath: ReturnPathKey,
+  now: number,
+  failed: (what: string, error: unknown) => void,
+): FeedbackReport {
+  const notices = read(raw, failed);
+  const complains = notices.some(({ kind }) => kind === 'complaint');
+  const named = about === null && complains ? namedMailRequest(returnPath, raw, now) : null;
+  const mail = about ?? (named === null ? null : { id: named });
+  return {
+    about: mail,
+    notices,
+    source: 'smtp',
+    digest: digestOf(raw, mail?.id ?? ''),
+    at: now,
+    summary: oneLine(`from <${from}>: ${subjectOf(raw)}`),
+    raw: raw.subarray(0, KEPT_BYTES),
+    last: false,
+  };
+}
+
+function read(raw: Uint8Array, failed: (what: string, error: unknown) => void): readonly Notice[] {
+  try {
+    return readNotices(raw);
+  } catch (error) {
+    failed('reading feedback', error);
+    return [{ kind: 'unknown', reason: 'reading it failed, which is a fault of this software' }];
+  }
+}
+
+/** Over the body and whom it is about: the same report sent again has another header at most. */
+function digestOf(raw: Uint8Array, id: string): string {
+  const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+  const end = body.indexOf('\r\n\r\n');
+  return createHash('sha256')
+    .update(`${id}\n`)
+    .update(end < 0 ? body : body.subarray(end))
+    .digest('hex');
+}
+
+/** The Subject as it stands there, encoded words and all; a summary is for recognising, not for reading. */
+function subjectOf(raw: Uint8Array): string {
+  const head = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, 65_536)).toString('latin1');
+  const end = head.indexOf('\r\n\r\n');
+  const lines = (end < 0 ? head : head.slice(0, end)).split('\r\n');
+  const at = lines.findIndex((line) => line.toLowerCase().startsWith('subject:'));
+  if (at < 0) return 'no subject';
+  const next = lines.slice(at + 1).findIndex((line) => !line.startsWith(' ') && !line.startsWith('\t'));
+  const folded = lines.slice(at, next < 0 ? undefined : at + 1 + next);
+  return folded.join(' ').slice('subject:'.length).trim();
+}
+
+function oneLine(text: string): string {
+  let shown = '';
+  for (const character of text.slice(0, LONGEST_SUMMARY)) {
+    const code = character.charCodeAt(0);
+    shown += code < 0x20 || (code >= 0x7f && code <= 0x9f) ? ' ' : character;
+  }
+  return shown;
+}

@@ -1,0 +1,47 @@
+/** What comes back, told to the log and the metrics. */
+import type { FeedbackAnswer, FeedbackReport } from '../store/feedback.ts';
+import type { Log } from './log.ts';
+import type { Metrics } from './metrics.ts';
+
+export interface FeedbackReporter {
+  /** What the store made of a report. */
+  recorded(answer: FeedbackAnswer, report: FeedbackReport): void;
+  /** A report that was not taken. */
+  refused(reason: string): void;
+}
+
+export function createFeedbackReporter({
+  log,
+  metrics,
+}: {
+  readonly log: Log;
+  readonly metrics: Metrics;
+}): FeedbackReporter {
+  return {
+    recorded(answer, { source, summary }) {
+      switch (answer.kind) {
+        case 'applied': {
+          const { id, accountId, to: state, recipient: to, detail } = answer;
+          metrics.feedback(state);
+          metrics.entered(state);
+          log[state]({ id, accountId, to, detail, reason: `feedback:${source}` });
+          return;
+        }
+        case 'noted':
+          metrics.feedback('noted');
+          log.noted({ id: answer.id, detail: answer.verb, reason: `feedback:${source}` });
+          return;
+        case 'repeated':
+          metrics.feedback('repeated');
+          return;
+        case 'kept':
+          metrics.feedback('kept');
+          log.kept({ count: answer.feedbackId, detail: summary, reason: answer.reason });
+          return;
+        case 'not-yet':
+          return;
+      }
+    },
+    refused: (reason) => metrics.feedbackRefused(reason),
+  };
+}

@@ -1,0 +1,119 @@
+/** What comes back, read: the project's own cases, and whatever else somebody may send. */
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import PostalMime from 'postal-mime';
+import { describe, expect, test } from 'vitest';
+import { leaves, parseParts } from '../../../src/feedback/notice/parts.ts';
+import { readNotices } from '../../../src/feedback/notice/read-notices.ts';
+import type { Notice } from '../../../src/record/notice.ts';
+
+const CORPUS = new URL('../../corpus/bounces/', import.meta.url);
+const CASES = readdirSync(CORPUS)
+  .filter((name) => name.endsWith('.eml'))
+  .map((name) => name.slice(0, -'.eml'.length))
+  .sort();
+
+interface Expected {
+  readonly source: string;
+  readonly notices: readonly Readonly<Record<string, unknown>>[];
+}
+
+const raw = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
+const crlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
+const expected = (name: string) => JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as Expected;
+
+/** A notice with its evidence beside its other members, as the cases name them. */
+function flat(notice: Notice): Readonly<Record<string, unknown>> {
+  return notice.kind === 'unknown' ? { ...notice } : { ...notice, ...notice.evidence };
+}
+
+describe('every case is read as it should be', () => {
+  test.each(CASES)('%s', (name) => {
+    const { notices } = expected(name);
+    for (const bytes of [raw(name), crlf(raw(name))]) {
+      const read = readNotices(bytes).map(flat);
+      expect(read).toEqual(notices.map((notice) => expect.objectContaining(notice)));
+    }
+  });
+});
+
+test('no case, with any bytes of it changed, cut out or doubled, makes reading fail, and each says something', () => {
+  const arbitrary = fc.record({
+    name: fc.constantFrom(...CASES),
+    from: fc.nat(4_000),
+    length: fc.nat(300),
+    put: fc.oneof(
+      fc.uint8Array({ maxLength: 40 }),
+      fc.constantFrom(Buffer.from('\r\n--'), Buffer.from('\n\n'), Buffer.from('=')),
+    ),
+  });
+  fc.assert(
+    fc.property(arbitrary, ({ name, from, length, put }) => {
+      const bytes = raw(name);
+      const notices = readNotices(Buffer.concat([bytes.subarray(0, from), put, bytes.subarray(from + length)]));
+      expect(notices.length).toBeGreaterThan(0);
+      for (const notice of notices) {
+        if (notice.kind === 'unknown') continue;
+        const { status, diagnostic, reportingHost } = notice.evidence;
+        expect(status ?? '5.0.0').toMatch(/^[245]\.\d{1,3}\.\d{1,3}$/);
+        expect((diagnostic ?? '').length).toBeLessThanOrEqual(1_002);
+        expect(`${diagnostic}${reportingHost}`).not.toMatch(/[\p{Cc}]/u);
+      }
+    }),
+    { numRuns: 1_500 },
+  );
+});
+
+const nested = (depth: number) => {
+  const open = Array.from(
+    { length: depth },
+    (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
+  );
+  return `From: postmaster@mx.example.com\r\n${open.join('')}Content-Type: text/plain\r\n\r\nuser unknown\r\n`;
+};
+
+test.each([
+  ['multiparts nested 200 deep', nested(200)],
+  ['a hundred thousand header fields', `${'X: y\r\n'.repeat(100_000)}\r\nuser unknown`],
+  ['one header field of two megabytes', `Subject: ${'a'.repeat(2_000_000)}\r\n\r\nuser unknown`],
+  ['a folded header of a hundred thousand lines', `Subject: a\r\n${' b\r\n'.repeat(100_000)}\r\nuser unknown`],
+  [
+    'a hundred thousand parts',
+    `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(100_000)}`,
+  ],
+  ['boundaries that are none', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--bx\r\n'.repeat(200_000)}`],
+  ['a million at signs', `From: postmaster@x.example\r\nSubject: failure notice\r\n\r\n${'a@'.repeat(500_000)}`],
+  ['a million angle brackets', `From: postmaster@x.example\r\nSubject: failure notice\r\n\r\n${'<'.repeat(1_000_000)}`],
+  [
+    'a status report of a hundred thousand recipients',
+    `Content-Type: message/delivery-status\r\n\r\n${'Final-Recipient: rfc822; a@b.example\r\nAction: failed\r\n\r\n'.repeat(100_000)}`,
+  ],
+  [
+    'equals signs alone, quoted-printable',
+    `Content-Transfer-Encoding: quoted-printable\r\n\r\n${'='.repeat(1_000_000)}`,
+  ],
+  ['a boundary parameter without an end', `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`],
+  ['zeros', '\0'.repeat(1_000_000)],
+])('%s is read to an end', (_, text) => {
+  const notices = readNotices(Buffer.from(text, 'latin1'));
+  expect(notices.length).toBeGreaterThan(0);
+  expect(notices.length).toBeLessThanOrEqual(100);
+});
+
+test('thirty megabytes are read as far as reports reach', () => {
+  const head = raw('01-postfix-no-such-user');
+  const whole = Buffer.concat([head, Buffer.alloc(30 * 1_048_576, 'x')]);
+  expect(readNotices(whole)).toEqual(readNotices(head));
+});
+
+test('parts are cut and decoded as postal-mime does it', async () => {
+  for (const name of CASES) {
+    const bytes = crlf(raw(name));
+    const [own] = [...leaves(parseParts(bytes))].filter(({ type }) => type === 'text/plain');
+    // It has the text of status reports among its text, and knows other charsets; what is cut off it reads otherwise.
+    const { text } = await PostalMime.parse(bytes, { forceRfc822Attachments: true });
+    if (own === undefined || text === undefined || text === '' || /lie|unknown-charset|unended/.test(name)) continue;
+    const words = (value: string) => value.split(/\s+/).filter(Boolean).join(' ');
+    expect(words(text)).toContain(words(own.text()));
+  }
+});
