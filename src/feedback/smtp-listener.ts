@@ -153,6 +153,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   ): Promise<Error | null> {
     const visit = visits.get(session.id);
     const raw = await beginningOf(stream);
+    // The peer went away before the end: nobody is there to be answered, and what came is no message.
+    if (raw === null) return null;
     if (stream.sizeExceeded) {
       // The library answers 552 by itself.
       refused('too-large');
@@ -205,14 +207,18 @@ function reply(responseCode: number, text: string): Error {
   return Object.assign(new Error(text), { responseCode });
 }
 
-/** The first bytes of a message, read to its end. Rejects where the peer went away before that. */
-async function beginningOf(stream: Readable): Promise<Buffer> {
+/** The first bytes of a message, read to its end; null where the peer went away before that. */
+async function beginningOf(stream: Readable): Promise<Buffer | null> {
   const pieces: Buffer[] = [];
   let left = READ_BYTES;
-  for await (const piece of stream as AsyncIterable<Buffer>) {
-    if (left <= 0) continue;
-    pieces.push(piece.subarray(0, left));
-    left -= piece.length;
+  try {
+    for await (const piece of stream as AsyncIterable<Buffer>) {
+      if (left <= 0) continue;
+      pieces.push(piece.subarray(0, left));
+      left -= piece.length;
+    }
+  } catch {
+    return null;
   }
   return Buffer.concat(pieces);
 }

@@ -14,6 +14,10 @@ const DOMAIN = 'bounces.example.org';
 const KEY = Buffer.alloc(32, 3);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
 const tokenOf = (id = ID, key = KEY, at = Date.now()) => `${returnPathToken(key, id, at)}@${DOMAIN}`;
+const changed = (): string => {
+  const token = tokenOf();
+  return token.slice(0, 20) + (token[20] === 'a' ? 'b' : 'a') + token.slice(21);
+};
 const CASE = (name: string) =>
   readFileSync(new URL(`../../corpus/bounces/${name}.eml`, import.meta.url), 'latin1').replaceAll('\n', '\r\n');
 const DSN = CASE('01-postfix-no-such-user');
@@ -84,19 +88,11 @@ describe('who is taken mail for', () => {
   });
 
   test.each([
-    [
-      'a token with one bit changed',
-      () =>
-        tokenOf()
-          .replace(/^(b-.)./, '$1a')
-          .replace(/^(b-.a)./, '$1b'),
-      550,
-      'unknown-recipient',
-    ],
-    ['another installation’s token', () => tokenOf(ID, Buffer.alloc(32, 9)), 550, 'unknown-recipient'],
-    ['an expired token', () => tokenOf(ID, KEY, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
-    ['a stranger', () => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
-    ['another domain', () => 'ada@example.com', 550, 'relay'],
+    ['a token with one character changed', changed, 550, 'unknown-recipient'],
+    ['another installation’s token', (): string => tokenOf(ID, Buffer.alloc(32, 9)), 550, 'unknown-recipient'],
+    ['an expired token', (): string => tokenOf(ID, KEY, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
+    ['a stranger', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
+    ['another domain', (): string => 'ada@example.com', 550, 'relay'],
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
     const { dialog, reports, refusals } = await rig();
     const peer = await dialog();
