@@ -16,6 +16,8 @@ export interface StandingService {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
+  /** Where bounces (SMTP) and the provider's notices (HTTP) are taken, as `host:port`; null where they are not. */
+  readonly feedback: { readonly smtp: string | null };
   /** The raw key of an empty store's first start, else the empty string. */
   readonly key: string;
   readonly stdout: () => string;
@@ -94,8 +96,9 @@ export function scenario(): Scenario {
     async serve(folder, settings = {}) {
       const running = await start(folder, ['--json'], settings, /\n/);
       const [first] = running.stdout().split('\n');
-      const said = JSON.parse(first ?? '') as { publicUrl: string; operatorUrl: string; key: string | null };
-      return { ...running, publicUrl: said.publicUrl, operatorUrl: said.operatorUrl, key: said.key ?? '' };
+      const said = JSON.parse(first ?? '') as Omit<StandingService, 'key'> & { key: string | null };
+      const { publicUrl, operatorUrl, feedback } = said;
+      return { ...running, publicUrl, operatorUrl, feedback, key: said.key ?? '' };
     },
     async serveForPeople(folder, settings = {}) {
       // The last thing printed: the curl's body on an empty store, the hint for a key on any other.
@@ -105,6 +108,7 @@ export function scenario(): Scenario {
       return {
         ...running,
         banner,
+        feedback: { smtp: null },
         publicUrl: found(/Public interface +(\S+)\/api\/v1\/send-mail/),
         operatorUrl: found(/Operator +(\S+)/),
         key: found(/(pr_[A-Za-z0-9_-]{43})/),

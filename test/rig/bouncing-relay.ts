@@ -1,0 +1,152 @@
+/**
+ * A relay as Postfix is one: it takes every message, and what it cannot deliver comes back later, as a delivery status
+ * notification to the envelope sender, or as a complaint in the form of RFC 5965. What happens to a message is in the local
+ * part of its recipient: `gone`, `full`, `late`, `spam`, `away`; anything else is delivered.
+ */
+
+import { once } from 'node:events';
+import { SMTPServer } from 'smtp-server';
+import { smtpDialog } from './smtp-dialog.ts';
+
+export interface BouncingRelay {
+  readonly port: number;
+  /** What the feedback listener answered to each notice, in order. */
+  readonly answers: readonly string[];
+  /** Envelope senders of the messages taken, by recipient. */
+  readonly senders: ReadonlyMap<string, string>;
+  close(): Promise<void>;
+}
+
+/** `feedback` is asked for the port of the feedback listener when something comes back. */
+export async function startBouncingRelay(feedback: () => number): Promise<BouncingRelay> {
+  const answers: string[] = [];
+  const senders = new Map<string, string>();
+  const underWay = new Set<Promise<void>>();
+  const server = new SMTPServer({
+    authOptional: true,
+    disableReverseLookup: true,
+    disabledCommands: ['STARTTLS'],
+    logger: false,
+    closeTimeout: 500,
+    onData(stream, session, callback) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        const from = mailFrom === false ? '' : mailFrom.address;
+        for (const { address } of rcptTo) {
+          senders.set(address, from);
+          const notice = noticeFor(address, from, Buffer.concat(chunks).toString('latin1'));
+          if (notice === null) continue;
+          const sending = (async () => {
+            const dialog = await smtpDialog(feedback());
+            answers.push(await dialog.send('', from, Buffer.from(notice, 'latin1')));
+            dialog.close();
+          })();
+          underWay.add(sending);
+          void sending.finally(() => underWay.delete(sending));
+        }
+        callback(null, 'queued');
+      });
+    },
+  });
+  server.on('error', () => undefined);
+  const listening = server.listen(0, '127.0.0.1');
+  await once(listening, 'listening');
+  const address = listening.address();
+  return {
+    port: address !== null && typeof address === 'object' ? address.port : 0,
+    answers,
+    senders,
+    async close() {
+      await Promise.allSettled(underWay);
+      await new Promise<void>((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function noticeFor(to: string, from: string, message: string): string | null {
+  const [local = ''] = to.split('@');
+  switch (local.split('+')[0]) {
+    case 'gone':
+      return deliveryStatus(to, from, message, 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
+    case 'full':
+      return deliveryStatus(to, from, message, 'failed', '4.2.2', 'smtp; 452 4.2.2 Mailbox is full');
+    case 'late':
+      return deliveryStatus(to, from, message, 'delayed', '4.4.1', 'smtp; connection timed out');
+    case 'spam':
+      return complaint(to, from, message);
+    case 'away':
+      return `From: ${to}\r\nTo: ${from}\r\nSubject: Automatic reply: away\r\nAuto-Submitted: auto-replied\r\n\r\nI am away.\r\n`;
+    case 'odd':
+      return `From: ${to}\r\nTo: ${from}\r\nSubject: Hm\r\n\r\nWhat is this address?\r\n`;
+    default:
+      return null;
+  }
+}
+
+export function deliveryStatus(
+  to: string,
+  from: string,
+  message: string,
+  action: string,
+  status: string,
+  diagnostic: string,
+): string {
+  return [
+    'From: MAILER-DAEMON@relay.example.net (Mail Delivery System)',
+    `To: ${from}`,
+    'Subject: Undelivered Mail Returned to Sender',
+    'Auto-Submitted: auto-replied',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/report; report-type=delivery-status; boundary="report"',
+    '',
+    '--report',
+    'Content-Type: text/plain; charset=us-ascii',
+    '',
+    `<${to}>: host mx.example.net said: ${diagnostic}`,
+    '',
+    '--report',
+    'Content-Type: message/delivery-status',
+    '',
+    'Reporting-MTA: dns; relay.example.net',
+    '',
+    `Final-Recipient: rfc822; ${to}`,
+    `Action: ${action}`,
+    `Status: ${status}`,
+    'Remote-MTA: dns; mx.example.net',
+    `Diagnostic-Code: ${diagnostic}`,
+    '',
+    '--report',
+    'Content-Type: message/rfc822',
+    '',
+    message,
+    '--report--',
+    '',
+  ].join('\r\n');
+}
+
+function complaint(to: string, from: string, message: string): string {
+  return [
+    'From: feedback@isp.example',
+    `To: ${from}`,
+    'Subject: FW: complaint',
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/report; report-type=feedback-report; boundary="report"',
+    '',
+    '--report',
+    'Content-Type: message/feedback-report',
+    '',
+    'Feedback-Type: abuse',
+    'User-Agent: Example-Feedback/1.0',
+    'Version: 1',
+    `Original-Rcpt-To: ${to}`,
+    '',
+    '--report',
+    'Content-Type: message/rfc822',
+    '',
+    message,
+    '--report--',
+    '',
+  ].join('\r\n');
+}

@@ -1,0 +1,138 @@
+/** What comes back over SMTP changes the right mail request, and only that one: a relay that bounces, the service, its own listener. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
+import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { smtpDialog } from '../rig/smtp-dialog.ts';
+import { ask, type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+const RETURN_PATH = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
+
+interface Shown {
+  readonly state: string;
+  readonly events: { verb: string; detail: string | null; by: string }[];
+}
+
+let folder = '';
+let service: StandingService;
+let relay: BouncingRelay;
+let store: Store;
+
+beforeAll(async () => {
+  relay = await startBouncingRelay(() => feedbackPort());
+  folder = rig.folder();
+  service = await rig.serve(folder, {
+    ...RETURN_PATH,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=3`,
+    POSTRIDER_SENDERS: 'any',
+  });
+  store = await rig.beside(folder);
+});
+afterAll(async () => {
+  await service.stop();
+  await relay.close();
+});
+
+const feedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
+const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
+const show = (id: string) => askCommand<Shown>(folder, ['message', 'show', id]);
+const reaches = (id: string, state: string) =>
+  expect.poll(async () => (await store.showMail(id))?.state, { timeout: 20_000 }).toBe(state);
+const happens = (id: string, verb: string) =>
+  expect
+    .poll(async () => (await store.showMail(id))?.events.map((event) => event.verb), { timeout: 20_000 })
+    .toContain(verb);
+const suppressed = async () =>
+  (
+    await askCommand<{ address: string; reason: string; source: string }[]>(folder, ['suppression', 'list', 'default'])
+  ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
+
+test('a bounce that comes back later ends the mail request as bounced, suppresses its recipient, and the next one ends suppressed', async () => {
+  const other = await mailTo('here@example.net');
+  const id = await mailTo('gone@example.net');
+  await reaches(id, 'bounced');
+  const { events } = await show(id);
+  expect(events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered', 'bounced']);
+  expect(events.at(-1)).toMatchObject({
+    by: 'feedback:smtp',
+    detail: '550 5.1.1 No such user here (reported by mx.example.net)',
+  });
+  expect(await suppressed()).toEqual([`gone@example.net bounce ${id}`]);
+  expect((await show(await mailTo('Gone@example.net'))).state).toBe('suppressed');
+  await reaches(other, 'delivered');
+  expect(relay.answers.at(-1)).toMatch(/^250 /);
+  const { text } = await ask(`${service.operatorUrl}/metrics`);
+  expect(text).toContain('postrider_feedback_total{kind="bounced"} 1');
+  expect(text).toMatch(/postrider_feedback_age_seconds \d/);
+});
+
+test('a complaint ends the mail request as complained and suppresses its recipient', async () => {
+  const id = await mailTo('spam@example.net');
+  await reaches(id, 'complained');
+  expect(await suppressed()).toContain(`spam@example.net complaint ${id}`);
+  expect((await show(await mailTo('spam@example.net'))).state).toBe('suppressed');
+});
+
+test.each([
+  ['full', 'soft-bounced'],
+  ['late', 'delay-reported'],
+  ['away', 'auto-replied'],
+])('what is not final (%s) is told in the history as %s and changes nothing', async (local, verb) => {
+  const id = await mailTo(`${local}@example.net`);
+  await happens(id, verb);
+  expect((await show(id)).state).toBe('delivered');
+  expect((await suppressed()).join()).not.toContain(`${local}@`);
+});
+
+test('what is not understood is kept for the operator, and changes nothing', async () => {
+  const id = await mailTo('odd@example.net');
+  await expect
+    .poll(async () => (await store.listFeedback(null, 10)).map(({ mailId }) => mailId), { timeout: 20_000 })
+    .toContain(id);
+  const [kept] = await askCommand<{ id: number; message: string; reason: string; summary: string }[]>(folder, [
+    'feedback',
+    'list',
+  ]);
+  expect(kept).toMatchObject({
+    message: id,
+    summary: 'from <>: Hm',
+    reason: expect.stringContaining('it is no report'),
+  });
+  const shown = await runCommand(folder, ['feedback', 'show', String(kept?.id)]);
+  expect(shown.stdout).toContain('What is this address?');
+  expect(shown.stdout).toContain(id);
+  expect((await runCommand(folder, ['feedback', 'list'])).stdout).toContain('from <>: Hm');
+  const missing = await runCommand(folder, ['feedback', 'show', '999']);
+  expect([missing.code, missing.stderr]).toEqual([
+    1,
+    'postrider: there is no kept report 999; `postrider feedback list` shows them\n',
+  ]);
+  expect((await show(id)).state).toBe('delivered');
+});
+
+test('a forged, foreign or replayed notice changes nothing', async () => {
+  const id = await mailTo('victim@example.net');
+  await reaches(id, 'delivered');
+  const sender = relay.senders.get('victim@example.net') ?? '';
+  const bounce = (to: string, from: string) =>
+    Buffer.from(deliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
+  const dialog = await smtpDialog(feedbackPort());
+  const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
+  expect(await dialog.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
+  // One of another recipient that names this one: a report speaks for its own message alone.
+  const gone = relay.senders.get('gone@example.net') ?? '';
+  await dialog.say('RSET');
+  expect(await dialog.send('', gone, bounce('victim@example.net', gone))).toMatch(/^250 /);
+  expect((await show(id)).state).toBe('delivered');
+  expect((await suppressed()).join()).not.toContain('victim@');
+  expect(await dialog.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
+  await reaches(id, 'bounced');
+  const { code } = await runCommand(folder, ['suppression', 'remove', 'default', 'victim@example.net']);
+  expect(code).toBe(0);
+  const before = (await show(id)).events.length;
+  expect(await dialog.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
+  expect((await show(id)).events).toHaveLength(before);
+  expect((await suppressed()).join()).not.toContain('victim@');
+  dialog.close();
+});
