@@ -1,21 +1,38 @@
 /**
  * `postrider doctor`: checks the installation from this machine, with the settings that the service would have. It
- * changes nothing, sends no mail and makes no database. Exit code 0 where nothing failed.
+ * changes nothing, makes no database, and sends mail only for `--loop`. Exit code 0 where nothing failed.
  */
 import type { Command } from 'commander';
+import { parseDuration } from '../config/units.ts';
 import type { Finding, Result } from '../doctor/finding.ts';
 import type { Context } from './context.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, flagValue } from './failure.ts';
 import type { ProgressStream } from './progress.ts';
 import { printable, type Style, styled } from './text.ts';
+
+interface Flags {
+  readonly json?: boolean;
+  readonly loop?: boolean;
+  readonly account?: string;
+  readonly within: string;
+}
 
 /** Adds the command. `terminal` is where progress goes. */
 export function addDoctorCommand(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
   const doctor = program.command('doctor').description('check the installation; exit code 0 where nothing failed');
+  doctor
+    .option('--loop', 'also send mail that bounces, and wait for what comes back')
+    .option('--account <name>', 'with --loop: the account that sends; the first one unless given')
+    .option('--within <time>', 'with --loop: how long to wait', '2m');
   doctor.option('--json', 'for machines: a list of {"check","result","detail","remedy"}');
-  doctor.action(async (flags: { json?: boolean }) => {
+  doctor.action(async (flags: Flags) => {
+    const boundMs = flagValue('--within', parseDuration(flags.within));
     const { examine } = await import('./doctor-checks.ts');
-    const findings = await examine(context, terminal);
+    const findings = [...(await examine(context, terminal))];
+    if (flags.loop === true) {
+      const { examineLoop } = await import('./doctor-loop.ts');
+      findings.push(...(await examineLoop(context, terminal, { account: flags.account, boundMs })));
+    }
     if (flags.json)
       context.json(findings.map(({ check, result, detail, remedy }) => ({ check, result, detail, remedy })));
     else context.out(findingsText(findings));

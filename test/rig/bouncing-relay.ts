@@ -69,6 +69,7 @@ function noticeFor(to: string, from: string, message: string): string | null {
   const [local = ''] = to.split('@');
   switch (local.split('+')[0]) {
     case 'gone':
+    case 'postrider-loop':
       return deliveryStatus(to, from, message, 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
     case 'full':
       return deliveryStatus(to, from, message, 'failed', '4.2.2', 'smtp; 452 4.2.2 Mailbox is full');

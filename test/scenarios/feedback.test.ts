@@ -136,3 +136,34 @@ test('a forged, foreign or replayed notice changes nothing', async () => {
   expect((await suppressed()).join()).not.toContain('victim@');
   dialog.close();
 });
+
+test('doctor --loop sends a message that bounces and says that its notice came back; reputation and suppression are untouched', async () => {
+  const before = await suppressed();
+  const settings = {
+    ...RETURN_PATH,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_DNS: '127.0.0.1:9',
+  };
+  const counts = await store.reputationOf('default', Date.now());
+  const { stdout } = await runCommand(folder, ['doctor', '--loop', '--json'], settings);
+  const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
+  expect(findings.find(({ check }) => check === 'loop bounce')).toMatchObject({
+    result: 'ok',
+    detail: expect.stringMatching(
+      /^the notice about postrider-loop@bounces\.example\.org came back over smtp after [\d.]+ s$/,
+    ),
+  });
+  expect(await suppressed()).toEqual(before);
+  const after = await store.reputationOf('default', Date.now());
+  expect(after.kind === 'done' && after.value.bounces).toBe(counts.kind === 'done' && counts.value.bounces);
+});
+
+test('doctor --loop without a way back says what is missing', async () => {
+  const { stdout, code } = await runCommand(rig.folder(), ['doctor', '--loop', '--json']);
+  const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
+  expect([code, findings.find(({ check }) => check === 'loop')]).toMatchObject([
+    1,
+    { result: 'failure', detail: 'nothing comes back with capture:' },
+  ]);
+});

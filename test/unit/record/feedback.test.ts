@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { afterNotices, isProviderSimulator } from '../../../src/record/feedback.ts';
+import { afterNotices, isTrial } from '../../../src/record/feedback.ts';
 import type { Evidence, Notice } from '../../../src/record/notice.ts';
 import { STATES } from '../../../src/record/states.ts';
 
@@ -140,8 +140,9 @@ test('a provider’s simulator changes the state and suppresses nobody', () => {
     to: 'bounced',
     suppress: null,
   });
-  expect(isProviderSimulator(to.toUpperCase())).toBe(true);
-  expect(isProviderSimulator('bounce@simulator.amazonses.com.example')).toBe(false);
+  expect(isTrial(to.toUpperCase())).toBe(true);
+  expect(isTrial('bounce@simulator.amazonses.com.example')).toBe(false);
+  expect(isTrial('postrider-loop@bounces.example.org')).toBe(true);
 });
 
 test('a detail is bounded, and there always is one', () => {

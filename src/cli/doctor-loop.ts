@@ -1,0 +1,127 @@
+/** `doctor --loop`: what the trial of the loop needs of this installation. */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { mailIds } from '../admit/mail-id.ts';
+import type { Settings } from '../config/settings.ts';
+import { type Finding, failure } from '../doctor/finding.ts';
+import { checkLoop, type Trial } from '../doctor/loop.ts';
+import type { Account, NewMail, Store } from '../store/store.ts';
+import { type Context, findAccount } from './context.ts';
+import { describeError } from './failure.ts';
+import { type ProgressStream, StatusLine } from './progress.ts';
+
+const CHECK = 'loop';
+const LOOK_EVERY_MS = 250;
+/** A mailbox that no installation has: its listener refuses it, and the relay sends the bounce to the return path. */
+export const OWN_TRIAL = 'postrider-loop';
+
+export interface LoopFlags {
+  readonly account?: string | undefined;
+  readonly boundMs: number;
+}
+
+/** Sends and waits; never rejects. */
+export async function examineLoop(
+  context: Context,
+  terminal: ProgressStream,
+  { account: name, boundMs }: LoopFlags,
+): Promise<readonly Finding[]> {
+  const settings = context.settings();
+  const trials = trialsOf(settings);
+  if (!Array.isArray(trials)) return [trials as Finding];
+  const line = new StatusLine(terminal);
+  const { clock } = context;
+  const startedAt = clock.now();
+  try {
+    return await context.withStore(async (store) => {
+      const [first] = await store.listAccounts();
+      const account = name === undefined ? first : await findAccount(store, name);
+      if (account === undefined) {
+        return [
+          failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create`'),
+        ];
+      }
+      const from = await senderOf(store, account, settings);
+      if (from === null) {
+        const remedy = `\`postrider domain add ${account.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
+        return [failure(CHECK, `the account ${account.name} has no authenticated domain to send from`, remedy)];
+      }
+      const ids = mailIds(await store.newestId(), randomUUID);
+      return checkLoop({
+        trials,
+        send: (to) => submit(store, trialMail(ids.next(clock.now()), account, from, to, clock.now())),
+        look: (id) => store.showMail(id),
+        clock,
+        pause: async () => {
+          await wait(LOOK_EVERY_MS);
+          line.show(`waiting for what comes back, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
+        },
+        boundMs,
+        waiting: () => undefined,
+      });
+    });
+  } catch (error) {
+    return [failure(CHECK, describeError(error), 'put that right, and try again')];
+  } finally {
+    line.end();
+  }
+}
+
+/** What can be tried with these settings, or why nothing can. */
+function trialsOf({ transport, returnPathDomain, feedbackListen }: Settings): Trial[] | Finding {
+  switch (transport.kind) {
+    case 'capture':
+      return failure(CHECK, 'nothing comes back with capture:', 'set POSTRIDER_TRANSPORT to a provider or a relay');
+    case 'smtp': {
+      if (returnPathDomain === null || feedbackListen === null) {
+        return failure(
+          CHECK,
+          'bounces do not come back to this service: it has no return path of its own',
+          'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/operating.md, What comes back)',
+        );
+      }
+      const remedy = `see that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
+      return [{ check: 'loop bounce', to: `${OWN_TRIAL}@${returnPathDomain}`, expects: 'bounced', remedy }];
+    }
+  }
+}
+
+async function senderOf(store: Store, account: Account, settings: Settings): Promise<string | null> {
+  const domains = await store.listDomains();
+  const own = domains.find(({ accountId, status }) => accountId === account.id && status === 'authenticated');
+  const { senders, returnPathDomain } = settings;
+  const domain = own?.name ?? (senders === 'any' ? returnPathDomain : null);
+  return domain === null ? null : `postrider-doctor@${domain}`;
+}
+
+function trialMail(id: string, account: Account, from: string, to: string, now: number): NewMail {
+  return {
+    id,
+    accountId: account.id,
+    keyId: 0,
+    acceptedAt: now,
+    to,
+    recipient: to,
+    from,
+    subject: 'A trial of the way back',
+    message: 'This message is sent by `postrider doctor --loop` to see its bounce or complaint come back.',
+    idempotency: null,
+    lease: null,
+    suppressed: false,
+  };
+}
+
+/** Resolves to its id once it is accepted. */
+async function submit(store: Store, mail: NewMail): Promise<string> {
+  const [answer] = await store.accept([mail]);
+  switch (answer?.kind) {
+    case 'accepted':
+      return mail.id;
+    case 'refused':
+      throw new Error(`the account may not send now: ${answer.reason}`);
+    case 'locked':
+      throw new Error('the account is locked');
+    default:
+      throw new Error('the store did not accept the message');
+  }
+}
