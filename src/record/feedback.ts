@@ -42,14 +42,16 @@ type Addressed = Exclude<Notice, { kind: 'auto-reply' | 'unknown' }>;
 /** Feedback types that say the recipient does not want this mail (RFC 5965 section 7.3; `opt-out` of its drafts is still sent). */
 const UNWANTED: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
-/** Mailboxes of providers that answer as told, for trying a loop: nobody is behind them, so they touch no reputation. */
+/** Mailboxes of providers that answer as told, and the one that `doctor --loop` sends to: nobody is behind them. */
 const SIMULATORS: readonly string[] = ['simulator.amazonses.com'];
+const OWN_TRIAL = 'postrider-loop';
 
 const LONGEST_DETAIL = 1_500;
 
 /** True where nobody is behind the address: its notices change the state, and neither suppress nor count. */
-export function isProviderSimulator(address: string): boolean {
-  return SIMULATORS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
+export function isTrial(address: string): boolean {
+  const at = address.lastIndexOf('@');
+  return address.slice(0, at) === OWN_TRIAL || SIMULATORS.includes(address.slice(at + 1).toLowerCase());
 }
 
 /** The one thing that the notices of one report do to the mail request that they are about. */
@@ -90,7 +92,7 @@ function changed(
 ): FeedbackChange {
   if (state === 'queued' || state === 'sending') return { kind: 'wait' };
   if (!allowed(state, to, 'feedback')) return { kind: 'note', verb, detail };
-  return { kind: 'change', to, suppress: isProviderSimulator(recipient) ? null : suppress, detail };
+  return { kind: 'change', to, suppress: isTrial(recipient) ? null : suppress, detail };
 }
 
 function withoutRecipient(notices: readonly Notice[]): FeedbackChange {

@@ -1,5 +1,5 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
-import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
+import { afterNotices, isTrial } from '../../record/feedback.ts';
 import type { FeedbackAnswer, FeedbackReport, FeedbackSource, FeedbackStore, KeptFeedback } from '../feedback.ts';
 import { Tallies } from '../tallies.ts';
 import { endMail } from './end.ts';
@@ -130,7 +130,7 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
       // A further bounce of an address that is suppressed already is no new evidence against the account.
       const fresh =
         after.suppress !== null && (await transaction.query(SUPPRESS, [[id], [after.suppress], [at]])).length > 0;
-      if (!isProviderSimulator(to)) tallies.addLate(accountId, from, after.to, fresh, at);
+      if (!isTrial(to)) tallies.addLate(accountId, from, after.to, fresh, at);
       const { detail } = after;
       return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
     }

@@ -1,6 +1,6 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import type { DatabaseSync } from 'node:sqlite';
-import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
+import { afterNotices, isTrial } from '../../record/feedback.ts';
 import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../feedback.ts';
 import { Tallies, type Tally } from '../tallies.ts';
 import { APPEND_EVENT } from './event.ts';
@@ -87,7 +87,7 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
         // A further bounce of an address that is suppressed already is no new evidence against the account.
         const fresh = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
         const accountId = rows.int(row, 'account_id');
-        if (!isProviderSimulator(to)) tallies.addLate(accountId, from, after.to, fresh, at);
+        if (!isTrial(to)) tallies.addLate(accountId, from, after.to, fresh, at);
         const { detail } = after;
         return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
       }
