@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isLoopback } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
+import type { SesAccount } from '../deliver/ses/client.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
@@ -135,6 +136,7 @@ function otherChecks(
       checkTransport({
         setting: transport,
         converse: () => conversationOf(relay),
+        account: () => sesAccount(transport),
         inboxPath,
         unwritable: () => unwritable(inboxPath),
       }),
@@ -165,6 +167,17 @@ function otherChecks(
 async function conversationOf(relay: Promise<Probe> | null): Promise<Conversation> {
   if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport speaks no SMTP' };
   return (await relay).conversation;
+}
+
+async function sesAccount(setting: Settings['transport']): Promise<SesAccount> {
+  if (setting.kind !== 'ses') throw new Error('the transport is not Amazon SES');
+  const { createSesClient } = await import('../deliver/ses/client.ts');
+  const client = await createSesClient(setting, 1);
+  try {
+    return await client.account(AbortSignal.timeout(RELAY_MS));
+  } finally {
+    client.close();
+  }
 }
 
 /** Opens a key and forgets it. A secret that is gone is not made anew: what it sealed would be lost in silence. */

@@ -68,10 +68,26 @@ export async function examineLoop(
 }
 
 /** What can be tried with these settings, or why nothing can. */
-function trialsOf({ transport, returnPathDomain, feedbackListen }: Settings): Trial[] | Finding {
+function trialsOf({
+  transport,
+  returnPathDomain,
+  feedbackListen,
+  feedbackHttpListen,
+  sesQueue,
+}: Settings): Trial[] | Finding {
   switch (transport.kind) {
     case 'capture':
       return failure(CHECK, 'nothing comes back with capture:', 'set POSTRIDER_TRANSPORT to a provider or a relay');
+    case 'ses': {
+      const remedy =
+        feedbackHttpListen === null && sesQueue === null
+          ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/operating.md, Amazon SES)'
+          : 'see that the identity or configuration set sends its bounces and complaints to the topic, and that a service runs with the role feedback';
+      return [
+        { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expects: 'bounced', remedy },
+        { check: 'loop complaint', to: 'complaint@simulator.amazonses.com', expects: 'complained', remedy },
+      ];
+    }
     case 'smtp': {
       if (returnPathDomain === null || feedbackListen === null) {
         return failure(

@@ -23,6 +23,15 @@ export type DatabaseSetting =
 export type TransportSetting =
   | { readonly kind: 'capture' }
   | {
+      readonly kind: 'ses';
+      /** Such as `eu-west-1`. */
+      readonly region: string;
+      /** Another address of the API, `?endpoint=`; null for the region's own. */
+      readonly endpoint: string | null;
+      /** `?configuration-set=`, or null. */
+      readonly configurationSet: string | null;
+    }
+  | {
       readonly kind: 'smtp';
       readonly host: string;
       readonly port: number;

@@ -159,7 +159,7 @@ export const TABLE = {
     ...spec(
       'POSTRIDER_TRANSPORT',
       'capture:',
-      'where messages go: `capture:` (a local inbox), `smtp://user:password@host:port` or `smtps://…`',
+      'where messages go: `capture:` (a local inbox), `smtp://user:password@host:port`, `smtps://…`, or Amazon SES, `ses://eu-west-1`',
       parseTransport,
     ),
     show: maskTransport,

@@ -15,7 +15,8 @@ const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MOST_CONNECTIONS = 1000;
 /** Schemes that product.md names and whose code is not in this version. */
-const LATER = ['ses', 'mx'];
+const LATER = ['mx'];
+const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
 /** The URL with stars in place of whatever may be a password, in a well-formed URL and in a mistyped one. */
 export function maskTransport(text: string): string {
@@ -50,15 +51,59 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
     case 'smtps':
       return parseSmtp(scheme.toLowerCase() === 'smtps', rest, quote(maskTransport(text)));
     default: {
+      if (scheme.toLowerCase() === 'ses') return parseSes(rest, quote(maskTransport(text)));
       if (LATER.includes(scheme.toLowerCase())) {
-        return bad(`the scheme ${scheme}: is not supported by this version; use capture:, smtp:// or smtps://`);
+        return bad(`the scheme ${scheme}: is not supported by this version; use capture:, smtp://, smtps:// or ses://`);
       }
-      const hint = didYouMean(scheme, ['capture', 'smtp', 'smtps']);
+      const hint = didYouMean(scheme, ['capture', 'smtp', 'smtps', 'ses']);
       return bad(
         `the scheme of ${quote(maskTransport(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`,
       );
     }
   }
+}
+
+const SES_PARAMETERS = ['endpoint', 'configuration-set'];
+
+/** `ses://REGION[?configuration-set=NAME&endpoint=URL]`; credentials are found where the SDK finds them, and never in here. */
+function parseSes(rest: string, shown: string): Parsed<TransportSetting> {
+  if (!rest.startsWith('//')) return bad(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
+  const mark = rest.indexOf('?');
+  const region = rest.slice(2, mark === -1 ? undefined : mark).replace(/\/$/, '');
+  if (region.includes('@'))
+    return bad(`${shown} takes no user or key; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
+  if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return bad(`${shown} names no region, as in ${SES_EXAMPLE}`);
+  const given = new Map<string, string>();
+  for (const part of mark === -1 ? [] : rest.slice(mark + 1).split('&')) {
+    const equals = part.indexOf('=');
+    const name = equals === -1 ? part : part.slice(0, equals);
+    const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
+    if (!SES_PARAMETERS.includes(name)) {
+      const hint = didYouMean(name, SES_PARAMETERS);
+      return bad(`${shown} has the unknown parameter ${quote(name)}${hint}; there are ${SES_PARAMETERS.join(', ')}`);
+    }
+    if (given.has(name)) return bad(`${shown} has the parameter ${name} twice`);
+    given.set(name, value);
+  }
+  const endpoint = given.get('endpoint') ?? null;
+  if (endpoint !== null && !isEndpoint(endpoint)) {
+    return bad(`${shown}: endpoint is an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`);
+  }
+  const configurationSet = given.get('configuration-set') ?? null;
+  if (configurationSet !== null && !/^[A-Za-z0-9_-]{1,64}$/.test(configurationSet)) {
+    return bad(`${shown}: configuration-set is a name of letters, digits, - and _, at most 64`);
+  }
+  return good({ kind: 'ses', region, endpoint, configurationSet });
+}
+
+function isEndpoint(text: string): boolean {
+  const url = URL.parse(text);
+  return (
+    url !== null &&
+    (url.protocol === 'http:' || url.protocol === 'https:') &&
+    url.username === '' &&
+    url.pathname === '/'
+  );
 }
 
 /** `rest` is all after the scheme's colon; `shown` is the whole text, safe to print. */

@@ -4,6 +4,7 @@ import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from './capture/inbox.ts';
 import { captureInbox } from './capture/inbox.ts';
 import { captureTransport } from './capture/transport.ts';
+import { sesTransport } from './ses/transport.ts';
 import { simulatorTransport } from './simulator/transport.ts';
 import { smtpTransport } from './smtp/transport.ts';
 import type { Transport } from './transport.ts';
@@ -26,6 +27,8 @@ export function openTransport(
         transport: simulatorTransport(captureTransport(inboxPath, clock), clock),
         inbox: captureInbox(inboxPath),
       };
+    case 'ses':
+      return { transport: simulatorTransport(sesTransport(setting, { clock }), clock), inbox: null };
     case 'smtp':
       return { transport: simulatorTransport(smtpTransport(setting, { clock }), clock), inbox: null };
   }

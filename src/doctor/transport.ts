@@ -1,5 +1,6 @@
 /** Whether the next hop is there and lets us in, by a conversation without a mail; for `capture:`, whether its folder takes files. */
 import type { TransportSetting } from '../config/settings.ts';
+import type { SesAccount } from '../deliver/ses/client.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 /** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
@@ -18,13 +19,15 @@ export type Conversation =
 export interface TransportParts {
   readonly setting: TransportSetting;
   readonly converse: () => Promise<Conversation>;
+  /** What the provider's account says of itself; rejects with its own words. Asked for `ses:` alone. */
+  readonly account: () => Promise<SesAccount>;
   readonly inboxPath: string;
   /** Null where a file can be made in the folder, or in the one it will be made in; else why not. */
   readonly unwritable: () => Promise<string | null>;
 }
 
 export async function checkTransport(parts: TransportParts): Promise<readonly Finding[]> {
-  const { setting, converse, inboxPath, unwritable } = parts;
+  const { setting, converse, account, inboxPath, unwritable } = parts;
   switch (setting.kind) {
     case 'capture': {
       const why = await unwritable();
@@ -37,11 +40,59 @@ export async function checkTransport(parts: TransportParts): Promise<readonly Fi
         ),
       ];
     }
+    case 'ses':
+      return [await sesFinding(setting, account)];
     case 'smtp': {
       const talk = await converse();
       return [talk.kind === 'ready' ? readyFinding(setting, talk) : failedFinding(setting, talk)];
     }
   }
+}
+
+/** Of the day's quota; above it a warning. */
+const QUOTA_NEARLY_USED = 0.8;
+
+async function sesFinding(
+  { region }: Extract<TransportSetting, { kind: 'ses' }>,
+  ask: () => Promise<SesAccount>,
+): Promise<Finding> {
+  let account: SesAccount;
+  try {
+    account = await ask();
+  } catch (error) {
+    const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    return failure(
+      'transport',
+      `Amazon SES in ${region} did not say how the account stands (${why})`,
+      'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID, a profile, or the machine’s role), and see that the region is right',
+    );
+  }
+  const { sendingEnabled, enforcement, production, maxSendRate, quota } = account;
+  const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages a second`;
+  const day = quota === null ? '' : `, ${quota.sent} of ${quota.max} sent in 24 hours`;
+  const detail = `Amazon SES in ${region}: ${rate}${day}`;
+  if (!sendingEnabled || enforcement === 'SHUTDOWN') {
+    return failure('transport', `${detail}; sending is paused`, 'see the account’s dashboard and mail from Amazon');
+  }
+  if (!production) {
+    return warning(
+      'transport',
+      `${detail}; in the sandbox, where only verified recipients are taken`,
+      'ask for production access',
+    );
+  }
+  if (enforcement !== 'HEALTHY') {
+    return warning(
+      'transport',
+      `${detail}; the account is under ${enforcement.toLowerCase()}`,
+      'see bounces and complaints',
+    );
+  }
+  // A max of -1 is no limit.
+  if (quota !== null && quota.max > 0 && quota.sent / quota.max >= QUOTA_NEARLY_USED) {
+    return warning('transport', `${detail}; the day’s quota is nearly used`, 'ask for a higher sending quota');
+  }
+  return ok('transport', detail);
 }
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;

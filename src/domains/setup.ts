@@ -10,15 +10,28 @@ import { createResolver } from './dns.ts';
 import { openKey } from './keys.ts';
 import type { OutgoingParts } from './outgoing.ts';
 import { recordsFor, type SendingSetup } from './records.ts';
-import { relayFacts } from './relays.ts';
+import { type RelayFacts, relayFacts } from './relays.ts';
 import { deriveKey, loadOrMakeSecret, SecretError, secretFromSetting } from './secret.ts';
 import { createSigner } from './signer.ts';
 import { checkRecords } from './verify.ts';
 
 /** What the records to publish depend on. */
 export function sendingSetup({ returnPathDomain, transport }: Settings): SendingSetup {
-  const { spf } = relayFacts(transport.kind === 'smtp' ? transport.host : null);
-  return { returnPath: returnPathDomain, returnPathHost: null, spf, reportsTo: null };
+  const { spf } = factsOf(transport);
+  // Amazon SES puts an envelope sender of its own in place of any other.
+  return { returnPath: transport.kind === 'ses' ? null : returnPathDomain, returnPathHost: null, spf, reportsTo: null };
+}
+
+function factsOf(transport: Settings['transport']): RelayFacts {
+  switch (transport.kind) {
+    case 'capture':
+      return relayFacts(null);
+    case 'ses':
+      // Whatever the endpoint: the service is the same behind it, and it rewrites the same fields.
+      return relayFacts(`email-smtp.${transport.region}.amazonaws.com`);
+    case 'smtp':
+      return relayFacts(transport.host);
+  }
 }
 
 /** The key that seals private DKIM keys. Makes the secret where there is none. @throws SecretError */
@@ -106,7 +119,7 @@ export function returnPathKey(settings: Settings): OutgoingParts['returnPath'] {
 export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'mustSign' | 'returnPath'> {
   const sealing = sealingKey(settings);
   const { transport, senders } = settings;
-  const { rewrites } = relayFacts(transport.kind === 'smtp' ? transport.host : null);
+  const { rewrites } = factsOf(transport);
   return {
     signer: createSigner({ openKey: (...named) => openKey(sealing, ...named), except: rewrites }),
     mustSign: senders === 'authenticated' && transport.kind !== 'capture',

@@ -1,12 +1,14 @@
 /** One suite for every transport: what src/deliver/transport.ts promises. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { captureTransport } from '../../src/deliver/capture/transport.ts';
+import { sesTransport } from '../../src/deliver/ses/transport.ts';
 import { simulatorTransport } from '../../src/deliver/simulator/transport.ts';
 import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
+import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
 import { outgoing, smtpTo } from '../rig/smtp-message.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 
@@ -58,11 +60,32 @@ async function simulated(): Promise<Subject> {
   };
 }
 
+async function ses(): Promise<Subject> {
+  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const fake = await startSesFake();
+  onTestFinished(() => fake.close());
+  const at = (endpoint: string) => {
+    const transport = sesTransport({ region: 'eu-west-1', endpoint, configurationSet: null }, { clock: systemClock });
+    onTestFinished(() => transport.close(100));
+    return transport;
+  };
+  return {
+    transport: at(fake.endpoint),
+    broken: at('http://127.0.0.1:1'),
+    arrived: (message) => {
+      const taken = fake.taken.filter(({ data }) => data.equals(message.data));
+      return Promise.resolve(taken.length === 1 ? (taken[0]?.data ?? null) : null);
+    },
+  };
+}
+
 const BODY = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: dots\r\n\r\n.\r\n..\r\n.a\r\nend\r\n';
 
 describe.each([
   ['smtp', smtp],
   ['capture', capture],
+  ['ses', ses],
   ['simulator around smtp', simulated],
 ] as const)('the transport %s', (_name, make) => {
   test('delivers the exact bytes', async () => {

@@ -43,6 +43,15 @@ describe('POSTRIDER_TRANSPORT', () => {
         auth: { user: 'u', pass: 'a?b/c#d' },
       },
     ],
+    ['ses://eu-west-1', { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null }],
+    [
+      'ses://us-gov-west-1?configuration-set=news_1&endpoint=http%3A%2F%2F127.0.0.1%3A8005',
+      { kind: 'ses', region: 'us-gov-west-1', endpoint: 'http://127.0.0.1:8005', configurationSet: 'news_1' },
+    ],
+    [
+      'ses://eu-west-1?endpoint=http://127.0.0.1:8005',
+      { kind: 'ses', region: 'eu-west-1', endpoint: 'http://127.0.0.1:8005', configurationSet: null },
+    ],
   ])('%s is understood', (text, setting) => expect(parseTransport(text)).toEqual({ ok: true, value: setting }));
 
   it.each([
@@ -54,7 +63,16 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['', 'is unknown'],
     ['capture', 'needs its colon'],
     ['capture:./inbox', 'takes nothing after the colon'],
-    ['ses://eu-west-1', 'not supported by this version'],
+    ['ses:eu-west-1', 'needs // after the scheme'],
+    ['ses://', 'names no region'],
+    ['ses://EU', 'names no region'],
+    ['ses://key:secret@eu-west-1', 'takes no user or key'],
+    ['ses://eu-west-1/path', 'names no region'],
+    ['ses://eu-west-1?endpont=http://x', '(did you mean endpoint?)'],
+    ['ses://eu-west-1?endpoint=ftp://x', 'endpoint is an http or https URL'],
+    ['ses://eu-west-1?endpoint=http://x/y', 'endpoint is an http or https URL'],
+    ['ses://eu-west-1?configuration-set=a%20b', 'configuration-set is a name'],
+    ['ses://eu-west-1?configuration-set=a&configuration-set=b', 'twice'],
     ['mx:', 'not supported by this version'],
     ['smtp://', 'has no host'],
     ['smtp://:25', 'has no host'],

@@ -252,6 +252,7 @@ describe('transport', () => {
     fellBack: false,
   };
   const stages = (stage: string): Conversation => ({ kind: 'failed', stage, text: 'no' });
+  const account = () => Promise.reject(new Error('not asked'));
   it.each([
     ['a relay that lets us in is ok', smtp, ready, 'ok', /signed in as postrider/],
     ['clear text over a network is a warning', smtp, { ...ready, secure: false }, 'warning', /password and mail cross/],
@@ -268,7 +269,7 @@ describe('transport', () => {
     ['a refused sign-in fails', smtp, stages('auth'), 'failure', /^no$/],
     ['a refused NOOP fails', smtp, stages('noop'), 'failure', /^no$/],
   ])('%s', async (_name, setting, talk, result, detail) => {
-    const parts = { setting, converse: async () => talk, inboxPath: 'inbox', unwritable: async () => null };
+    const parts = { setting, converse: async () => talk, account, inboxPath: 'inbox', unwritable: async () => null };
     const findings = await checkTransport(parts);
     expect(findings).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
@@ -278,7 +279,44 @@ describe('transport', () => {
     ['one that does not fails', 'EACCES', 'failure'],
   ])('capture: %s', async (_name, why, result) => {
     const converse = () => Promise.reject(new Error('not asked'));
-    const parts = { setting: { kind: 'capture' }, converse, inboxPath: 'inbox', unwritable: async () => why } as const;
+    const parts = {
+      setting: { kind: 'capture' },
+      converse,
+      account,
+      inboxPath: 'inbox',
+      unwritable: async () => why,
+    } as const;
     expect(await checkTransport(parts)).toMatchObject([{ result }]);
+  });
+  const healthy = {
+    sendingEnabled: true,
+    production: true,
+    enforcement: 'HEALTHY',
+    maxSendRate: 14,
+    quota: { max: 50_000, sent: 3 },
+  };
+  it.each([
+    ['an account that may send is ok', healthy, 'ok', /14 messages a second, 3 of 50000 sent/],
+    ['a paused one fails', { ...healthy, sendingEnabled: false }, 'failure', /paused/],
+    ['one that is shut down fails', { ...healthy, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
+    ['the sandbox is a warning', { ...healthy, production: false }, 'warning', /sandbox/],
+    ['probation is a warning', { ...healthy, enforcement: 'PROBATION' }, 'warning', /under probation/],
+    ['a quota nearly used is a warning', { ...healthy, quota: { max: 100, sent: 90 } }, 'warning', /nearly used/],
+    ['no limit is no quota', { ...healthy, quota: { max: -1, sent: 90 } }, 'ok', /./],
+    [
+      'no answer fails with its words',
+      new Error('Could not load credentials'),
+      'failure',
+      /Could not load credentials/,
+    ],
+  ])('ses: %s', async (_name, answer, result, detail) => {
+    const setting = { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null } as const;
+    const converse = () => Promise.reject(new Error('not asked'));
+    const told = async () => {
+      if (answer instanceof Error) throw answer;
+      return answer;
+    };
+    const parts = { setting, converse, account: told, inboxPath: 'inbox', unwritable: async () => null };
+    expect(await checkTransport(parts)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
 });

@@ -1,0 +1,200 @@
+/**
+ * A fake of the SESv2 API (REST, JSON) on loopback that does what a test tells it: takes messages, throttles, stalls, lies
+ * and dies. Only what Postrider calls is there: SendEmail, GetAccount, and the identities of domains.
+ */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+
+export interface SesAnswer {
+  readonly status: number;
+  /** The error's name, as the header and the body carry it. */
+  readonly type?: string;
+  readonly body: unknown;
+}
+
+/** `stall`: no answer; `die`: the connection ends without one; `garbage`: 200 and no JSON. */
+export type SesBehaviour = SesAnswer | 'take' | 'stall' | 'die' | 'garbage';
+
+export interface TakenMessage {
+  readonly id: string;
+  readonly to: readonly string[];
+  readonly data: Buffer;
+  readonly configurationSet: string | null;
+  readonly at: number;
+}
+
+export interface Identity {
+  verified: boolean;
+  dkim: string;
+  origin: 'AWS_SES' | 'EXTERNAL';
+  tokens: readonly string[];
+  selector: string | null;
+  privateKey: string | null;
+}
+
+export interface SesFake {
+  readonly endpoint: string;
+  readonly taken: readonly TakenMessage[];
+  readonly identities: Map<string, Identity>;
+  /** Requests seen, as `POST /v2/email/outbound-emails`. */
+  readonly requests: readonly string[];
+  readonly connections: number;
+  /** What becomes of the next sends; `take` where it is not set. */
+  send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
+  account: SesBehaviour;
+  close(): Promise<void>;
+}
+
+export const fault = (status: number, type: string, message: string): SesAnswer => ({
+  status,
+  type,
+  body: { message },
+});
+
+export function accountAnswer(more: Record<string, unknown> = {}, quota: Record<string, unknown> = {}): SesAnswer {
+  return {
+    status: 200,
+    body: {
+      SendingEnabled: true,
+      ProductionAccessEnabled: true,
+      EnforcementStatus: 'HEALTHY',
+      SendQuota: { Max24HourSend: 50_000, MaxSendRate: 500, SentLast24Hours: 10, ...quota },
+      ...more,
+    },
+  };
+}
+
+export async function startSesFake(): Promise<SesFake> {
+  const taken: TakenMessage[] = [];
+  const requests: string[] = [];
+  const identities = new Map<string, Identity>();
+  let connections = 0;
+  let count = 0;
+  let endpoint = '';
+  const server = createServer((request, response) => {
+    void handle(request, response).catch(() => response.destroy());
+  });
+  server.on('connection', () => {
+    connections += 1;
+  });
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const path = request.url ?? '';
+    requests.push(`${request.method} ${path}`);
+    const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>);
+    if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
+    if (path === '/v2/email/account') return behave(fake.account, response, () => accountAnswer());
+    if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
+    answer(response, fault(404, 'NotFoundException', `no such path ${path}`));
+  }
+
+  function sendEmail(body: Record<string, unknown>, response: ServerResponse): void {
+    const { Destination, Content, ConfigurationSetName } = body as {
+      Destination: { ToAddresses: string[] };
+      Content: { Raw: { Data: string } };
+      ConfigurationSetName?: string;
+    };
+    count += 1;
+    const [to = ''] = Destination.ToAddresses;
+    behave(fake.send({ to, count }), response, () => {
+      const id = `0102018f${count.toString(16).padStart(8, '0')}-fake-000000`;
+      const data = Buffer.from(Content.Raw.Data, 'base64');
+      taken.push({
+        id,
+        to: Destination.ToAddresses,
+        data,
+        configurationSet: ConfigurationSetName ?? null,
+        at: Date.now(),
+      });
+      return { status: 200, body: { MessageId: id } };
+    });
+  }
+
+  function identity(method: string, path: string, body: Record<string, unknown>, response: ServerResponse) {
+    const name = decodeURIComponent(path.split('/')[4] ?? String(body.EmailIdentity ?? ''));
+    const known = identities.get(name);
+    if (method === 'POST' && known !== undefined)
+      return answer(response, fault(400, 'AlreadyExistsException', `Email identity ${name} already exist.`));
+    if (method === 'GET' && known === undefined)
+      return answer(response, fault(404, 'NotFoundException', `Email identity ${name} does not exist.`));
+    if (method === 'POST' || path.endsWith('/dkim/signing')) {
+      const signing = (body.DkimSigningAttributes ?? body.SigningAttributes) as
+        | { DomainSigningSelector?: string; DomainSigningPrivateKey?: string }
+        | undefined;
+      const external = signing?.DomainSigningSelector !== undefined;
+      identities.set(name, {
+        verified: known?.verified ?? false,
+        dkim: 'PENDING',
+        origin: external ? 'EXTERNAL' : 'AWS_SES',
+        tokens: external ? [] : ['tokenone', 'tokentwo', 'tokenthree'],
+        selector: signing?.DomainSigningSelector ?? null,
+        privateKey: signing?.DomainSigningPrivateKey ?? null,
+      });
+    }
+    const { verified, dkim, origin, tokens } = identities.get(name) as Identity;
+    answer(response, {
+      status: 200,
+      body: {
+        IdentityType: 'DOMAIN',
+        VerifiedForSendingStatus: verified,
+        VerificationStatus: verified ? 'SUCCESS' : 'PENDING',
+        DkimAttributes: { SigningEnabled: true, Status: dkim, Tokens: tokens, SigningAttributesOrigin: origin },
+      },
+    });
+  }
+
+  function behave(behaviour: SesBehaviour, response: ServerResponse, take: () => SesAnswer) {
+    switch (behaviour) {
+      case 'take':
+        return answer(response, take());
+      case 'stall':
+        return;
+      case 'die':
+        response.socket?.destroy();
+        return;
+      case 'garbage':
+        response.writeHead(200, { 'content-type': 'application/json' }).end('<html>');
+        return;
+      default:
+        return answer(response, behaviour);
+    }
+  }
+
+  function answer(response: ServerResponse, { status, type, body }: SesAnswer): void {
+    const headers = { 'content-type': 'application/json', ...(type === undefined ? {} : { 'x-amzn-errortype': type }) };
+    response.writeHead(status, headers).end(JSON.stringify(body));
+  }
+
+  const fake: SesFake = {
+    get endpoint() {
+      return endpoint;
+    },
+    taken,
+    identities,
+    requests,
+    get connections() {
+      return connections;
+    },
+    send: () => 'take',
+    account: 'take',
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  endpoint = `http://127.0.0.1:${port}`;
+  return fake;
+}
+
+/** What the SDK looks for; of nobody. */
+export const CREDENTIALS = {
+  AWS_ACCESS_KEY_ID: 'AKIDFAKE',
+  AWS_SECRET_ACCESS_KEY: 'fake-secret',
+  AWS_EC2_METADATA_DISABLED: 'true',
+};

@@ -1,0 +1,228 @@
+/** Amazon SES: against a fake that throttles, stalls, lies and dies, and against aws-ses-v2-local. */
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { faultOf, SES_RULES, sesVerdict } from '../../../src/deliver/ses/faults.ts';
+import { createPace } from '../../../src/deliver/ses/pace.ts';
+import { sesTransport } from '../../../src/deliver/ses/transport.ts';
+import { virtualClock } from '../../rig/clock.ts';
+import { startLocalSes } from '../../rig/local-ses.ts';
+import { accountAnswer, CREDENTIALS, fault, startSesFake } from '../../rig/ses-fake.ts';
+import { outgoing } from '../../rig/smtp-message.ts';
+
+beforeEach(() => {
+  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+  return () => vi.unstubAllEnvs();
+});
+
+async function rig(more: { readonly configurationSet?: string } = {}) {
+  const fake = await startSesFake();
+  onTestFinished(() => fake.close());
+  const transport = sesTransport(
+    { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: more.configurationSet ?? null },
+    { clock: systemClock },
+  );
+  onTestFinished(() => transport.close(100));
+  return { fake, transport };
+}
+
+describe('a message', () => {
+  test('arrives as it is, through the configuration set, and the provider’s id is kept', async () => {
+    const { fake, transport } = await rig({ configurationSet: 'transactional' });
+    const message = outgoing('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
+    const attempt = await transport.attempt(message, null);
+    expect(fake.taken).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
+    expect(fake.taken[0]?.data.equals(message.data)).toBe(true);
+    expect(attempt.outcome).toMatchObject({ kind: 'delivered', reference: fake.taken[0]?.id });
+    expect(attempt.remote).toBe(new URL(fake.endpoint).host);
+    expect(attempt.conversation).toEqual([
+      `C: SendEmail to ${message.envelope.to}, ${message.data.length} octets`,
+      `S: 200 ${fake.taken[0]?.id}`,
+    ]);
+  });
+
+  test('connections are kept and used again', async () => {
+    const { fake, transport } = await rig();
+    for (let n = 0; n < 20; n += 1) await transport.attempt(outgoing(`Subject: ${n}\r\n\r\n`), null);
+    expect(fake.taken).toHaveLength(20);
+    // One for the messages, one for the question about the account.
+    expect(fake.connections).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('what the provider says decides', () => {
+  test.each([
+    [
+      fault(400, 'MessageRejected', 'Message contains a virus'),
+      { kind: 'bounced', reason: 'content', suppress: false },
+    ],
+    [
+      fault(400, 'BadRequestException', "Missing final '@domain'"),
+      { kind: 'bounced', reason: 'policy', suppress: false },
+    ],
+    [
+      fault(
+        400,
+        'MessageRejected',
+        'Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
+      ),
+      { kind: 'deferred', reason: 'configuration', scope: 'transport' },
+    ],
+    [fault(400, 'SendingPausedException', 'paused'), { kind: 'deferred', reason: 'configuration', scope: 'transport' }],
+    [
+      fault(403, 'AccessDeniedException', 'not authorized to perform ses:SendRawEmail'),
+      { kind: 'deferred', reason: 'configuration', scope: 'transport' },
+    ],
+    [fault(503, 'ServiceUnavailable', 'later'), { kind: 'deferred', reason: 'unavailable', scope: 'transport' }],
+    [fault(418, 'NewFangled', 'what?'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
+    ['die', { kind: 'unanswered' }],
+    ['garbage', { kind: 'unanswered' }],
+    [{ status: 200, body: {} }, { kind: 'unanswered' }],
+    [{ status: 200, body: { MessageId: 'a b\u0000' } }, { kind: 'unanswered' }],
+  ] as const)('%j', async (behaviour, outcome) => {
+    const { fake, transport } = await rig();
+    fake.send = () => behaviour;
+    const attempt = await transport.attempt(outgoing(), null);
+    expect(attempt.outcome).toMatchObject(outcome);
+    expect(attempt.conversation).toHaveLength(2);
+    expect(JSON.stringify(attempt)).not.toContain('fake-secret');
+  });
+
+  test('a peer that is not there is the transport’s fault, and nothing was sent', async () => {
+    const transport = sesTransport(
+      { region: 'eu-west-1', endpoint: 'http://127.0.0.1:1', configurationSet: null },
+      { clock: systemClock },
+    );
+    onTestFinished(() => transport.close(100));
+    const attempt = await transport.attempt(outgoing(), null);
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+    expect(attempt.remote).toBeNull();
+  });
+
+  test('without credentials it says so, as a fault of the configuration', async () => {
+    const fake = await startSesFake();
+    onTestFinished(() => fake.close());
+    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
+    for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
+    const transport = sesTransport(
+      { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null },
+      { clock: systemClock },
+    );
+    onTestFinished(() => transport.close(100));
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+    expect(outcome.reply.text).toContain('credentials');
+    expect(fake.taken).toEqual([]);
+  });
+
+  test('every rule’s samples are decided by it', () => {
+    for (const { samples, verdict, why } of SES_RULES) {
+      for (const sample of samples) {
+        const [name = '', status = '-', ...words] = sample.split(' ');
+        const given = { name, status: status === '-' ? null : Number(status), message: words.join(' '), code: null };
+        expect({ why, verdict: sesVerdict(given) }).toEqual({ why, verdict });
+      }
+    }
+    for (const code of ['ECONNREFUSED', 'ENOTFOUND', 'CERT_HAS_EXPIRED']) {
+      const given = faultOf(Object.assign(new Error('x'), { code }));
+      expect(sesVerdict(given)).toMatchObject({ kind: 'deferred', reason: 'connection' });
+    }
+    expect(sesVerdict(faultOf(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })))).toEqual({
+      kind: 'unanswered',
+    });
+    expect(sesVerdict(faultOf(null))).toEqual({ kind: 'unanswered' });
+  });
+});
+
+describe('the send rate', () => {
+  test('a throttled message is tried again, slower, and arrives once', async () => {
+    const { fake, transport } = await rig();
+    fake.account = accountAnswer({}, { MaxSendRate: 100 });
+    fake.send = ({ count }) =>
+      count <= 2 ? fault(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'take';
+    const attempt = await transport.attempt(outgoing(), null);
+    expect(attempt.outcome.kind).toBe('delivered');
+    expect(attempt.conversation.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
+    expect(fake.taken).toHaveLength(1);
+  });
+
+  test('one that is throttled on and on goes back to the queue, and does not blame the transport', async () => {
+    const { fake, transport } = await rig();
+    fake.send = () => fault(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
+  });
+
+  test('a day’s quota used up rests the whole transport', async () => {
+    const { fake, transport } = await rig();
+    fake.send = () => fault(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
+  });
+
+  test('the account’s rate decides how many are under way; an account that does not say stops nothing', async () => {
+    const { fake, transport } = await rig();
+    fake.account = accountAnswer({}, { MaxSendRate: 60 });
+    expect(transport.concurrency).toBe(4);
+    await transport.attempt(outgoing(), null);
+    await expect.poll(() => transport.concurrency).toBe(60);
+    const silent = await rig();
+    silent.fake.account = fault(403, 'AccessDeniedException', 'no');
+    expect((await silent.transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(silent.transport.concurrency).toBe(4);
+  });
+
+  test('no more than the rate a second, half the rate soon after being throttled, and the whole again after a while', async () => {
+    const clock = virtualClock(0);
+    const pace = createPace(clock);
+    pace.setRate(10);
+    let went = 0;
+    const go = async () => {
+      while (await pace.turn()) went += 1;
+    };
+    void go();
+    await clock.advance(1_000);
+    // What had gathered before it was known, and one second's worth.
+    expect(went).toBeLessThanOrEqual(14 + 10);
+    const before = went;
+    await clock.advance(10_000);
+    expect(went - before).toBeGreaterThanOrEqual(98);
+    expect(went - before).toBeLessThanOrEqual(101);
+    pace.throttled();
+    pace.throttled();
+    expect(pace.rate).toBeCloseTo(4.9, 5);
+    const slow = went;
+    await clock.advance(1_000);
+    expect(went - slow).toBeLessThanOrEqual(6);
+    await clock.advance(20_000);
+    expect(pace.rate).toBe(10);
+    pace.close();
+    expect(await pace.turn()).toBe(false);
+  });
+});
+
+describe('at the end', () => {
+  test('a provider that stalls holds the stop up for its bound, and what was asked is unanswered', async () => {
+    const { fake, transport } = await rig();
+    fake.send = () => 'stall';
+    const running = transport.attempt(outgoing(), null);
+    await expect.poll(() => fake.requests.filter((line) => line.startsWith('POST')).length).toBe(1);
+    await transport.close(50);
+    expect((await running).outcome.kind).toBe('unanswered');
+  });
+});
+
+test('aws-ses-v2-local takes the message and shows it as it was sent', async () => {
+  vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(accountAnswer().body));
+  const local = await startLocalSes();
+  onTestFinished(() => local.close());
+  const { endpoint } = local;
+  const transport = sesTransport({ region: 'eu-west-1', endpoint, configurationSet: null }, { clock: systemClock });
+  onTestFinished(() => transport.close(100));
+  const message = outgoing(
+    'From: shop@example.org\r\nTo: rita@example.com\r\nSubject: Your receipt\r\n\r\nThank you.\r\n',
+  );
+  const { outcome } = await transport.attempt(message, null);
+  expect(outcome).toMatchObject({ kind: 'delivered', reference: expect.stringMatching(/^[\x21-\x7e]+$/) });
+  const emails = await local.emails();
+  expect(emails).toMatchObject([{ subject: 'Your receipt' }]);
+});
