@@ -18,8 +18,8 @@ export interface Started {
   readonly operatorUrl: string | null;
   /** The raw key made on an empty store, else null. */
   readonly firstKey: string | null;
-  /** Where bounces and complaints are taken, as `host:port`; null where they are not. */
-  readonly feedback: { readonly smtp: string | null };
+  /** Where bounces and complaints are taken: `host:port` for SMTP, the URL for the provider's notices; null where not. */
+  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** The Maildir of `capture:`, else null. */
   readonly inboxPath: string | null;
 }
@@ -85,6 +85,7 @@ export function banner(started: Started, settings: Settings): string {
   if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
   if (operatorUrl !== null) places.push(['Operator', operatorUrl]);
   if (feedback.smtp !== null) places.push(['Bounces (SMTP)', feedback.smtp]);
+  if (feedback.http !== null) places.push(['Notices (SNS)', feedback.http]);
   if (inboxPath !== null && operatorUrl !== null) places.push(['Inbox', `${operatorUrl}/inbox`]);
   if (inboxPath !== null) places.push(['Inbox (Maildir)', inboxPath]);
   const warning = senderWarning(settings);

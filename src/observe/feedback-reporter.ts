@@ -8,6 +8,8 @@ export interface FeedbackReporter {
   recorded(answer: FeedbackAnswer, report: FeedbackReport): void;
   /** A report that was not taken. */
   refused(reason: string): void;
+  /** A subscription of the provider's notices was confirmed or taken back. */
+  subscription(detail: string): void;
 }
 
 export function createFeedbackReporter({
@@ -43,5 +45,6 @@ export function createFeedbackReporter({
       }
     },
     refused: (reason) => metrics.feedbackRefused(reason),
+    subscription: (detail) => log.reloaded({ detail }),
   };
 }

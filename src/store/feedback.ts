@@ -76,3 +76,9 @@ export interface FeedbackStore {
 export function referenceOf(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
+
+/** Why a report that names no mail request is kept: what was not understood, or that it was understood and names none. */
+export function reasonWithoutMail(notices: readonly Notice[]): string {
+  const unknown = notices.find((notice) => notice.kind === 'unknown');
+  return unknown?.reason ?? 'it names no mail request of this installation';
+}

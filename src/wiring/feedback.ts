@@ -1,4 +1,5 @@
 /** The role `feedback`: everything that hears what became of messages after they were handed over. */
+import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
@@ -26,9 +27,10 @@ export interface FeedbackParts {
 /** Where it listens, for the start's own lines; null where it does not. */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
+  readonly http: string | null;
 }
 
-export const NO_FEEDBACK: FeedbackAddresses = { smtp: null };
+export const NO_FEEDBACK: FeedbackAddresses = { smtp: null, http: null };
 
 /** Rejects with an Error of one line. */
 export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddresses> {
@@ -40,7 +42,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
     recorded: feedback.recorded,
   });
   stops.push(() => intake.close());
-  return { smtp: await startSmtp() };
+  const addresses = { smtp: await startSmtp(), http: await startSns() };
+  await startSqs();
+  return addresses;
 
   async function startSmtp(): Promise<string | null> {
     const { feedbackListen: at, tls } = settings;
@@ -64,5 +68,53 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
     if (tls !== null)
       stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, report.http.certificate));
     return hostPort(bound);
+  }
+
+  /** Notices of Amazon SES, posted by SNS. */
+  async function startSns(): Promise<string | null> {
+    const { feedbackHttpListen: at, sesTopics: topics, tls } = settings;
+    if (at === null) return null;
+    const [{ createSnsReceiver }, { createSnsCertificates }] = await Promise.all([
+      import('../feedback/ses/sns-receiver.ts'),
+      import('../feedback/ses/sns-certificates.ts'),
+    ]);
+    const receiver = createSnsReceiver({
+      at,
+      bind,
+      clock,
+      topics,
+      // Those of NODE_EXTRA_CA_CERTS too.
+      certificates: createSnsCertificates({ fetch, roots: () => getCACertificates('default'), now: clock.now }),
+      fetch,
+      certificate: tls === null ? null : readCertificate(tls),
+      take: intake.take,
+      refused: feedback.refused,
+      subscription: feedback.subscription,
+      failed: report.failed,
+    });
+    const bound = await receiver.start();
+    stops.push(() => receiver.close());
+    if (tls !== null)
+      stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, report.http.certificate));
+    return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
+  }
+
+  /** The same out of a queue. */
+  async function startSqs(): Promise<void> {
+    const { sesQueue: queueUrl, sesTopics: topics, transport } = settings;
+    if (queueUrl === null) return;
+    const { createSqsPoller } = await import('../feedback/ses/sqs-poller.ts');
+    const poller = createSqsPoller({
+      queueUrl,
+      region: transport.kind === 'ses' ? transport.region : 'us-east-1',
+      clock,
+      random: Math.random,
+      topics,
+      take: intake.take,
+      refused: feedback.refused,
+      failed: report.failed,
+    });
+    await poller.start();
+    stops.push(() => poller.close());
   }
 }

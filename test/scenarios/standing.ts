@@ -16,8 +16,8 @@ export interface StandingService {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** Where bounces (SMTP) and the provider's notices (HTTP) are taken, as `host:port`; null where they are not. */
-  readonly feedback: { readonly smtp: string | null };
+  /** Where bounces are taken, as `host:port`, and the provider's notices, as a URL; null where they are not. */
+  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** The raw key of an empty store's first start, else the empty string. */
   readonly key: string;
   readonly stdout: () => string;
@@ -108,7 +108,7 @@ export function scenario(): Scenario {
       return {
         ...running,
         banner,
-        feedback: { smtp: null },
+        feedback: { smtp: null, http: null },
         publicUrl: found(/Public interface +(\S+)\/api\/v1\/send-mail/),
         operatorUrl: found(/Operator +(\S+)/),
         key: found(/(pr_[A-Za-z0-9_-]{43})/),

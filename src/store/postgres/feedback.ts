@@ -1,6 +1,13 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import { afterNotices, isTrial } from '../../record/feedback.ts';
-import type { FeedbackAnswer, FeedbackReport, FeedbackSource, FeedbackStore, KeptFeedback } from '../feedback.ts';
+import {
+  type FeedbackAnswer,
+  type FeedbackReport,
+  type FeedbackSource,
+  type FeedbackStore,
+  type KeptFeedback,
+  reasonWithoutMail,
+} from '../feedback.ts';
 import { Tallies } from '../tallies.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
@@ -99,7 +106,7 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
   if ((await transaction.query(KNOWN, [report.digest])).length > 0) return { kind: 'repeated' };
   const id = await idOf(transaction, about);
   if (id === null) {
-    if (about === null) return keep(transaction, report, null, 'it names no mail request of this installation');
+    if (about === null) return keep(transaction, report, null, reasonWithoutMail(notices));
     if (!report.last) return { kind: 'not-yet' };
     return keep(transaction, report, null, 'no mail request has the provider’s id that it names');
   }

@@ -1,7 +1,13 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import type { DatabaseSync } from 'node:sqlite';
 import { afterNotices, isTrial } from '../../record/feedback.ts';
-import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../feedback.ts';
+import {
+  type FeedbackAnswer,
+  type FeedbackReport,
+  type FeedbackSource,
+  type KeptFeedback,
+  reasonWithoutMail,
+} from '../feedback.ts';
 import { Tallies, type Tally } from '../tallies.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
@@ -59,7 +65,7 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     if (known.get(digest) !== undefined) return { kind: 'repeated' };
     const id = idOf(report);
     if (id === null) {
-      if (about === null) return keep(report, null, 'it names no mail request of this installation');
+      if (about === null) return keep(report, null, reasonWithoutMail(notices));
       return report.last
         ? keep(report, null, 'no mail request has the provider’s id that it names')
         : { kind: 'not-yet' };

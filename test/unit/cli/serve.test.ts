@@ -13,7 +13,7 @@ const STARTED = {
   operatorUrl: 'http://127.0.0.1:8081',
   firstKey: 'pr_first',
   inboxPath: 'data/inbox',
-  feedback: { smtp: null },
+  feedback: { smtp: null, http: null },
 };
 
 describe('the banner', () => {
@@ -29,7 +29,7 @@ describe('the banner', () => {
 
   it('says where bounces are taken, where they are', () => {
     expect(banner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
-    const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525' } };
+    const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525', http: null } };
     expect(banner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 

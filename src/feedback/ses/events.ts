@@ -1,0 +1,180 @@
+/**
+ * What Amazon SES tells about a message, in both of its forms: notifications of an identity (`notificationType`) and events
+ * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
+ */
+import type { Evidence, Notice } from '../../record/notice.ts';
+import { hostName, oneLine, reportedAddress } from '../notice/text.ts';
+import { judge } from '../notice/verdict.ts';
+
+export type SesEvent =
+  /** `reference` is the provider's id of the message; `key` is the same for the same event, however often it is sent. */
+  | { readonly kind: 'notice'; readonly reference: string; readonly key: string; readonly notices: readonly Notice[] }
+  /** Nothing that changes a mail request: it was sent, opened, clicked; a topic was set up. */
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'unknown'; readonly reason: string };
+
+type Json = Readonly<Record<string, unknown>>;
+
+const MOST_RECIPIENTS = 100;
+const LONGEST_ID = 200;
+/** Types that say nothing new of a message; the last is the test notification of a topic. */
+const NOTHING: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
+/** Sub-types of a permanent bounce by which the address itself is known to be dead. */
+const MISSING: readonly string[] = ['NoEmail', 'Suppressed', 'OnAccountSuppressionList'];
+
+/** One event, as the text of an SNS message or of a queue's. */
+export function readSesEvent(text: string): SesEvent {
+  const event = objectOf(parse(text));
+  if (event === null) return unknown('it is no JSON object');
+  const type = textOf(event.eventType) ?? textOf(event.notificationType);
+  if (type === null) return unknown('it has neither eventType nor notificationType, so that it is not from Amazon SES');
+  if (NOTHING.includes(type)) return { kind: 'nothing' };
+  const reference = textOf(objectOf(event.mail)?.messageId);
+  if (reference === null || !isId(reference)) return unknown(`${shown(type)}: it names no message (mail.messageId)`);
+  const notices = noticesOf(type, event);
+  if (notices === null) return unknown(`${shown(type)} is no event that is known`);
+  return { kind: 'notice', reference, key: `${type}\n${reference}\n${identityOf(type, event)}`, notices };
+}
+
+function noticesOf(type: string, event: Json): readonly Notice[] | null {
+  switch (type) {
+    case 'Bounce':
+      return bounces(objectOf(event.bounce) ?? {});
+    case 'Complaint':
+      return complaints(objectOf(event.complaint) ?? {});
+    case 'Delivery':
+      return deliveries(objectOf(event.delivery) ?? {});
+    case 'DeliveryDelay':
+      return delays(objectOf(event.deliveryDelay) ?? {});
+    case 'Reject':
+      return [refused(textOf(objectOf(event.reject)?.reason) ?? 'rejected by the provider')];
+    case 'Rendering Failure':
+    case 'RenderingFailure':
+      return [refused(textOf(objectOf(event.failure)?.errorMessage) ?? 'the provider could not make the message')];
+    default:
+      return null;
+  }
+}
+
+function bounces(bounce: Json): readonly Notice[] {
+  const [type, subType] = [textOf(bounce.bounceType) ?? '', textOf(bounce.bounceSubType) ?? ''];
+  const recipients = listOf(bounce.bouncedRecipients);
+  return (recipients.length === 0 ? [{}] : recipients).map((one) => {
+    const evidence = evidenceOf(one, bounce, `${type} ${subType}`);
+    return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one) };
+  });
+}
+
+/** Transient and undetermined bounces may pass; a permanent one says of the mailbox what its sub-type or the server's words say. */
+function verdict(type: string, subType: string, recipient: Json): { permanent: boolean; mailboxMissing: boolean } {
+  if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
+  if (MISSING.includes(subType)) return { permanent: true, mailboxMissing: true };
+  const [said, status] = [textOf(recipient.diagnosticCode), textOf(recipient.status)];
+  if (said === null && status === null) return { permanent: true, mailboxMissing: subType === 'General' };
+  return { permanent: true, mailboxMissing: judge(said ?? '', status).mailboxMissing };
+}
+
+function complaints(complaint: Json): readonly Notice[] {
+  const feedbackType = (textOf(complaint.complaintFeedbackType) ?? 'abuse').toLowerCase().slice(0, 40);
+  const recipients = listOf(complaint.complainedRecipients);
+  return (recipients.length === 0 ? [{}] : recipients).map((one) => {
+    const evidence = { status: null, diagnostic: line(complaint.userAgent), reportingHost: null };
+    return { ...about(one.emailAddress, evidence), kind: 'complaint', feedbackType };
+  });
+}
+
+function deliveries(delivery: Json): readonly Notice[] {
+  const evidence: Evidence = { ...evidenceOf({}, delivery, ''), diagnostic: line(delivery.smtpResponse) };
+  const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MOST_RECIPIENTS) : [];
+  return (recipients.length === 0 ? [null] : recipients).map((one) => ({ ...about(one, evidence), kind: 'delivered' }));
+}
+
+function delays(delay: Json): readonly Notice[] {
+  const recipients = listOf(delay.delayedRecipients);
+  return (recipients.length === 0 ? [{}] : recipients).map((one) => ({
+    ...about(one.emailAddress, evidenceOf(one, delay, textOf(delay.delayType) ?? '')),
+    kind: 'delayed',
+  }));
+}
+
+/** The provider itself refused what it had taken: about the message, never about the mailbox. */
+function refused(reason: string): Notice {
+  const evidence = { status: null, diagnostic: oneLine(reason), reportingHost: null };
+  return { ...about(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
+}
+
+function about(address: unknown, evidence: Evidence) {
+  return { recipient: reportedAddress(textOf(address)), alias: null, evidence };
+}
+
+function evidenceOf(recipient: Json, whole: Json, otherwise: string): Evidence {
+  const status = textOf(recipient.status);
+  return {
+    status: status !== null && isStatus(status) ? status : null,
+    diagnostic: line(recipient.diagnosticCode) ?? oneLine(otherwise),
+    reportingHost: hostName(textOf(whole.reportingMTA)),
+  };
+}
+
+/** What makes this event another one than the next of the same message: the provider's id of it, else its time and recipients. */
+function identityOf(type: string, event: Json): string {
+  const detail = objectOf(event[DETAILS[type] ?? '']) ?? {};
+  const feedbackId = textOf(detail.feedbackId);
+  if (feedbackId !== null) return feedbackId.slice(0, LONGEST_ID);
+  return `${textOf(detail.timestamp) ?? ''} ${JSON.stringify(detail).length}`;
+}
+
+const DETAILS: Readonly<Record<string, string>> = {
+  Bounce: 'bounce',
+  Complaint: 'complaint',
+  Delivery: 'delivery',
+  DeliveryDelay: 'deliveryDelay',
+  Reject: 'reject',
+};
+
+function unknown(reason: string): SesEvent {
+  return { kind: 'unknown', reason };
+}
+
+function shown(type: string): string {
+  return oneLine(type, 40) ?? 'an event';
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function objectOf(value: unknown): Json | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null;
+}
+
+function listOf(value: unknown): readonly Json[] {
+  if (!Array.isArray(value)) return [];
+  return value.slice(0, MOST_RECIPIENTS).flatMap((one) => {
+    const found = objectOf(one);
+    return found === null ? [] : [found];
+  });
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+function line(value: unknown): string | null {
+  const text = textOf(value);
+  return text === null ? null : oneLine(text.toLowerCase().startsWith('smtp;') ? text.slice(5) : text);
+}
+
+function isStatus(text: string): boolean {
+  const parts = text.split('.');
+  return parts.length === 3 && parts.every((part) => part !== '' && part.length <= 3 && Number.isInteger(Number(part)));
+}
+
+/** Printable ASCII, and not endless. */
+function isId(text: string): boolean {
+  return text.length <= LONGEST_ID && [...text].every((character) => character > ' ' && character <= '~');
+}

@@ -1,0 +1,146 @@
+/** Amazon SNS as a peer: an authority of its own, signing certificates, and messages signed as SNS signs them. */
+import { randomUUID, sign } from 'node:crypto';
+import { generate } from 'selfsigned';
+
+export interface SigningPair {
+  readonly key: string;
+  readonly cert: string;
+}
+
+export interface Authority extends SigningPair {
+  /** A certificate in the name of SNS, or another. */
+  issue(
+    name?: string,
+    options?: { readonly ca?: boolean; readonly days?: number; readonly since?: Date },
+  ): Promise<Authority>;
+}
+
+/** A root, or with `by` an authority below another. */
+export async function makeAuthority(
+  name = 'Test Root',
+  by: SigningPair | null = null,
+  ca = true,
+  since?: Date,
+  days = 30,
+): Promise<Authority> {
+  const notBeforeDate = since ?? new Date(Date.now() - 3_600_000);
+  const pems = await generate([{ name: 'commonName', value: name }], {
+    algorithm: 'sha256',
+    keySize: 2048,
+    notBeforeDate,
+    notAfterDate: new Date(notBeforeDate.getTime() + days * 86_400_000),
+    ...(by === null ? {} : { ca: { key: by.key, cert: by.cert } }),
+    extensions: ca
+      ? [
+          { name: 'basicConstraints', cA: true, critical: true },
+          { name: 'keyUsage', keyCertSign: true, cRLSign: true },
+        ]
+      : [{ name: 'subjectAltName', altNames: [{ type: 2, value: name }] }],
+  });
+  const own = { key: pems.private, cert: pems.cert };
+  return {
+    ...own,
+    issue: (called = 'sns.amazonaws.com', { ca: issuer = false, days: good = 20, since: from } = {}) =>
+      makeAuthority(called, own, issuer, from, good),
+  };
+}
+
+export const REGION = 'eu-west-1';
+export const TOPIC = `arn:aws:sns:${REGION}:123456789012:ses-feedback`;
+export const CERT_URL = `https://sns.${REGION}.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem`;
+
+const SIGNED: Readonly<Record<string, readonly string[]>> = {
+  Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
+  SubscriptionConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+  UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+};
+
+/** A message of SNS, signed with the key; `fields` replaces its members before, `after` once it is signed. */
+export function snsMessage(
+  key: string,
+  fields: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string | undefined>> = {},
+): Record<string, string | undefined> {
+  const type = fields.Type ?? 'Notification';
+  const confirms = type !== 'Notification';
+  const message: Record<string, string> = {
+    Type: type,
+    MessageId: randomUUID(),
+    TopicArn: TOPIC,
+    Message: 'hello',
+    Timestamp: new Date().toISOString(),
+    SignatureVersion: '2',
+    SigningCertURL: CERT_URL,
+    ...(confirms
+      ? { Token: 'token', SubscribeURL: `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token` }
+      : {}),
+    ...fields,
+  };
+  const text = (SIGNED[type] ?? [])
+    .flatMap((name) => (message[name] === undefined ? [] : [`${name}\n${message[name]}\n`]))
+    .join('');
+  const digest = message.SignatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
+  const Signature = sign(digest, Buffer.from(text), key).toString('base64');
+  return { ...message, Signature, ...after };
+}
+
+/** Events of Amazon SES, as its documentation shapes them. */
+export function sesEvent(
+  type: string,
+  reference: string,
+  to: string,
+  detail: Readonly<Record<string, unknown>> = {},
+  by: 'eventType' | 'notificationType' = 'eventType',
+): string {
+  const timestamp = new Date().toISOString();
+  const details: Record<string, Record<string, unknown>> = {
+    Bounce: {
+      bounceType: 'Permanent',
+      bounceSubType: 'General',
+      bouncedRecipients: [
+        { emailAddress: to, action: 'failed', status: '5.1.1', diagnosticCode: 'smtp; 550 5.1.1 user unknown' },
+      ],
+      timestamp,
+      feedbackId: `${reference}-bounce`,
+      reportingMTA: 'dns; a1.smtp-out.eu-west-1.amazonses.com',
+      ...detail,
+    },
+    Complaint: {
+      complainedRecipients: [{ emailAddress: to }],
+      timestamp,
+      feedbackId: `${reference}-complaint`,
+      userAgent: 'ExampleCorp Feedback Loop (V0.01)',
+      complaintFeedbackType: 'abuse',
+      ...detail,
+    },
+    Delivery: {
+      timestamp,
+      processingTimeMillis: 546,
+      recipients: [to],
+      smtpResponse: '250 ok',
+      reportingMTA: 'a8.smtp-out.amazonses.com',
+      ...detail,
+    },
+    DeliveryDelay: {
+      timestamp,
+      delayType: 'MailboxFull',
+      delayedRecipients: [{ emailAddress: to, status: '4.2.2', diagnosticCode: 'smtp; 452 full' }],
+      ...detail,
+    },
+    Reject: { reason: 'Bad content', ...detail },
+  };
+  const names: Record<string, string> = {
+    Bounce: 'bounce',
+    Complaint: 'complaint',
+    Delivery: 'delivery',
+    DeliveryDelay: 'deliveryDelay',
+    Reject: 'reject',
+    'Rendering Failure': 'failure',
+  };
+  const name = names[type];
+  return JSON.stringify({
+    [by]: type,
+    mail: { timestamp, messageId: reference, source: 'shop@example.org', destination: [to] },
+    ...(name === undefined ? {} : { [name]: details[type] ?? { errorMessage: 'Attribute is not present', ...detail } }),
+  });
+}

@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
+import { sesEvent } from '../../../rig/sns.ts';
+
+const TO = 'rita@example.com';
+const read = (...args: Parameters<typeof sesEvent>) => readSesEvent(sesEvent(...args));
+const noticeOf = (type: string, detail: Record<string, unknown> = {}) => {
+  const event = read(type, 'ses-1', TO, detail);
+  return event.kind === 'notice' ? event.notices[0] : event;
+};
+const bounced = (more: Record<string, unknown>) => ({ bouncedRecipients: [{ emailAddress: TO, ...more }] });
+
+test('a bounce is the same event in both of its forms, with its evidence', () => {
+  for (const by of ['eventType', 'notificationType'] as const) {
+    const event = read('Bounce', 'ses-1', TO, { timestamp: 't' }, by);
+    expect(event).toMatchObject({
+      kind: 'notice',
+      reference: 'ses-1',
+      notices: [
+        {
+          kind: 'bounce',
+          permanent: true,
+          mailboxMissing: true,
+          recipient: TO,
+          evidence: {
+            status: '5.1.1',
+            diagnostic: '550 5.1.1 user unknown',
+            reportingHost: 'a1.smtp-out.eu-west-1.amazonses.com',
+          },
+        },
+      ],
+    });
+  }
+});
+
+describe('of bounces', () => {
+  test.each([
+    ['Permanent', 'NoEmail', {}, true, true],
+    ['Permanent', 'Suppressed', {}, true, true],
+    ['Permanent', 'OnAccountSuppressionList', {}, true, true],
+    ['Permanent', 'General', {}, true, true],
+    ['Permanent', 'General', { diagnosticCode: 'smtp; 550 5.7.1 blocked for spam', status: '5.7.1' }, true, false],
+    ['Transient', 'MailboxFull', { status: '5.2.2' }, false, false],
+    ['Transient', 'MessageTooLarge', {}, false, false],
+    ['Transient', 'ContentRejected', {}, false, false],
+    ['Transient', 'General', {}, false, false],
+    ['Undetermined', 'Undetermined', { status: '5.1.1' }, false, false],
+  ])(
+    '%s %s %j is permanent: %s, and the mailbox missing: %s',
+    (bounceType, bounceSubType, recipient, permanent, mailboxMissing) => {
+      expect(noticeOf('Bounce', { bounceType, bounceSubType, ...bounced(recipient) })).toMatchObject({
+        kind: 'bounce',
+        permanent,
+        mailboxMissing,
+      });
+    },
+  );
+});
+
+test.each([
+  ['Complaint', {}, { kind: 'complaint', feedbackType: 'abuse', recipient: TO }],
+  ['Complaint', { complaintFeedbackType: undefined }, { kind: 'complaint', feedbackType: 'abuse' }],
+  ['Complaint', { complaintFeedbackType: 'not-spam' }, { kind: 'complaint', feedbackType: 'not-spam' }],
+  ['Delivery', {}, { kind: 'delivered', recipient: TO, evidence: { diagnostic: '250 ok' } }],
+  ['DeliveryDelay', {}, { kind: 'delayed', recipient: TO, evidence: { status: '4.2.2' } }],
+  ['Reject', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
+  ['Rendering Failure', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
+] as const)('%s %j becomes %j', (type, detail, notice) => {
+  expect(noticeOf(type, detail)).toMatchObject(notice);
+});
+
+test.each(['Send', 'Open', 'Click', 'Subscription'])('%s changes nothing', (type) => {
+  expect(read(type, 'ses-1', TO)).toEqual({ kind: 'nothing' });
+});
+
+test('an event has one key however often it is sent, and another event of the message has another', () => {
+  const keys = [
+    read('Bounce', 'ses-1', TO),
+    read('Bounce', 'ses-1', TO),
+    read('Complaint', 'ses-1', TO),
+    read('Bounce', 'ses-2', TO),
+  ].map((event) => event.kind === 'notice' && event.key);
+  expect(keys[0]).toBe(keys[1]);
+  expect(new Set(keys).size).toBe(3);
+});
+
+test.each([
+  ['', 'it is no JSON object'],
+  ['[]', 'it is no JSON object'],
+  ['{}', 'neither eventType'],
+  ['{"eventType":"Bounce"}', 'names no message'],
+  ['{"eventType":"Bounce","mail":{"messageId":"a b"}}', 'names no message'],
+  ['{"eventType":"Teleport","mail":{"messageId":"a"}}', 'Teleport is no event that is known'],
+])('%j is not understood: %s', (text, part) => {
+  expect(readSesEvent(text)).toMatchObject({ kind: 'unknown', reason: expect.stringContaining(part) });
+});
+
+test('whatever JSON there is, reading it ends, and says something', () => {
+  const shapes = fc.record({
+    eventType: fc.constantFrom('Bounce', 'Complaint', 'Delivery', 'DeliveryDelay', 'Reject', 'Rendering Failure'),
+    mail: fc.constant({ messageId: 'id' }),
+    bounce: fc.jsonValue(),
+    complaint: fc.jsonValue(),
+    delivery: fc.jsonValue(),
+    deliveryDelay: fc.jsonValue(),
+    reject: fc.jsonValue(),
+    failure: fc.jsonValue(),
+  });
+  fc.assert(
+    fc.property(fc.oneof(shapes, fc.jsonValue()), (value) => {
+      const event = readSesEvent(JSON.stringify(value));
+      if (event.kind === 'notice') expect(event.notices.length).toBeGreaterThan(0);
+    }),
+  );
+});
