@@ -1,0 +1,165 @@
+/** A fake of Amazon SQS (JSON protocol) on loopback: long polling, visibility, repeats and disorder, as the real one has them. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+
+interface Held {
+  readonly id: number;
+  readonly body: string;
+  readonly sentAt: number;
+  visibleAt: number;
+  receives: number;
+}
+
+export interface SqsFake {
+  readonly queueUrl: string;
+  /** Messages not deleted yet. */
+  readonly left: number;
+  /** How often each message still or once there was handed out, by number from 0. */
+  readonly receives: readonly number[];
+  /** Visibility timeouts asked for, in seconds. */
+  readonly visibilities: readonly number[];
+  /** Receives under way, and those answered with nothing because their time was over. */
+  readonly polling: number;
+  readonly emptyAnswers: number;
+  send(body: string, sentAt?: number): void;
+  /** The next requests are answered with this status. */
+  failNext(count: number, status?: number): void;
+  /** Shows every message again, as if its visibility were over. */
+  showAgain(): void;
+  close(): Promise<void>;
+}
+
+const VISIBLE_MS = 30_000;
+
+export async function startSqsFake(): Promise<SqsFake> {
+  const held = new Map<number, Held>();
+  const receives: number[] = [];
+  const visibilities: number[] = [];
+  const waiting = new Set<() => void>();
+  let next = 0;
+  let failing = { count: 0, status: 500 };
+
+  let [polling, emptyAnswers] = [0, 0];
+
+  const wake = () => {
+    for (const end of [...waiting]) end();
+  };
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const target = String(request.headers['x-amz-target'] ?? '').replace('AmazonSQS.', '');
+      void handle(target, JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>, response);
+    });
+  });
+
+  async function handle(target: string, body: Record<string, unknown>, response: ServerResponse) {
+    if (failing.count > 0) {
+      failing = { ...failing, count: failing.count - 1 };
+      return answer(response, { __type: 'com.amazonaws.sqs#InternalError', message: 'trouble' }, failing.status);
+    }
+    const entries = (body.Entries ?? []) as { Id: string; ReceiptHandle: string; VisibilityTimeout?: number }[];
+    switch (target) {
+      case 'ReceiveMessage':
+        return receive(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
+      case 'DeleteMessageBatch':
+        for (const { ReceiptHandle } of entries) held.delete(Number(ReceiptHandle.split('-')[0]));
+        return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
+      case 'ChangeMessageVisibilityBatch':
+        for (const { ReceiptHandle, VisibilityTimeout = 0 } of entries) {
+          visibilities.push(VisibilityTimeout);
+          const message = held.get(Number(ReceiptHandle.split('-')[0]));
+          if (message !== undefined) message.visibleAt = Date.now() + VisibilityTimeout * 1_000;
+        }
+        return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
+      default:
+        return answer(response, { __type: 'UnknownOperation' }, 400);
+    }
+  }
+
+  async function receive(
+    { MaxNumberOfMessages: most, WaitTimeSeconds: waitS }: { MaxNumberOfMessages: number; WaitTimeSeconds: number },
+    response: ServerResponse,
+  ) {
+    const until = Date.now() + waitS * 1_000;
+    polling += 1;
+    for (;;) {
+      // The newest first: an order that nobody may rely on.
+      const found = [...held.values()]
+        .filter(({ visibleAt }) => visibleAt <= Date.now())
+        .reverse()
+        .slice(0, most);
+      if (found.length > 0 || Date.now() >= until || response.destroyed) {
+        for (const message of found) {
+          message.visibleAt = Date.now() + VISIBLE_MS;
+          message.receives += 1;
+          receives[message.id] = message.receives;
+        }
+        polling -= 1;
+        if (found.length === 0 && !response.destroyed) emptyAnswers += 1;
+        return answer(response, { Messages: found.map(shown) });
+      }
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          clearTimeout(timer);
+          waiting.delete(end);
+          resolve();
+        };
+        const timer = setTimeout(end, until - Date.now());
+        waiting.add(end);
+        response.once('close', end);
+      });
+    }
+  }
+
+  function shown({ id, body, sentAt, receives: times }: Held) {
+    return {
+      MessageId: `message-${id}`,
+      ReceiptHandle: `${id}-${times}`,
+      Body: body,
+      MD5OfBody: createHash('md5').update(body).digest('hex'),
+      Attributes: { SentTimestamp: String(sentAt) },
+    };
+  }
+
+  function answer(response: ServerResponse, body: unknown, status = 200) {
+    response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
+  }
+
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  return {
+    queueUrl: `http://127.0.0.1:${port}/000000000000/ses-feedback`,
+    get left() {
+      return held.size;
+    },
+    receives,
+    visibilities,
+    get polling() {
+      return polling;
+    },
+    get emptyAnswers() {
+      return emptyAnswers;
+    },
+    send(body, sentAt = Date.now()) {
+      held.set(next, { id: next, body, sentAt, visibleAt: 0, receives: 0 });
+      next += 1;
+      wake();
+    },
+    failNext(count, status = 500) {
+      failing = { count, status };
+    },
+    showAgain() {
+      for (const message of held.values()) message.visibleAt = 0;
+      wake();
+    },
+    close: async () => {
+      wake();
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import PostalMime from 'postal-mime';
+import { describe, expect, test } from 'vitest';
+import { leavesOf, readEntity } from '../../../../src/feedback/read/entity.ts';
+import { fieldValue } from '../../../../src/feedback/read/fields.ts';
+
+const FOLDER = join(import.meta.dirname, '../../../corpus/bounces');
+const read = (text: string) => readEntity(Buffer.from(text, 'latin1'));
+const types = (text: string) => leavesOf(read(text)).map(({ type }) => type);
+
+describe('held against postal-mime', () => {
+  /** Cases that are broken on purpose, in ways that the two read differently, and whole mailbox files. */
+  const BROKEN = /boundary-lies|charset-is|mailbox-file|nested-200|empty|final-boundary/;
+  const names = readdirSync(FOLDER).filter((name) => name.endsWith('.eml') && !BROKEN.test(name));
+
+  test.each(names)('%s has the same texts and attachments', async (name) => {
+    const raw = readFileSync(join(FOLDER, name));
+    const mail = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
+    const entity = readEntity(raw);
+    const leaves = leavesOf(entity);
+    const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
+    // postal-mime makes one text of all, and one out of HTML where there is none.
+    if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(mail.text ?? ''));
+    const attached = leaves.filter(({ type }) => type.startsWith('message/'));
+    const theirs = mail.attachments.filter(({ mimeType }) => mimeType.startsWith('message/'));
+    expect(attached.map(({ type }) => type)).toEqual(theirs.map(({ mimeType }) => mimeType));
+    for (const [i, leaf] of attached.entries()) {
+      const content = theirs[i]?.content;
+      const bytes = content instanceof ArrayBuffer ? Buffer.from(content) : Buffer.from(String(content));
+      expect(squeezed(leaf.octets())).toBe(squeezed(bytes.toString('latin1')));
+    }
+    expect(fieldValue(entity.fields, 'from') ?? '').toBe(mail.headers.find(({ key }) => key === 'from')?.value ?? '');
+  });
+
+  function squeezed(text: string): string {
+    return text.split(/\s+/).join(' ').trim();
+  }
+});
+
+test('parts stand between their boundaries, whatever comes before and after', () => {
+  const text =
+    'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
+  const leaves = leavesOf(read(text));
+  expect(leaves.map((leaf) => [leaf.type, leaf.text().trim()])).toEqual([
+    ['text/plain', 'one'],
+    ['text/html', 'two'],
+  ]);
+});
+
+test('a boundary that begins like another one is another one', () => {
+  const text = 'Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bb\nstill one\n--b--\n';
+  expect(leavesOf(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
+});
+
+test('an outer boundary ends whatever is open within', () => {
+  const text =
+    'Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: multipart/mixed; boundary=in\n\n--in\nContent-Type: text/html\n\none\n--out\nContent-Type: image/png\n\ntwo\n';
+  expect(types(text)).toEqual(['text/html', 'image/png']);
+});
+
+test('a multipart whose boundary never comes is text', () => {
+  const leaves = leavesOf(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
+  expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
+});
+
+test('a message within a message is one leaf, its boundaries untouched', () => {
+  const inner = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
+  const leaves = leavesOf(
+    read(`Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${inner}--out--\n`),
+  );
+  expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', inner]]);
+});
+
+test('a boundary may be written in pieces, in a comment’s company and without a semicolon before it', () => {
+  const body = '\n\n--abc\nContent-Type: text/html\n\nx\n--abc--\n';
+  expect(types(`Content-Type: multipart/mixed;\n boundary*0=a;\n boundary*1="bc"${body}`)).toEqual(['text/html']);
+  expect(types(`Content-Type: multipart/mixed charset=x boundary="abc"${body}`)).toEqual(['text/html']);
+  expect(types(`Content-Type: Multipart/Mixed (a comment); Boundary = abc${body}`)).toEqual(['text/html']);
+});
+
+test('as many parts and as much depth as a report can need are read, and no more', () => {
+  const many = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
+  expect(leavesOf(read(many))).toHaveLength(399);
+  let deep = 'Content-Type: text/html\n\ninnermost\n';
+  for (let i = 0; i < 200; i += 1)
+    deep = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deep}--b${i}--\n`;
+  const leaves = leavesOf(read(deep));
+  expect(leaves).toHaveLength(1);
+  expect(leaves[0]?.text()).toContain('innermost');
+});
+
+test('of a leaf a quarter of a mebibyte is decoded', () => {
+  expect(read(`Subject: long\n\n${'x'.repeat(5_000_000)}`).text()).toHaveLength(262_144);
+});

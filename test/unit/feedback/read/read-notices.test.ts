@@ -1,0 +1,163 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
+import type { Notice } from '../../../../src/record/notice.ts';
+
+const FOLDER = join(import.meta.dirname, '../../../corpus/bounces');
+const CASES = readdirSync(FOLDER)
+  .filter((name) => name.endsWith('.eml'))
+  .sort();
+
+const raw = (name: string): Buffer => readFileSync(join(FOLDER, name));
+const expected = (name: string): readonly object[] =>
+  JSON.parse(readFileSync(join(FOLDER, name.replace(/eml$/, 'json')), 'utf8'));
+
+describe('every case in test/corpus/bounces is read as its .json says', () => {
+  test.each(CASES)('%s', (name) => {
+    const notices = readNotices(raw(name));
+    expect(notices).toMatchObject(expected(name));
+    expect(notices).toHaveLength(expected(name).length);
+  });
+});
+
+test('line ends of the wire are read like those of files', () => {
+  for (const name of CASES) {
+    const text = raw(name).toString('latin1');
+    if (text.includes('\r')) continue;
+    const wire = Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1');
+    expect(readNotices(wire), name).toMatchObject(expected(name));
+  }
+});
+
+test('one case in another, as an attachment behind a text, is not read as the other', () => {
+  const inner = raw('001-postfix-user-unknown.eml').toString('latin1');
+  const outer = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${inner}\n--out--\n`;
+  expect(readNotices(Buffer.from(outer, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
+});
+
+test('of more than a hundred recipients a hundred are told', () => {
+  const groups = Array.from(
+    { length: 5_000 },
+    (_, i) => `Final-Recipient: rfc822; user${i}@kunde.example\nAction: failed\nStatus: 5.1.1\n`,
+  );
+  const text = `From: MAILER-DAEMON@relay.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; relay.example\n\n${groups.join('\n')}`;
+  const notices = readNotices(Buffer.from(text));
+  expect(notices).toHaveLength(100);
+  expect(notices[99]).toMatchObject({ kind: 'bounce', recipient: 'user99@kunde.example' });
+});
+
+test('evidence is one bounded line without control characters, whatever the report says', () => {
+  const report = (diagnostic: string) =>
+    Buffer.from(
+      `From: MAILER-DAEMON@relay.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; ${'h'.repeat(9_000)}\n\nFinal-Recipient: rfc822; anna@kunde.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; ${diagnostic}\n`,
+    );
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 3_000 }), (diagnostic) => {
+      for (const notice of readNotices(report(diagnostic))) expectSound(notice);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+describe('no message makes it throw, answer with nothing, or give evidence that is not fit to be kept', () => {
+  const seeds = CASES.map((name) => raw(name));
+
+  test('cases with octets changed, taken out, repeated and put in', () => {
+    const edit = fc.record({
+      at: fc.double({ min: 0, max: 1, noNaN: true }),
+      take: fc.nat(200),
+      put: fc.oneof(
+        fc.constantFrom(
+          '\n',
+          '\r\n\r\n',
+          '--',
+          '@',
+          '<',
+          '=?',
+          '?=',
+          '=\n',
+          '; boundary="',
+          '\0',
+          ':',
+          'Content-Type: multipart/mixed\n',
+          '5.1.1',
+          '550 ',
+        ),
+        fc.string({ unit: 'binary', maxLength: 20 }),
+      ),
+    });
+    const cases = fc.record({ seed: fc.constantFrom(...seeds), edits: fc.array(edit, { minLength: 1, maxLength: 8 }) });
+    fc.assert(
+      fc.property(cases, ({ seed, edits }) => {
+        let octets: Buffer = seed;
+        for (const { at, take, put } of edits) {
+          const from = Math.floor(at * octets.length);
+          octets = Buffer.concat([octets.subarray(0, from), Buffer.from(put), octets.subarray(from + take)]);
+        }
+        expectAllSound(readNotices(octets));
+      }),
+      { numRuns: 1_500 },
+    );
+  });
+
+  test('halves of two cases', () => {
+    const half = fc.double({ min: 0, max: 1, noNaN: true });
+    fc.assert(
+      fc.property(fc.constantFrom(...seeds), fc.constantFrom(...seeds), half, half, (one, other, a, b) => {
+        const octets = Buffer.concat([one.subarray(0, a * one.length), other.subarray(b * other.length)]);
+        expectAllSound(readNotices(octets));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('octets by chance', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2_000 }), (octets) => expectAllSound(readNotices(octets))),
+      {
+        numRuns: 500,
+      },
+    );
+  });
+
+  test.each([
+    ['a line of at signs', '@'.repeat(1_000_000)],
+    ['addresses without end', 'a@b.example '.repeat(100_000)],
+    ['a header without end', 'x'.repeat(2_000_000)],
+    ['fields without end', 'a: b\n'.repeat(500_000)],
+    ['folds without end', `a: b\n${' c\n'.repeat(500_000)}`],
+    ['equals signs', `Content-Transfer-Encoding: quoted-printable\n\n${'= '.repeat(500_000)}`],
+    ['parts without end', `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(200_000)}`],
+    ['angle brackets', `From: MAILER-DAEMON@a.example\n\nfailed ${'<'.repeat(1_000_000)}`],
+    ['encoded words', `Subject: ${'=?utf-8?B?YQ==?= '.repeat(100_000)}\n\n`],
+    ['markup', `Content-Type: text/html\n\n${'<div>'.repeat(200_000)}`],
+  ])('%s', (_, text) => {
+    expectAllSound(readNotices(Buffer.from(text)));
+  });
+});
+
+function expectAllSound(notices: readonly Notice[]): void {
+  expect(notices.length).toBeGreaterThan(0);
+  expect(notices.length).toBeLessThanOrEqual(100);
+  for (const notice of notices) expectSound(notice);
+  // What is not understood, and who answered, stand alone.
+  if (notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply')) expect(notices).toHaveLength(1);
+}
+
+function expectSound(notice: Notice): void {
+  if (notice.kind === 'unknown') {
+    expect(notice.reason).not.toBe('');
+    return;
+  }
+  const { status, diagnostic, reportingHost } = notice.evidence;
+  if (status !== null) expect(status).toMatch(/^[245]\.\d{1,3}\.\d{1,3}$/);
+  for (const [line, longest] of [[diagnostic, 1_000] as const, [reportingHost, 255] as const]) {
+    if (line === null) continue;
+    expect(line.length).toBeLessThanOrEqual(longest);
+    expect(line).not.toMatch(/[\p{Cc}\u2028\u2029\u202a-\u202e]/u);
+    expect(line.trim()).toBe(line);
+  }
+  if (notice.kind === 'bounce' && notice.mailboxMissing) expect(notice.permanent).toBe(true);
+}
