@@ -14,6 +14,7 @@ import { beginRotation, cancelRotation, type RecordCheck, type SendingDomain } f
 import type { Changed } from '../store/store.ts';
 import type { TrustStore } from '../store/trust.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
+import { lookAtProvider, type ProviderView, settleAtProvider } from './domain-provider.ts';
 import { cancelledText, domainJson, domainTable, recordsText, removedText, verdictText } from './domain-text.ts';
 import { CommandFailure } from './failure.ts';
 import { styled } from './text.ts';
@@ -27,8 +28,10 @@ export interface DomainFlags {
 export async function showRecords(context: Context, typed: string, flags: DomainFlags): Promise<void> {
   await context.withStore(async (store, settings) => {
     const domain = await find(store, typed);
-    const records = recordsFor(domain, sendingSetup(settings));
-    if (flags.json) context.json(domainJson(domain, records, await store.domainChecks(domain.name)));
+    const provider = await lookAtProvider(settings, domain);
+    const records = recordsFor(domain, sendingSetup(settings), provider?.records);
+    const checks = [...(await store.domainChecks(domain.name)), ...checksOf(provider)];
+    if (flags.json) context.json(domainJson(domain, records, checks));
     else context.out(recordsText(domain, records));
   });
 }
@@ -53,6 +56,9 @@ export async function removeDomain(context: Context, typed: string, flags: Domai
     const gone = recordsFor(domain, sendingSetup(settings));
     if (flags.json) context.json({ ...domainJson(domain, gone, []), status: 'removed' });
     else context.out(removedText(domain));
+    if (settings.transport.kind === 'ses' && !flags.json) {
+      context.out(`\nAmazon SES keeps its identity ${name}; delete it there if no one else uses it.\n`);
+    }
   });
 }
 
@@ -75,11 +81,14 @@ export async function addDomain(
   context: Context,
   account: string,
   typed: string,
-  flags: DomainFlags & { readonly subdomains?: boolean; readonly ed25519?: boolean },
+  flags: DomainFlags & { readonly subdomains?: boolean; readonly ed25519?: boolean; readonly easyDkim?: boolean },
 ): Promise<void> {
   const parsed = parseDomainName(typed);
   if (!parsed.ok) throw new CommandFailure(parsed.fault, 2);
   const { name, warning } = parsed;
+  if (flags.easyDkim === true && context.settings().transport.kind !== 'ses') {
+    throw new CommandFailure('--easy-dkim is for POSTRIDER_TRANSPORT=ses://…, and another transport is set', 2);
+  }
   await context.withStore(async (store, settings) => {
     // Known before a key is made, so that a mistyped name costs nothing.
     await findAccount(store, account);
@@ -97,9 +106,11 @@ export async function addDomain(
     });
     const wanted = { name, subdomains: flags.subdomains === true, keys };
     const domain = added(name, account, await store.addDomain(account, wanted, now));
-    const records = recordsFor(domain, sendingSetup(settings));
+    const provider = await settleAtProvider(settings, domain, flags.easyDkim === true ? 'easy' : 'own');
+    const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     if (warning !== null) process.stderr.write(`postrider: warning: ${warning}\n`);
-    if (flags.json) context.json(domainJson(domain, records, []));
+    if (provider?.check.found === 'unknown') process.stderr.write(`postrider: warning: ${provider.check.detail}\n`);
+    if (flags.json) context.json(domainJson(domain, records, checksOf(provider)));
     else context.out(`${styled('good', `added ${name} for account ${account}`)}\n\n${recordsText(domain, records)}`);
   });
 }
@@ -114,10 +125,19 @@ export async function verifyDomain(context: Context, typed: string, flags: Domai
     const { update, event } = updateAfter(domain, checks, context.clock.now(), settings.maxAgeMs);
     const nothingKnown = checks.every((check) => check.found === 'unknown');
     const after = nothingKnown ? domain : found(domain.name, await store.updateDomain(update));
-    if (flags.json) context.json(domainJson(after, checks, checks));
-    else context.out(verdictText(after, checks, event, context.clock.now()));
+    const provider = await settleAtProvider(settings, after, 'own');
+    const asked = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
+    const all = [...checks, ...(await checkRecords(asked, resolver)), ...checksOf(provider)];
+    if (flags.json) context.json(domainJson(after, all, all));
+    else context.out(verdictText(after, all, event, context.clock.now()));
     if (after.status !== 'authenticated') throw new CommandFailure(notAuthenticated(after, checks));
+    const refuses = provider?.check.found === 'wrong' || provider?.check.found === 'missing';
+    if (refuses) throw new CommandFailure(`${after.name}: ${provider?.check.detail}`);
   });
+}
+
+function checksOf(provider: ProviderView | null): readonly RecordCheck[] {
+  return provider === null ? [] : [provider.check];
 }
 
 function notAuthenticated({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {

@@ -34,7 +34,7 @@ export function recordsText(domain: SendingDomain, records: readonly DnsRecord[]
   ].join('');
 }
 
-function purposeText(domain: SendingDomain, { purpose, name }: DnsRecord): string {
+function purposeText(domain: SendingDomain, { purpose, type, name }: DnsRecord): string {
   switch (purpose) {
     case 'dkim':
       return dkimText(domain, name);
@@ -44,6 +44,10 @@ function purposeText(domain: SendingDomain, { purpose, name }: DnsRecord): strin
       return 'DMARC: what receivers do with mail that fails. A policy that is there already may stay';
     case 'return-path':
       return 'return path: where bounces come back to';
+    case 'provider':
+      return type === 'SES'
+        ? 'Amazon SES: an identity of this name, which `postrider domain verify` makes and looks at'
+        : 'DKIM of Amazon SES itself (Easy DKIM)';
   }
 }
 
@@ -116,7 +120,8 @@ function newsText({ status, checkedAt, failingSince }: SendingDomain, event: Aft
 function faultText(check: RecordCheck): string {
   const seen = check.seen.length === 0 ? ['nothing'] : check.seen.map(printable);
   const lines = seen.map((text, at) => `  ${at === 0 ? 'seen:    ' : '         '} ${text}\n`);
-  return `${styled('head', check.name)}\n${lines.join('')}  expected: ${formatZone([check])}`;
+  const expected = check.type === 'SES' ? `${check.value}\n` : formatZone([check]);
+  return `${styled('head', check.name)}\n${lines.join('')}  expected: ${expected}`;
 }
 
 export function domainTable(domains: readonly SendingDomain[], accounts: readonly Account[]): string {

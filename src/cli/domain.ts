@@ -15,7 +15,8 @@ export function addDomainCommands(program: Command, context: Context): void {
   const add = group.command('add <account> <domain>');
   add.description('make keys for a domain and print the records to publish');
   add.option('--subdomains', 'its subdomains may send too');
-  add.option('--no-ed25519', 'make the RSA key alone').option('--json', JSON_SHAPE);
+  add.option('--no-ed25519', 'make the RSA key alone');
+  add.option('--easy-dkim', 'with ses: let Amazon SES sign with keys of its own too').option('--json', JSON_SHAPE);
   add.action(async (account: string, typed: string, flags: Parameters<typeof addDomain>[3]) =>
     (await actions()).addDomain(context, account, typed, flags),
   );

@@ -54,5 +54,6 @@ const TITLES: Readonly<Record<RecordCheck['purpose'], string>> = {
   dkim: 'DKIM',
   spf: 'SPF',
   dmarc: 'DMARC',
+  provider: 'provider',
   'return-path': 'return path',
 };

@@ -53,7 +53,8 @@ function uriText(address: string): string {
 
 /** Lines for a zone file, one for each record, ready to paste. */
 export function formatZone(records: readonly DnsRecord[]): string {
-  return records.map((record) => `${record.name}. IN ${record.type} ${zoneValue(record)}\n`).join('');
+  const published = records.filter(({ type }) => type !== 'SES');
+  return published.map((record) => `${record.name}. IN ${record.type} ${zoneValue(record)}\n`).join('');
 }
 
 function zoneValue({ type, value }: DnsRecord): string {
@@ -63,6 +64,8 @@ function zoneValue({ type, value }: DnsRecord): string {
     case 'CNAME':
     case 'MX':
       return `${value}.`;
+    case 'SES':
+      return value;
   }
 }
 

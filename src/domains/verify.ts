@@ -42,6 +42,8 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
       return checkCname(record, resolver);
     case 'MX':
       return checkMx(record, resolver);
+    case 'SES':
+      return Promise.resolve(unknown('the provider is asked, not DNS'));
     case 'TXT':
       return record.purpose === 'dmarc' ? checkPolicy(record, resolver) : checkTxt(record, resolver);
   }

@@ -50,8 +50,9 @@ export interface SendingDomain {
 }
 
 export interface DnsRecord {
-  readonly purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path';
-  readonly type: 'TXT' | 'CNAME' | 'MX';
+  readonly purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'provider';
+  /** `SES` is no record but the provider's own view of the domain. */
+  readonly type: 'TXT' | 'CNAME' | 'MX' | 'SES';
   /** Fully qualified, without the last dot. */
   readonly name: string;
   /** As a zone has it, but unquoted and in one piece; names without the last dot; `10 mx.example.com` for MX. */

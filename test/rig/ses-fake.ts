@@ -128,7 +128,7 @@ export async function startSesFake(): Promise<SesFake> {
         verified: known?.verified ?? false,
         dkim: 'PENDING',
         origin: external ? 'EXTERNAL' : 'AWS_SES',
-        tokens: external ? [] : ['tokenone', 'tokentwo', 'tokenthree'],
+        tokens: external ? [signing?.DomainSigningSelector ?? ''] : ['tokenone', 'tokentwo', 'tokenthree'],
         selector: signing?.DomainSigningSelector ?? null,
         privateKey: signing?.DomainSigningPrivateKey ?? null,
       });

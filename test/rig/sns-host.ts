@@ -1,0 +1,85 @@
+/**
+ * SNS's own host as a service reaches it through a proxy: `https://sns.eu-west-1.amazonaws.com` on loopback, with a
+ * certificate of the test's authority, behind a CONNECT proxy. The service is told of both as operators do it:
+ * `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`.
+ */
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { type Authority, CERT_URL, makeAuthority, REGION } from './sns.ts';
+
+export interface SnsHost {
+  /** What SNS signs with. */
+  readonly signer: Authority;
+  /** Environment of the service. */
+  readonly environment: Record<string, string>;
+  /** Subscriptions confirmed, by their URL's path. */
+  readonly confirmed: readonly string[];
+  close(): Promise<void>;
+}
+
+/** `folder` takes the authority's certificate. */
+export async function startSnsHost(folder: string): Promise<SnsHost> {
+  const root = await makeAuthority('Test Root of SNS');
+  const host = `sns.${REGION}.amazonaws.com`;
+  const [signer, tls] = [await root.issue(), await root.issue(host)];
+  const file = join(folder, 'sns-root.pem');
+  writeFileSync(file, root.cert);
+  const confirmed: string[] = [];
+  const pages = createTlsServer({ key: tls.key, cert: tls.cert }, (request, response) => {
+    const path = request.url ?? '';
+    if (path === new URL(CERT_URL).pathname) return response.end(signer.cert);
+    if (path.includes('Action=ConfirmSubscription')) {
+      confirmed.push(path);
+      return response.end('<ok/>');
+    }
+    return response.writeHead(404).end();
+  });
+  const sockets = new Set<Socket>();
+  const proxy = createServer();
+  proxy.on('connect', (request, socket) => {
+    if (request.url !== `${host}:443`) return socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+    const upstream = connect(portOf(pages), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      upstream.pipe(socket).pipe(upstream);
+    });
+    for (const one of [upstream, socket as Socket]) {
+      sockets.add(one);
+      one.on('error', () => undefined);
+      one.on('close', () => {
+        sockets.delete(one);
+        upstream.destroy();
+        socket.destroy();
+      });
+    }
+    return undefined;
+  });
+  for (const server of [pages, proxy]) {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  }
+  return {
+    signer,
+    environment: {
+      NODE_USE_ENV_PROXY: '1',
+      HTTPS_PROXY: `http://127.0.0.1:${portOf(proxy)}`,
+      NO_PROXY: '127.0.0.1,localhost',
+      NODE_EXTRA_CA_CERTS: file,
+    },
+    confirmed,
+    close: async () => {
+      for (const socket of sockets) socket.destroy();
+      pages.closeAllConnections();
+      proxy.closeAllConnections();
+      await Promise.all([pages, proxy].map((server) => new Promise((resolve) => server.close(resolve))));
+    },
+  };
+}
+
+function portOf(server: { address(): ReturnType<ReturnType<typeof createServer>['address']> }): number {
+  const address = server.address();
+  return address !== null && typeof address === 'object' ? address.port : 0;
+}

@@ -1,0 +1,144 @@
+/** Amazon SES: sent through `aws-ses-v2-local`, heard of through signed notices of SNS and through a queue. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Store } from '../../src/store/store.ts';
+import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';
+import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { CREDENTIALS } from '../rig/ses-fake.ts';
+import { sesEvent, snsMessage, TOPIC } from '../rig/sns.ts';
+import { type SnsHost, startSnsHost } from '../rig/sns-host.ts';
+import { type SqsFake, startSqsFake } from '../rig/sqs-fake.ts';
+import { ask, type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+let [folder, settings]: [string, Record<string, string>] = ['', {}];
+let service: StandingService;
+let ses: LocalSes;
+let sns: SnsHost;
+let sqs: SqsFake;
+let store: Store;
+
+beforeAll(async () => {
+  folder = rig.folder();
+  [ses, sns, sqs] = await Promise.all([startLocalSes(), startSnsHost(folder), startSqsFake()]);
+  settings = {
+    ...CREDENTIALS,
+    ...sns.environment,
+    POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+    POSTRIDER_SES_TOPICS: TOPIC,
+    POSTRIDER_SES_QUEUE: sqs.queueUrl,
+  };
+  service = await rig.serve(folder, settings);
+  store = await rig.beside(folder);
+});
+afterAll(async () => {
+  await service.stop();
+  await Promise.all([ses.close(), sns.close(), sqs.close()]);
+});
+
+const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
+const stateOf = async (id: string) => (await store.showMail(id))?.state;
+const reaches = (id: string, state: string) => expect.poll(() => stateOf(id), { timeout: 20_000 }).toBe(state);
+const suppressed = async () =>
+  (await askCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
+    ({ address, reason }) => `${address} ${reason}`,
+  );
+const notify = (message: object) =>
+  ask(service.feedback.http ?? '', {
+    method: 'POST',
+    body: JSON.stringify(message),
+    headers: { 'content-type': 'text/plain; charset=UTF-8' },
+  });
+/** The provider's id of a message, as it is in its history. */
+async function referenceOf(id: string): Promise<string> {
+  const outcome = (await store.showMail(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
+  return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
+}
+async function sent(to: string): Promise<{ id: string; reference: string }> {
+  const id = await mailTo(to);
+  await reaches(id, 'delivered');
+  return { id, reference: await referenceOf(id) };
+}
+
+test('a subscription to our topic is confirmed by itself', async () => {
+  expect((await notify(snsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
+  expect(sns.confirmed).toHaveLength(1);
+});
+
+test('a bounce that SNS brings ends the message as bounced, suppresses its recipient, and the next one ends suppressed', async () => {
+  const other = await sent('other@example.net');
+  const { id, reference } = await sent('gone@example.net');
+  expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
+  const message = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
+  expect((await notify(message)).status).toBe(200);
+  expect(await stateOf(id)).toBe('bounced');
+  expect(await suppressed()).toEqual(['gone@example.net bounce']);
+  expect(await stateOf(await mailTo('gone@example.net'))).toBe('suppressed');
+  expect(await stateOf(other.id)).toBe('delivered');
+  const events = (await store.showMail(id))?.events.length;
+  expect((await notify(message)).status).toBe(200);
+  const again = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
+  expect((await notify(again)).status).toBe(200);
+  expect((await store.showMail(id))?.events.length).toBe(events);
+});
+
+test('a complaint out of the queue ends the message as complained, and a delivery is told in its history', async () => {
+  const { id, reference } = await sent('spam@example.net');
+  sqs.send(sesEvent('Delivery', reference, 'spam@example.net'));
+  sqs.send(
+    JSON.stringify({
+      Type: 'Notification',
+      TopicArn: TOPIC,
+      Message: sesEvent('Complaint', reference, 'spam@example.net'),
+    }),
+  );
+  await reaches(id, 'complained');
+  await expect.poll(() => sqs.left).toBe(0);
+  expect(await suppressed()).toContain('spam@example.net complaint');
+  expect((await store.showMail(id))?.events.map(({ verb, by }) => `${verb} ${by}`)).toContain(
+    'complained feedback:sqs',
+  );
+});
+
+test('a transient bounce changes nothing but the history', async () => {
+  const { id, reference } = await sent('full@example.net');
+  const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
+  await notify(snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'full@example.net', detail) }));
+  expect(await stateOf(id)).toBe('delivered');
+  expect((await store.showMail(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
+});
+
+test('a forged notice has no effect, and is counted', async () => {
+  const { id, reference } = await sent('victim@example.net');
+  const forged = snsMessage(
+    sns.signer.key,
+    { Message: sesEvent('Bounce', reference, 'victim@example.net') },
+    { Message: sesEvent('Complaint', reference, 'victim@example.net') },
+  );
+  expect((await notify(forged)).status).toBe(403);
+  expect(await stateOf(id)).toBe('delivered');
+  const { text } = await ask(`${service.operatorUrl}/metrics`);
+  expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
+});
+
+test('doctor says how the account stands, and that it cannot be asked without credentials', async () => {
+  const finding = async (environment: Record<string, string>) => {
+    const { stdout } = await runCommand(folder, ['doctor', '--json'], { ...environment, POSTRIDER_DNS: '127.0.0.1:9' });
+    return (JSON.parse(stdout) as { check: string; result: string; detail: string }[]).find(
+      ({ check }) => check === 'transport',
+    );
+  };
+  // It answers with what it is told of the account, and without that not at all as an account does.
+  expect(await finding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
+  const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...without } = settings;
+  const nowhere = {
+    HOME: '/nonexistent',
+    AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
+    AWS_CONFIG_FILE: '/nonexistent',
+  };
+  expect(await finding({ ...without, ...nowhere })).toMatchObject({
+    result: 'failure',
+    detail: expect.stringContaining('credentials'),
+  });
+});
