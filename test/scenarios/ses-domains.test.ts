@@ -1,0 +1,157 @@
+/** Sending domains at Amazon SES: made with our key or the provider's, looked at by verify, never taken for missing when silent. */
+import { createPrivateKey, createPublicKey } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeDns, startDns } from '../rig/dns.ts';
+import { askCommand, runCommand } from '../rig/service.ts';
+import { CREDENTIALS, fault, type SesFake, startSesFake } from '../rig/ses-fake.ts';
+import { scenario } from './standing.ts';
+
+interface DomainAnswer {
+  readonly status: string;
+  readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
+}
+
+const rig = scenario();
+let folder = '';
+let dns: FakeDns;
+let ses: SesFake;
+let settings: Record<string, string> = {};
+beforeAll(async () => {
+  [dns, ses] = await Promise.all([startDns(), startSesFake()]);
+  settings = {
+    ...CREDENTIALS,
+    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
+    POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
+  };
+  folder = rig.folder();
+  await rig.serve(folder, settings);
+});
+afterAll(() => Promise.all([dns.close(), ses.close()]));
+
+const run = (...args: string[]) => runCommand(folder, args, settings);
+const add = (name: string, ...flags: string[]) =>
+  askCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name, ...flags], settings);
+const publish = ({ records }: DomainAnswer) => {
+  for (const { type, name, value } of records) {
+    if (type === 'TXT') dns.zone[name] = { TXT: [value] };
+    if (type === 'CNAME') dns.zone[name] = { CNAME: value };
+  }
+};
+async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
+  const { code, stdout, stderr } = await run('domain', 'verify', name, '--json');
+  return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
+}
+const provider = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
+
+test('domain add makes the identity with our own RSA key, and verify reads the provider’s view too', async () => {
+  const added = await add('own.example');
+  const identity = ses.identities.get('own.example');
+  const rsa = added.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
+  expect(rsa?.name).toBe(`${identity?.selector}._domainkey.own.example`);
+  const der = Buffer.from(identity?.privateKey ?? '', 'base64');
+  const published = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })).export({
+    format: 'der',
+    type: 'spki',
+  });
+  expect(rsa?.value).toContain(published.toString('base64'));
+  expect(provider(added)).toEqual([
+    { purpose: 'provider', type: 'SES', name: 'own.example', value: 'verified', found: 'wrong' },
+  ]);
+  expect(added.records.find(({ purpose }) => purpose === 'spf')?.value).toContain('include:amazonses.com');
+  publish(added);
+  const early = await verify('own.example');
+  expect([early.code, early.answer.status]).toEqual([1, 'authenticated']);
+  expect(early.stderr).toMatch(/own\.example: Amazon SES has not verified it yet/);
+  if (identity !== undefined) Object.assign(identity, { verified: true, dkim: 'SUCCESS' });
+  const verified = await verify('own.example');
+  expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
+});
+
+test('with --easy-dkim the provider’s own records are among those to publish and to look up', async () => {
+  const added = await add('easy.example', '--easy-dkim');
+  const names = provider(added).filter(({ type }) => type === 'CNAME');
+  expect(names.map(({ name, value }) => [name, value])).toEqual(
+    ['tokenone', 'tokentwo', 'tokenthree'].map((token) => [
+      `${token}._domainkey.easy.example`,
+      `${token}.dkim.amazonses.com`,
+    ]),
+  );
+  publish(added);
+  delete dns.zone['tokentwo._domainkey.easy.example'];
+  Object.assign(ses.identities.get('easy.example') ?? {}, { verified: true });
+  const { answer } = await verify('easy.example');
+  expect(provider(answer).map(({ found }) => found)).toEqual(['found', 'missing', 'found', 'found']);
+  const shown = await askCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
+  expect(provider(shown)).toHaveLength(4);
+});
+
+test('a provider that cannot be asked is never taken for one that has no identity, and verify makes what add could not', async () => {
+  const here = ses.identities;
+  const down = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
+  const { code, stdout, stderr } = await runCommand(
+    folder,
+    ['domain', 'add', 'default', 'late.example', '--json'],
+    down,
+  );
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/^postrider: warning: Amazon SES could not be asked \(.+\); nothing is concluded from it\n$/);
+  const added = JSON.parse(stdout) as DomainAnswer;
+  expect(provider(added).map(({ found }) => found)).toEqual(['unknown']);
+  publish(added);
+  expect(here.has('late.example')).toBe(false);
+  await verify('late.example');
+  expect(here.get('late.example')?.origin).toBe('EXTERNAL');
+});
+
+test('after a rotation the provider is given the key that signs', async () => {
+  const added = await add('turn.example');
+  publish(added);
+  const before = ses.identities.get('turn.example')?.selector;
+  await verify('turn.example');
+  publish(await askCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
+  await verify('turn.example');
+  const after = ses.identities.get('turn.example')?.selector;
+  expect(after).not.toBe(before);
+  expect(dns.zone[`${after}._domainkey.turn.example`]).toBeDefined();
+});
+
+test('an identity that is there already stays, and removing the domain leaves it', async () => {
+  ses.identities.set('old.example', {
+    verified: true,
+    dkim: 'SUCCESS',
+    origin: 'AWS_SES',
+    tokens: ['a', 'b', 'c'],
+    selector: null,
+    privateKey: null,
+  });
+  const added = await add('old.example');
+  expect(provider(added)).toHaveLength(4);
+  expect(ses.identities.get('old.example')?.origin).toBe('AWS_SES');
+  const { stdout } = await run('domain', 'remove', 'old.example');
+  expect(stdout).toContain('Amazon SES keeps its identity old.example');
+  expect(ses.identities.has('old.example')).toBe(true);
+});
+
+test('--easy-dkim without ses: is refused', async () => {
+  const { code, stderr } = await runCommand(rig.folder(), ['domain', 'add', 'default', 'a.example', '--easy-dkim']);
+  expect([code, stderr]).toEqual([
+    2,
+    'postrider: --easy-dkim is for POSTRIDER_TRANSPORT=ses://…, and another transport is set\n',
+  ]);
+});
+
+test('doctor warns of the sandbox and fails for a paused account', async () => {
+  const finding = async () => {
+    const { stdout } = await run('doctor', '--json');
+    return (JSON.parse(stdout) as { check: string; result: string }[]).find(({ check }) => check === 'transport')
+      ?.result;
+  };
+  ses.account = { status: 200, body: { SendingEnabled: true, ProductionAccessEnabled: false, SendQuota: {} } };
+  expect(await finding()).toBe('warning');
+  ses.account = { status: 200, body: { SendingEnabled: false, ProductionAccessEnabled: true } };
+  expect(await finding()).toBe('failure');
+  ses.account = fault(403, 'AccessDeniedException', 'no');
+  expect(await finding()).toBe('failure');
+  ses.account = 'take';
+  expect(await finding()).toBe('ok');
+});
