@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Notice } from '../record/notice.ts';
 import type { FeedbackReport } from '../store/feedback.ts';
-import { readNotices } from './notice/read-notices.ts';
+import { readNotices } from './read/read-notices.ts';
 import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
 
 /** What is kept of a report that is not understood. */

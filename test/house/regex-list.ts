@@ -106,36 +106,6 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'anchored, fixed counts, on the names of our own tables',
   },
   {
-    file: 'src/feedback/notice/dsn.ts',
-    regex: String.raw`/\n[ \t]*\n/`,
-    why: 'each run of spaces follows one line feed and is looked at once',
-  },
-  {
-    file: 'src/feedback/notice/dsn.ts',
-    regex: String.raw`/^\s*([245])\.([0-9]{1,3})\.([0-9]{1,3})(?![0-9])/`,
-    why: 'anchored, one repetition before a digit that it cannot match',
-  },
-  {
-    file: 'src/feedback/notice/text.ts',
-    regex: '/[ (]/',
-    why: 'one character class, no repetition',
-  },
-  {
-    file: 'src/feedback/notice/text.ts',
-    regex: String.raw`/\+([0-9A-F]{2})/g`,
-    why: 'fixed count',
-  },
-  {
-    file: 'src/feedback/notice/verdict.ts',
-    regex: String.raw`/(?:^|[\s("'<:=])([45][0-5][0-9])(?=[ :]|-[^0-9]|-[45]\.|$)/`,
-    why: 'fixed counts, on 2,000 characters',
-  },
-  {
-    file: 'src/feedback/notice/verdict.ts',
-    regex: String.raw`/(?:^|[^0-9.])([45]\.[0-9]{1,3}\.[0-9]{1,3})(?![0-9.]*[0-9])/`,
-    why: 'fixed counts and one look ahead over digits, on 2,000 characters',
-  },
-  {
     file: 'src/feedback/read/phrases.ts',
     regex: String.raw`/[,\n]/`,
     why: 'one character class, no repetition, on our own data',

@@ -56,7 +56,7 @@ test('a bounce that comes back later ends the mail request as bounced, suppresse
   expect(events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered', 'bounced']);
   expect(events.at(-1)).toMatchObject({
     by: 'feedback:smtp',
-    detail: '550 5.1.1 No such user here (reported by mx.example.net)',
+    detail: '550 5.1.1 No such user here (reported by relay.example.net)',
   });
   expect(await suppressed()).toEqual([`gone@example.net bounce ${id}`]);
   expect((await show(await mailTo('Gone@example.net'))).state).toBe('suppressed');

@@ -3,8 +3,8 @@
  * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
  */
 import type { Evidence, Notice } from '../../record/notice.ts';
-import { hostName, oneLine, reportedAddress } from '../notice/text.ts';
-import { judge } from '../notice/verdict.ts';
+import { evidenceOf, fieldAddress, oneLine, withoutType } from '../read/evidence.ts';
+import { judge } from '../read/verdict.ts';
 
 export type SesEvent =
   /** `reference` is the provider's id of the message; `key` is the same for the same event, however often it is sent. */
@@ -60,7 +60,7 @@ function bounces(bounce: Json): readonly Notice[] {
   const [type, subType] = [textOf(bounce.bounceType) ?? '', textOf(bounce.bounceSubType) ?? ''];
   const recipients = listOf(bounce.bouncedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
-    const evidence = evidenceOf(one, bounce, `${type} ${subType}`);
+    const evidence = told(one, bounce, `${type} ${subType}`);
     return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one) };
   });
 }
@@ -84,7 +84,7 @@ function complaints(complaint: Json): readonly Notice[] {
 }
 
 function deliveries(delivery: Json): readonly Notice[] {
-  const evidence: Evidence = { ...evidenceOf({}, delivery, ''), diagnostic: line(delivery.smtpResponse) };
+  const evidence: Evidence = { ...told({}, delivery, ''), diagnostic: line(delivery.smtpResponse) };
   const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MOST_RECIPIENTS) : [];
   return (recipients.length === 0 ? [null] : recipients).map((one) => ({ ...about(one, evidence), kind: 'delivered' }));
 }
@@ -92,7 +92,7 @@ function deliveries(delivery: Json): readonly Notice[] {
 function delays(delay: Json): readonly Notice[] {
   const recipients = listOf(delay.delayedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((one) => ({
-    ...about(one.emailAddress, evidenceOf(one, delay, textOf(delay.delayType) ?? '')),
+    ...about(one.emailAddress, told(one, delay, textOf(delay.delayType) ?? '')),
     kind: 'delayed',
   }));
 }
@@ -104,16 +104,18 @@ function refused(reason: string): Notice {
 }
 
 function about(address: unknown, evidence: Evidence) {
-  return { recipient: reportedAddress(textOf(address)), alias: null, evidence };
+  const text = textOf(address);
+  return { recipient: text === null ? null : fieldAddress(text, true), alias: null, evidence };
 }
 
-function evidenceOf(recipient: Json, whole: Json, otherwise: string): Evidence {
+function told(recipient: Json, whole: Json, otherwise: string): Evidence {
   const status = textOf(recipient.status);
-  return {
-    status: status !== null && isStatus(status) ? status : null,
-    diagnostic: line(recipient.diagnosticCode) ?? oneLine(otherwise),
-    reportingHost: hostName(textOf(whole.reportingMTA)),
-  };
+  const host = textOf(whole.reportingMTA);
+  return evidenceOf(
+    status !== null && isStatus(status) ? status : null,
+    line(recipient.diagnosticCode) ?? otherwise,
+    host === null ? null : withoutType(host),
+  );
 }
 
 /** What makes this event another one than the next of the same message: the provider's id of it, else its time and recipients. */
@@ -166,7 +168,7 @@ function textOf(value: unknown): string | null {
 
 function line(value: unknown): string | null {
   const text = textOf(value);
-  return text === null ? null : oneLine(text.toLowerCase().startsWith('smtp;') ? text.slice(5) : text);
+  return text === null ? null : oneLine(withoutType(text));
 }
 
 function isStatus(text: string): boolean {

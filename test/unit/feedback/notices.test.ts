@@ -1,10 +1,8 @@
 /** What comes back, read: the project's own cases, and whatever else somebody may send. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import PostalMime from 'postal-mime';
 import { describe, expect, test } from 'vitest';
-import { leaves, parseParts } from '../../../src/feedback/notice/parts.ts';
-import { readNotices } from '../../../src/feedback/notice/read-notices.ts';
+import { readNotices } from '../../../src/feedback/read/read-notices.ts';
 import type { Notice } from '../../../src/record/notice.ts';
 
 const CORPUS = new URL('../../corpus/bounces/', import.meta.url);
@@ -104,16 +102,4 @@ test('thirty megabytes are read as far as reports reach', () => {
   const head = raw('01-postfix-no-such-user');
   const whole = Buffer.concat([head, Buffer.alloc(30 * 1_048_576, 'x')]);
   expect(readNotices(whole)).toEqual(readNotices(head));
-});
-
-test('parts are cut and decoded as postal-mime does it', async () => {
-  for (const name of CASES) {
-    const bytes = crlf(raw(name));
-    const [own] = [...leaves(parseParts(bytes))].filter(({ type }) => type === 'text/plain');
-    // It has the text of status reports among its text, and knows other charsets; what is cut off it reads otherwise.
-    const { text } = await PostalMime.parse(bytes, { forceRfc822Attachments: true });
-    if (own === undefined || text === undefined || text === '' || /lie|unknown-charset|unended/.test(name)) continue;
-    const words = (value: string) => value.split(/\s+/).filter(Boolean).join(' ');
-    expect(words(text)).toContain(words(own.text()));
-  }
 });

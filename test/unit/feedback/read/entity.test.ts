@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { leavesOf, readEntity } from '../../../../src/feedback/read/entity.ts';
 import { fieldValue } from '../../../../src/feedback/read/fields.ts';
 
-const FOLDER = join(import.meta.dirname, '../../../corpus/bounces');
+const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const read = (text: string) => readEntity(Buffer.from(text, 'latin1'));
 const types = (text: string) => leavesOf(read(text)).map(({ type }) => type);
 

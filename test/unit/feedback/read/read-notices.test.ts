@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
 import type { Notice } from '../../../../src/record/notice.ts';
 
-const FOLDER = join(import.meta.dirname, '../../../corpus/bounces');
+const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const CASES = readdirSync(FOLDER)
   .filter((name) => name.endsWith('.eml'))
   .sort();
@@ -14,7 +14,7 @@ const raw = (name: string): Buffer => readFileSync(join(FOLDER, name));
 const expected = (name: string): readonly object[] =>
   JSON.parse(readFileSync(join(FOLDER, name.replace(/eml$/, 'json')), 'utf8'));
 
-describe('every case in test/corpus/bounces is read as its .json says', () => {
+describe('every case in test/corpus/bounces/shapes is read as its .json says', () => {
   test.each(CASES)('%s', (name) => {
     const notices = readNotices(raw(name));
     expect(notices).toMatchObject(expected(name));

@@ -1,0 +1,162 @@
+/** SMTP reply codes and enhanced status codes in the words of strangers. One pass each; never throws. */
+
+/** Words behind this are another server's, or another message's. */
+const LONGEST = 8_000;
+const DOT = 0x2e;
+const HYPHEN = 0x2d;
+
+/** The status code (RFC 3463 section 2) that `value` begins with, numbers without leading zeros, or null. */
+export function statusOf(value: string): string | null {
+  const text = value.trimStart();
+  return statusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
+}
+
+/** The first status of class 4 or 5 that stands by itself in `text`, or null: no part of an address, a version or a number. */
+export function enhancedIn(text: string): string | null {
+  const end = Math.min(text.length, LONGEST);
+  for (let at = 0; at < end; at += 1) {
+    const c = text.charCodeAt(at);
+    if (c !== 0x34 && c !== 0x35) continue;
+    const before = at === 0 ? 0x20 : text.charCodeAt(at - 1);
+    if (isWord(before) || before === DOT || (before === HYPHEN && !isDigit(text.charCodeAt(at - 2)))) continue;
+    const found = statusAt(text, at);
+    if (found !== null) return found.status;
+  }
+  return null;
+}
+
+function statusAt(text: string, from: number): { readonly status: string } | null {
+  const kind = text.charAt(from);
+  if ((kind !== '2' && kind !== '4' && kind !== '5') || text.charCodeAt(from + 1) !== DOT) return null;
+  const subject = digitsAt(text, from + 2);
+  if (subject === '' || text.charCodeAt(from + 2 + subject.length) !== DOT) return null;
+  const at = from + 3 + subject.length;
+  const detail = digitsAt(text, at);
+  const after = text.charCodeAt(at + detail.length);
+  // A fourth number makes it an Internet address.
+  if (detail === '' || isDigit(after) || (after === DOT && isDigit(text.charCodeAt(at + detail.length + 1))))
+    return null;
+  return { status: `${kind}.${Number(subject)}.${Number(detail)}` };
+}
+
+function digitsAt(text: string, from: number): string {
+  let end = from;
+  while (end < from + 3 && isDigit(text.charCodeAt(end))) end += 1;
+  return text.slice(from, end);
+}
+
+export interface FoundCode {
+  readonly code: number;
+  /** Where it begins. */
+  readonly at: number;
+}
+
+/**
+ * The first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number counts as one where a reply
+ * would have it: at the beginning, or behind a mark or a word that announces it, and words or a status follow.
+ */
+export function replyCodeIn(text: string): FoundCode | null {
+  const end = Math.min(text.length, LONGEST);
+  for (let at = 0; at < end; at += 1) {
+    const c = text.charCodeAt(at);
+    if ((c !== 0x34 && c !== 0x35) || (at > 0 && !mayPrecede(text, at))) continue;
+    const second = text.charCodeAt(at + 1);
+    if (second < 0x30 || second > 0x37 || !isDigit(text.charCodeAt(at + 2)) || !mayFollow(text, at + 3)) continue;
+    const code = Number(text.slice(at, at + 3));
+    if (code <= 459 || (code >= 500 && code <= 559) || code === 571) return { code, at };
+  }
+  return null;
+}
+
+/** Marks, line beginnings, and the words that mail servers put before a code. */
+function mayPrecede(text: string, at: number): boolean {
+  const before = text.charAt(at - 1);
+  if (':;("\'[#=>|\n'.includes(before)) return true;
+  if (before !== ' ' && before !== '\t') return false;
+  const words = text
+    .slice(Math.max(0, at - 24), at)
+    .trimEnd()
+    .toLowerCase();
+  const last = words.charAt(words.length - 1);
+  return words === '' || ':;>(|-.,<#\n'.includes(last) || BEFORE_CODE.some((word) => words.endsWith(word));
+}
+
+const BEFORE_CODE: readonly string[] = [
+  'said',
+  'error',
+  'code',
+  'reply',
+  'response',
+  'smtp',
+  'with',
+  'returned',
+  'was',
+  'status',
+  'replied',
+  'answer',
+  'failed',
+  'dsn',
+  '550',
+  '554',
+  '553',
+  'reason',
+  'command',
+  'end of data',
+  'is',
+  'by',
+  'err',
+  'antwort',
+  'fehler',
+  'erreur',
+];
+
+/** A space or hyphen with words or a status behind it, or the end. A year, a count or a port has something else. */
+function mayFollow(text: string, at: number): boolean {
+  const next = text.charAt(at);
+  if (
+    next === '' ||
+    next === '\n' ||
+    next === '\r' ||
+    next === ']' ||
+    next === ')' ||
+    next === '"' ||
+    next === "'" ||
+    next === '<'
+  )
+    return true;
+  if (next === ':' || next === ',' || next === ';' || next === '.') return !isDigit(text.charCodeAt(at + 1));
+  if (next !== ' ' && next !== '-' && next !== '\t') return false;
+  const word = text
+    .slice(at + 1, at + 14)
+    .toLowerCase()
+    .trimStart();
+  return !NOT_AFTER_CODE.some((unit) => word.startsWith(unit));
+}
+
+/** Units: five hundred of these is no reply code. */
+const NOT_AFTER_CODE: readonly string[] = [
+  'bytes',
+  'byte',
+  'kb',
+  'mb',
+  'k ',
+  'hours',
+  'hour',
+  'days',
+  'day',
+  'minutes',
+  'seconds',
+  'lines',
+  'attempts',
+  'times',
+  'messages',
+  'recipients',
+];
+
+function isDigit(c: number): boolean {
+  return c >= 0x30 && c <= 0x39;
+}
+
+function isWord(c: number): boolean {
+  return isDigit(c) || (c >= 0x41 && c <= 0x5a) || (c >= 0x61 && c <= 0x7a);
+}

@@ -1,0 +1,174 @@
+/**
+ * What a message that came back says: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an automatic
+ * answer (RFC 3834), a bounce in prose, or nothing that is understood. Pure; the work is linear in the message's size and
+ * bounded in what is kept of it; never throws and never answers with nothing.
+ */
+import { textFromHtml } from '../../message/html-text.ts';
+import type { Notice } from '../../record/notice.ts';
+import { arfNotices } from './arf.ts';
+import { decodeHeaderValue } from './decode.ts';
+import { dsnNotices, isDeliveryStatus, reportingHostIn, statusNotices, type Told } from './dsn.ts';
+import { type Entity, leavesOf, readEntity } from './entity.ts';
+import { evidenceOf } from './evidence.ts';
+import { fieldValue, readFields } from './fields.ts';
+import { plainWords } from './phrases.ts';
+import { type Parties, type Prose, proseNotices, readProse } from './prose.ts';
+import { findAddresses } from './report-addresses.ts';
+import { isAnswer, type Speaker, speakerOf } from './speaker.ts';
+
+/** Octets of a message that are read: notices say what they have to say in front of the returned message. */
+const LONGEST = 10 * 1_048_576;
+/** Characters of the text for people. */
+const LONGEST_TEXT = 131_072;
+/** A gateway may put a notice into a message of its own, and another one again. */
+const DEEPEST_WRAPPING = 3;
+/** A gateway's own words around the notice that it sends on. */
+const SHORT_TEXT = 200;
+const MOST_RECIPIENTS = 100;
+
+/** The notices in a raw message: one for each recipient that it names, at most 100, at least one of some kind. */
+export function readNotices(raw: Uint8Array): readonly Notice[] {
+  const notices = readMessage(readEntity(raw.subarray(0, LONGEST)), 0);
+  return withoutRepeats(notices).slice(0, MOST_RECIPIENTS);
+}
+
+function readMessage(message: Entity, depth: number): readonly Notice[] {
+  const complaints = arfNotices(message);
+  if (complaints.length > 0) return complaints;
+  // A gateway that sends the notice on, and adds what it has to say behind it.
+  const first = leavesOf(message)[0];
+  const passedOn =
+    depth < DEEPEST_WRAPPING && message !== first && first?.type === 'message/rfc822' ? readWithin(first, depth) : [];
+  if (passedOn.length > 0) return passedOn;
+
+  const subjectLine = decodeHeaderValue(fieldValue(message.fields, 'subject') ?? '');
+  const subject = plainWords(subjectLine);
+  const speaker = speakerOf(message, subject);
+  const prose = readProse(textOf(message), partiesOf(message));
+  const failed = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? '')).map(
+    ({ address }) => address,
+  );
+  const told: Told = {
+    prose,
+    recipients: failed.length > 0 ? failed : prose.recipients.map(({ recipient }) => recipient),
+  };
+  const reported = dsnNotices(message, told);
+  if (reported.length > 0) return reported;
+  if (speaker === 'machine') return [{ kind: 'auto-reply', evidence: evidenceOf(null, subjectLine, null) }];
+
+  // Gateways write the fields of a report into a text, or lie about its type.
+  const loose = speaker === 'server' && hasStatusFields(message) ? looseNotices(message, told) : [];
+  if (loose.length > 0) return loose;
+  const answers = speaker === 'person' && isAnswer(message, subject);
+  const bounces = proseNotices({ prose, subject, speaker, answers, failed, reportingHost: reportingHostIn(message) });
+  if (bounces.length > 0) return bounces;
+  const wrapped = depth < DEEPEST_WRAPPING && prose.text.trim().length < SHORT_TEXT ? onlyMessageIn(message) : null;
+  const within = wrapped === null ? [] : readWithin(wrapped, depth);
+  if (within.length > 0) return within;
+  return [{ kind: 'unknown', reason: reasonOf(speaker, prose) }];
+}
+
+/** The notices of a message within a message, where it is one that tells what became of another. */
+function readWithin(part: Entity, depth: number): readonly Notice[] {
+  const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1);
+  return notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : notices;
+}
+
+/** The text for people: every text in front of the returned message, HTML only where there is nothing else. */
+function textOf(message: Entity): string {
+  let plain = '';
+  let html = '';
+  for (const part of leavesOf(message)) {
+    // Behind the returned message stand a mailing list's lines, or a virus scanner's.
+    if (isReturned(part) && (plain.trim() !== '' || html !== '')) break;
+    if (plain.length >= LONGEST_TEXT) break;
+    if (part.type === 'text/html') html = html === '' ? part.text().slice(0, LONGEST_TEXT) : html;
+    else if (part.type === 'text/plain') plain += `${part.text().slice(0, LONGEST_TEXT)}\n`;
+  }
+  return plain.trim() === '' && html !== '' ? textFromHtml(html) : plain;
+}
+
+function isReturned({ type }: Entity): boolean {
+  return (
+    type === 'message/rfc822' ||
+    type === 'message/global' ||
+    type === 'text/rfc822-headers' ||
+    type === 'message/rfc822-headers'
+  );
+}
+
+/** Whom the text cannot mean, and whom it is likely to: the notice's own addresses, and those of the returned message. */
+function partiesOf(message: Entity): Parties {
+  const own = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
+    addressesOf(message, name),
+  );
+  const returned = leavesOf(message).find(isReturned);
+  const fields = returned === undefined ? [] : readFields(returned.octets());
+  const within = (name: string): readonly string[] => addressesIn(fieldValue(fields, name));
+  const recipients = new Set([...within('to'), ...within('cc')]);
+  const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(within);
+  // Whoever writes to himself is a recipient as well.
+  return { others: new Set([...own, ...senders].filter((address) => !recipients.has(address))), recipients };
+}
+
+function addressesOf(message: Entity, name: string): readonly string[] {
+  return addressesIn(fieldValue(message.fields, name));
+}
+
+function addressesIn(value: string | null): readonly string[] {
+  return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
+}
+
+/** Whether a text has the two fields without which no report is one. */
+function hasStatusFields(message: Entity): boolean {
+  return leavesOf(message).some((part) => looksLikeStatus(part));
+}
+
+function looksLikeStatus(part: Entity): boolean {
+  if (isReturned(part) || isDeliveryStatus(part)) return false;
+  const text = part.text().toLowerCase();
+  return text.includes('final-recipient:') && text.includes('action:');
+}
+
+function looseNotices(message: Entity, told: Told): readonly Notice[] {
+  return leavesOf(message).flatMap((part) => (looksLikeStatus(part) ? statusNotices(part.text(), told) : []));
+}
+
+/** The message within a message that has nothing else to say, or null. */
+function onlyMessageIn(message: Entity): Entity | null {
+  const inner = leavesOf(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
+  return inner.length === 1 ? (inner[0] ?? null) : null;
+}
+
+function reasonOf(speaker: Speaker, prose: Prose): string {
+  if (prose.text.trim() === '') return 'it has no text, no delivery status and no feedback report';
+  return speaker === 'server'
+    ? 'a mail server wrote it, and nothing in it is known to say what became of a message'
+    : 'it is no delivery status notification, no feedback report, no known bounce text and no automatic reply';
+}
+
+/** Some servers repeat a recipient for every attempt: what weighs the same is said once. */
+function withoutRepeats(notices: readonly Notice[]): readonly Notice[] {
+  const seen = new Set<string>();
+  return notices.filter((notice) => {
+    const key = keyOf(notice);
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
+
+function keyOf(notice: Notice): string {
+  switch (notice.kind) {
+    case 'bounce':
+      return JSON.stringify([notice.kind, notice.recipient, notice.alias, notice.permanent, notice.mailboxMissing]);
+    case 'complaint':
+      return JSON.stringify([notice.kind, notice.recipient, notice.alias, notice.feedbackType]);
+    case 'delayed':
+    case 'delivered':
+      return JSON.stringify([notice.kind, notice.recipient, notice.alias]);
+    case 'auto-reply':
+    case 'unknown':
+      return notice.kind;
+  }
+}
