@@ -142,7 +142,8 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: 
   [{ POSTRIDER_TRANSPORT: 'smtp:/relay.example' }, /POSTRIDER_TRANSPORT: .*\/\//],
   [{ POSTRIDER_TRANSPORT: 'smtp://relay.example:99999' }, /POSTRIDER_TRANSPORT: .*port/i],
   [{ POSTRIDER_TRANSPORT: 'smtp://relay.example?tsl=required' }, /POSTRIDER_TRANSPORT: .*tls/],
-  [{ POSTRIDER_TRANSPORT: 'ses://eu-west-1' }, /POSTRIDER_TRANSPORT: .*not supported/],
+  [{ POSTRIDER_TRANSPORT: 'ses://' }, /POSTRIDER_TRANSPORT: .*names no region/],
+  [{ POSTRIDER_TRANSPORT: 'mx:' }, /POSTRIDER_TRANSPORT: .*not supported/],
   [{ POSTRIDER_DATABASE: 'postgres://u:hidden@localhost' }, /POSTRIDER_DATABASE: (?!.*hidden).*names no database/],
   [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*nothing listens there/],
   [{ POSTRIDER_DATABASE: './postrider.db' }, /POSTRIDER_DATABASE: .*sqlite:/],
@@ -156,7 +157,7 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: 
   [{ POSTRIDER_MAX_REQUEST: '1 lot' }, /POSTRIDER_MAX_REQUEST: /],
   [{ POSTRIDER_ROLES: 'api,delivery' }, /POSTRIDER_ROLES: .*deliver/],
   [{ POSTRIDER_SENDERS: '' }, /POSTRIDER_SENDERS is empty/],
-  [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN is not supported/],
+  [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN .*set POSTRIDER_RETURN_PATH_DOMAIN/],
 ];
 
 test.each(BAD_SETTINGS)('%j stops the start with one line and makes no database', async (settings, said) => {

@@ -97,7 +97,7 @@ test('what is not understood is kept for the operator, and changes nothing', asy
   expect(kept).toMatchObject({
     message: id,
     summary: 'from <>: Hm',
-    reason: expect.stringContaining('it is no report'),
+    reason: expect.stringContaining('no known bounce text'),
   });
   const shown = await runCommand(folder, ['feedback', 'show', String(kept?.id)]);
   expect(shown.stdout).toContain('What is this address?');
