@@ -7,6 +7,8 @@ import { STATE_MEANING } from '../record/states.ts';
 import type { Account, MailDetails, MailEvent } from '../store/store.ts';
 import { span, time } from './text.ts';
 
+const FEEDBACK = 'feedback:';
+
 export interface Explaining {
   readonly mail: MailDetails;
   /** Null where the account is gone. */
@@ -34,11 +36,13 @@ function fate(about: Explaining): readonly string[] {
     case 'sending':
       return [...sending(about), ...tried];
     case 'delivered':
-      return tried.length > 0 ? tried : decided(mail, 'delivered');
+      return [...(tried.length > 0 ? tried : decided(mail, 'delivered')), ...cameBack(mail)];
     case 'bounced':
-      return [...(tried.length > 0 ? tried : decided(mail, 'bounced')), ...suppression(attempt)];
-    case 'complained':
-      return decided(mail, 'complained');
+      return [...(tried.length > 0 ? tried : decided(mail, 'bounced')), ...suppression(attempt), ...cameBack(mail)];
+    case 'complained': {
+      const told = cameBack(mail);
+      return [...tried, ...(told.length > 0 ? told : decided(mail, 'complained'))];
+    }
     case 'suppressed':
       return [
         ...decided(mail, 'suppressed'),
@@ -90,6 +94,16 @@ function expirySentence({ mail, now, maxAgeMs }: Explaining): string {
   return end > now
     ? `If no attempt succeeds, it expires at ${time(end)}, in ${span(end - now)} (POSTRIDER_MAX_AGE).`
     : `Its maximum age was reached at ${time(end)} (POSTRIDER_MAX_AGE): a running service ends it as expired.`;
+}
+
+/** What others told of it after it was handed over; the bounce or complaint that ended it among them. */
+function cameBack({ events }: MailDetails): readonly string[] {
+  return events.flatMap(({ at, by, verb, detail }) => {
+    if (!by.startsWith(FEEDBACK)) return [];
+    const what =
+      verb === 'bounced' || verb === 'complained' ? `and ended it as ${verb}` : `(${verb}), and changed nothing`;
+    return [`A notice came back at ${time(at)} over ${by.slice(FEEDBACK.length)} ${what}: ${detail ?? 'no reason'}.`];
+  });
 }
 
 /** The event that brought a state about, told by its own detail. */

@@ -154,6 +154,21 @@ describe('explain', () => {
     expect(told(complained)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
   });
 
+  it('what came back later is told with the way it came, what it said, and what it changed', () => {
+    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'queued' } as const;
+    const delivered = event('delivered', { attempt: attempt({ kind: 'delivered', reply }) });
+    const late = (verb: string, detail: string) => event(verb, { by: 'feedback:smtp', detail });
+    const soft = late('soft-bounced', '4.2.2 mailbox full');
+    const text = told({ state: 'bounced', events: [delivered, soft, late('bounced', '550 5.1.1 gone')] });
+    expect(text).toContain('relay.example:25 answered 250 2.0.0 queued');
+    expect(text).toMatch(/over smtp \(soft-bounced\), and changed nothing: 4\.2\.2 mailbox full\./);
+    expect(text).toMatch(/over smtp and ended it as bounced: 550 5\.1\.1 gone\./);
+    expect(told({ state: 'delivered', events: [delivered, soft] })).toContain('changed nothing: 4.2.2');
+    expect(told({ state: 'complained', events: [delivered, late('complained', 'abuse')] })).toContain(
+      'ended it as complained: abuse',
+    );
+  });
+
   it('the body’s erasure is told, past and to come', () => {
     expect(told({ state: 'delivered', endedAt: T0, message: null })).toContain('Its body has been erased.');
     expect(told({ state: 'delivered', endedAt: T0 })).toContain('Its body is erased after 2030-01-03 12:00:00Z');
