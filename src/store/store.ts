@@ -10,6 +10,7 @@ import type { State } from '../record/states.ts';
 import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
+import type { OperatorStore } from './operator.ts';
 import type { TrustStore } from './trust.ts';
 
 export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
@@ -187,7 +188,7 @@ export type OperatorAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
-export interface Store extends TrustStore, NodesStore, FeedbackStore {
+export interface Store extends TrustStore, NodesStore, FeedbackStore, OperatorStore {
   accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
   /**
    * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is

@@ -72,6 +72,16 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     key: ['reference'],
     columns: ['reference', 'id', 'at'],
   },
+  {
+    name: 'audit',
+    key: ['id'],
+    columns: ['id', 'at', 'who', 'action', 'subject', 'before', 'after'],
+  },
+  {
+    name: 'operator_token',
+    key: ['id'],
+    columns: ['id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
+  },
 ];
 
 /** Tables that are moved with the mail requests, and those that mean nothing in another store. */

@@ -14,6 +14,7 @@ import { prepareFeedback } from './feedback.ts';
 import { prepareMail } from './mail.ts';
 import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
+import { prepareOperator } from './operator.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
@@ -55,6 +56,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareMail(pool),
     ...prepareNodes(pool),
     ...prepareFeedback(pool),
+    ...prepareOperator(pool),
     ...prepareAccounts(pool),
     ...prepareSuppressions(pool),
     ...domains,

@@ -28,6 +28,8 @@ const SEQUENCES: Statement = {
     setval(pg_get_serial_sequence('api_key', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM api_key), false),
     setval(pg_get_serial_sequence('domain', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM domain), false),
     setval(pg_get_serial_sequence('feedback', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM feedback), false),
+    setval(pg_get_serial_sequence('audit', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM audit), false),
+    setval(pg_get_serial_sequence('operator_token', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM operator_token), false),
     setval('event_n', ${FIRST_EVENT})`,
 };
 const REVISION: Statement = {

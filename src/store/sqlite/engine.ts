@@ -12,6 +12,7 @@ import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
 import { prepareMail } from './mail.ts';
 import { prepareNodes } from './nodes.ts';
+import { prepareOperator } from './operator.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
@@ -48,6 +49,9 @@ const READS: ReadonlySet<OperationName> = new Set([
   'listFeedback',
   'showFeedback',
   'lastFeedbackAt',
+  'listAudit',
+  'listTokens',
+  'findToken',
 ]);
 
 function prepareOperations(database: DatabaseSync) {
@@ -67,6 +71,7 @@ function prepareOperations(database: DatabaseSync) {
     ...prepareMail(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation.count),
+    ...prepareOperator(database),
     probe: (): void => {
       probe.run();
     },

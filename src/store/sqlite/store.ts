@@ -113,6 +113,13 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     showFeedback: async (id) => (await reader()).call('showFeedback', id),
     lastFeedbackAt: async () => (await reader()).call('lastFeedbackAt'),
     forgetFeedback: (before, keep, limit) => writer.call('forgetFeedback', before, keep, limit),
+    writeAudit: (entry) => writer.call('writeAudit', entry),
+    listAudit: async (before, limit) => (await reader()).call('listAudit', before, limit),
+    createToken: (token, now) => writer.call('createToken', token, now),
+    listTokens: () => writer.call('listTokens'),
+    findToken: (hash) => writer.call('findToken', hash),
+    revokeToken: (id, now) => writer.call('revokeToken', id, now),
+    touchToken: (id, at) => writer.call('touchToken', id, at),
     probe: () => writer.call('probe'),
     failed: writer.failed,
     async close() {

@@ -1,0 +1,46 @@
+/** The part of the store contract for operators: who changed what, and the tokens by which scripts sign in. */
+import type { Changed } from './account.ts';
+
+/** One change by an operator. Secrets are in none of them. */
+export interface AuditEntry {
+  readonly id: number;
+  readonly at: number;
+  /** `cli:NAME`, `page` or `token:NAME`. */
+  readonly who: string;
+  /** Such as `account.lock`. */
+  readonly action: string;
+  /** What was changed: an account's name, a key's number, a domain, an address. */
+  readonly subject: string;
+  /** As they were and as they are, JSON; null where there is nothing to tell. */
+  readonly before: string | null;
+  readonly after: string | null;
+}
+
+export interface OperatorToken {
+  readonly id: number;
+  readonly name: string;
+  /** The first characters, to recognise it by. */
+  readonly prefix: string;
+  /** SHA-256, hexadecimal. */
+  readonly hash: string;
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+  readonly revokedAt: number | null;
+  readonly lastUsedAt: number | null;
+}
+
+export interface OperatorStore {
+  writeAudit(entry: Omit<AuditEntry, 'id'>): Promise<void>;
+  /** The newest first, before the number given. */
+  listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
+  /** `exists` where another token that is not revoked has the name. */
+  createToken(
+    token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
+    now: number,
+  ): Promise<Changed<OperatorToken>>;
+  listTokens(): Promise<readonly OperatorToken[]>;
+  /** By its hash, whatever has become of it. */
+  findToken(hash: string): Promise<OperatorToken | null>;
+  revokeToken(id: number, now: number): Promise<Changed<OperatorToken>>;
+  touchToken(id: number, at: number): Promise<void>;
+}

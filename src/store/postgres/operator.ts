@@ -1,0 +1,87 @@
+/** Operators: the audit log, and tokens. */
+import type { AuditEntry, OperatorStore, OperatorToken } from '../operator.ts';
+import * as rows from './rows.ts';
+import type { Database, Row, Statement } from './session.ts';
+
+const WRITE: Statement = {
+  name: 'audit_write',
+  text: 'INSERT INTO audit (at, who, action, subject, before, after) VALUES ($1, $2, $3, $4, $5, $6)',
+};
+const LIST: Statement = {
+  name: 'audit_list',
+  text: 'SELECT * FROM audit WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
+};
+// The name is taken by the index; of two that ask at once one gets it.
+const INSERT: Statement = {
+  name: 'token_insert',
+  text: `INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING *`,
+};
+const ALL: Statement = { name: 'token_all', text: 'SELECT * FROM operator_token ORDER BY id' };
+const BY_HASH: Statement = { name: 'token_by_hash', text: 'SELECT * FROM operator_token WHERE hash = $1' };
+const REVOKE: Statement = {
+  name: 'token_revoke',
+  text: 'UPDATE operator_token SET revoked_at = coalesce(revoked_at, $1) WHERE id = $2 RETURNING *',
+};
+const TOUCH: Statement = {
+  name: 'token_touch',
+  text: 'UPDATE operator_token SET last_used_at = greatest(last_used_at, $1) WHERE id = $2',
+};
+
+export function prepareOperator(database: Database): OperatorStore {
+  return {
+    async writeAudit({ at, who, action, subject, before, after }) {
+      await database.transaction((transaction) => transaction.query(WRITE, [at, who, action, subject, before, after]));
+    },
+    async listAudit(before, limit) {
+      return (await database.query(LIST, [before, limit])).map(auditEntry);
+    },
+    createToken({ name, prefix, hash, expiresAt }, now) {
+      return database.transaction(async (transaction) => {
+        const [row] = await transaction.query(INSERT, [name, prefix, hash, now, expiresAt]);
+        return row === undefined ? { kind: 'exists' } : { kind: 'done', value: token(row) };
+      });
+    },
+    async listTokens() {
+      return (await database.query(ALL, [])).map(token);
+    },
+    async findToken(hash) {
+      const [row] = await database.query(BY_HASH, [hash]);
+      return row === undefined ? null : token(row);
+    },
+    revokeToken(id, now) {
+      return database.transaction(async (transaction) => {
+        const [row] = await transaction.query(REVOKE, [now, id]);
+        return row === undefined ? { kind: 'missing' } : { kind: 'done', value: token(row) };
+      });
+    },
+    async touchToken(id, at) {
+      await database.query(TOUCH, [at, id]);
+    },
+  };
+}
+
+function auditEntry(row: Row): AuditEntry {
+  return {
+    id: rows.int(row, 'id'),
+    at: rows.int(row, 'at'),
+    who: rows.text(row, 'who'),
+    action: rows.text(row, 'action'),
+    subject: rows.text(row, 'subject'),
+    before: rows.textOrNull(row, 'before'),
+    after: rows.textOrNull(row, 'after'),
+  };
+}
+
+function token(row: Row): OperatorToken {
+  return {
+    id: rows.int(row, 'id'),
+    name: rows.text(row, 'name'),
+    prefix: rows.text(row, 'prefix'),
+    hash: rows.text(row, 'hash'),
+    createdAt: rows.int(row, 'created_at'),
+    expiresAt: rows.intOrNull(row, 'expires_at'),
+    revokedAt: rows.intOrNull(row, 'revoked_at'),
+    lastUsedAt: rows.intOrNull(row, 'last_used_at'),
+  };
+}

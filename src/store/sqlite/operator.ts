@@ -1,0 +1,76 @@
+/** Operators: the audit log, and tokens. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { AuditEntry, OperatorToken } from '../operator.ts';
+import type { Changed } from '../store.ts';
+import * as rows from './rows.ts';
+
+export function prepareOperator(database: DatabaseSync) {
+  const write = database.prepare(
+    'INSERT INTO audit (at, who, action, subject, before, after) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const list = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
+  const taken = database.prepare('SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL');
+  const insert = database.prepare(
+    'INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING *',
+  );
+  const all = database.prepare('SELECT * FROM operator_token ORDER BY id');
+  const byHash = database.prepare('SELECT * FROM operator_token WHERE hash = ?');
+  const revoke = database.prepare(
+    'UPDATE operator_token SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? RETURNING *',
+  );
+  const touch = database.prepare(
+    'UPDATE operator_token SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
+  );
+
+  return {
+    writeAudit({ at, who, action, subject, before, after }: Omit<AuditEntry, 'id'>): void {
+      write.run(at, who, action, subject, before, after);
+    },
+    listAudit: (before: number | null, limit: number): AuditEntry[] =>
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(auditEntry),
+    createToken(
+      { name, prefix, hash, expiresAt }: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
+      now: number,
+    ): Changed<OperatorToken> {
+      if (taken.get(name) !== undefined) return { kind: 'exists' };
+      return { kind: 'done', value: token(insert.get(name, prefix, hash, now, expiresAt) ?? {}) };
+    },
+    listTokens: (): OperatorToken[] => all.all().map(token),
+    findToken(hash: string): OperatorToken | null {
+      const row = byHash.get(hash);
+      return row === undefined ? null : token(row);
+    },
+    revokeToken(id: number, now: number): Changed<OperatorToken> {
+      const row = revoke.get(now, id);
+      return row === undefined ? { kind: 'missing' } : { kind: 'done', value: token(row) };
+    },
+    touchToken(id: number, at: number): void {
+      touch.run(at, id);
+    },
+  };
+}
+
+function auditEntry(row: rows.Row): AuditEntry {
+  return {
+    id: rows.int(row, 'id'),
+    at: rows.int(row, 'at'),
+    who: rows.text(row, 'who'),
+    action: rows.text(row, 'action'),
+    subject: rows.text(row, 'subject'),
+    before: rows.textOrNull(row, 'before'),
+    after: rows.textOrNull(row, 'after'),
+  };
+}
+
+function token(row: rows.Row): OperatorToken {
+  return {
+    id: rows.int(row, 'id'),
+    name: rows.text(row, 'name'),
+    prefix: rows.text(row, 'prefix'),
+    hash: rows.text(row, 'hash'),
+    createdAt: rows.int(row, 'created_at'),
+    expiresAt: rows.intOrNull(row, 'expires_at'),
+    revokedAt: rows.intOrNull(row, 'revoked_at'),
+    lastUsedAt: rows.intOrNull(row, 'last_used_at'),
+  };
+}

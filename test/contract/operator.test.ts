@@ -1,0 +1,56 @@
+/** What every store promises operators: what was changed is told, and tokens of scripts. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { STORES } from '../rig/stores.ts';
+
+const hash = (letter: string) => letter.repeat(64);
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  const storeWith = async () => {
+    const store = await open();
+    onTestFinished(() => store.close());
+    return store;
+  };
+
+  test('changes are told the newest first, page by page, as they were written', async () => {
+    const store = await storeWith();
+    const entry = (n: number) => ({
+      at: n,
+      who: 'cli:root',
+      action: 'account.lock',
+      subject: `acme ${n}`,
+      before: null,
+      after: JSON.stringify({ reason: 'ünpaid' }),
+    });
+    for (const n of [1, 2, 3]) await store.writeAudit(entry(n));
+    const page = await store.listAudit(null, 2);
+    expect(page.map(({ id: _, ...rest }) => rest)).toEqual([entry(3), entry(2)]);
+    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ subject }) => subject)).toEqual(['acme 1']);
+  });
+
+  test('a token is found by its hash, has its name alone, and is over once revoked', async () => {
+    const store = await storeWith();
+    const made = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
+    expect(made).toMatchObject({
+      kind: 'done',
+      value: { name: 'ci', prefix: 'po_abc', createdAt: 7, expiresAt: 50, revokedAt: null, lastUsedAt: null },
+    });
+    expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: hash('b'), expiresAt: null }, 8)).toEqual({
+      kind: 'exists',
+    });
+    const id = made.kind === 'done' ? made.value.id : 0;
+    await store.touchToken(id, 20);
+    await store.touchToken(id, 10);
+    expect(await store.findToken(hash('a'))).toMatchObject({ id, lastUsedAt: 20 });
+    expect(await store.findToken(hash('c'))).toBeNull();
+    expect(await store.revokeToken(id, 30)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });
+    expect(await store.revokeToken(id, 40)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });
+    expect(await store.revokeToken(999, 40)).toEqual({ kind: 'missing' });
+    expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: hash('b'), expiresAt: null }, 8)).toMatchObject({
+      kind: 'done',
+    });
+    expect((await store.listTokens()).map(({ name, revokedAt }) => [name, revokedAt])).toEqual([
+      ['ci', 30],
+      ['ci', null],
+    ]);
+  });
+});
