@@ -3,6 +3,7 @@
  * so that `config` and `openapi` start fast and touch no database.
  */
 import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
@@ -20,7 +21,7 @@ export interface Context {
   out(text: string): void;
   /** One JSON value and a line feed to standard output. */
   json(value: unknown): void;
-  /** Opens the store beside a running service, and closes it whatever happens. */
+  /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
   withStore<T>(work: (store: Store, settings: Settings) => Promise<T>): Promise<T>;
 }
 
@@ -36,15 +37,26 @@ export function processContext(): Context {
     async withStore(work) {
       const settings = context.settings();
       const { openStore } = await import('../store/open.ts');
+      const { audited } = await import('../operator/audited.ts');
       const store = await openStore(settings.database, { exclusive: false });
       try {
-        return await work(store, settings);
+        return await work(audited(store, `cli:${userName()}`, context.clock.now), settings);
       } finally {
         await store.close();
       }
     },
   };
   return context;
+}
+
+/** Who runs this command, as the machine knows them. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A user without an entry of its own, as containers have them.
+    return String(process.getuid?.() ?? 'unknown');
+  }
 }
 
 function readDotEnvFile(): string | null {

@@ -16,6 +16,7 @@ import { addKeyCommands } from './key.ts';
 import { addMessageCommands } from './message.ts';
 import { addMigrateStoreCommand } from './migrate-store.ts';
 import { addOpenApiCommand } from './openapi.ts';
+import { addOperatorCommands } from './operator.ts';
 import { addSendCommand } from './send.ts';
 import { addServeCommand } from './serve.ts';
 import { addSuppressionCommands } from './suppression.ts';
@@ -58,7 +59,7 @@ export async function runCommand(args: readonly string[], context: Context): Pro
 }
 
 function usageHint(args: readonly string[]): string {
-  const groups = ['account', 'key', 'domain', 'suppression', 'message', 'feedback'];
+  const groups = ['account', 'key', 'domain', 'suppression', 'message', 'feedback', 'token'];
   const group = args.find((arg) => groups.includes(arg));
   return `\`postrider ${group === undefined ? '' : `${group} `}--help\` shows what there is`;
 }
@@ -80,6 +81,7 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
   addSuppressionCommands(program, context);
   addMessageCommands(program, context);
   addFeedbackCommands(program, context);
+  addOperatorCommands(program, context);
   addBackupCommands(program, context);
   addMigrateStoreCommand(program, context);
   addDoctorCommand(program, context);

@@ -7,6 +7,7 @@ import { CommandFailure } from '../../../src/cli/failure.ts';
 import { runCommand } from '../../../src/cli/main.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import { audited } from '../../../src/operator/audited.ts';
 import { openStore } from '../../../src/store/open.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
@@ -53,7 +54,11 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         json: (value) => {
           out += `${JSON.stringify(value)}\n`;
         },
-        withStore: (work) => work(store, settings),
+        withStore: (work) =>
+          work(
+            audited(store, 'cli:tester', () => rig.now ?? Date.now()),
+            settings,
+          ),
       };
       try {
         await runCommand(args, context);

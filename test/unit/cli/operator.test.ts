@@ -1,0 +1,91 @@
+/** Tokens and the audit log on the command line: every change an operator can make is told, and no secret in it. */
+import { expect, test } from 'vitest';
+import { newMail } from '../../rig/mail.ts';
+import { commandRig } from './command-rig.ts';
+
+interface Entry {
+  readonly who: string;
+  readonly action: string;
+  readonly subject: string;
+  readonly before: Record<string, unknown> | null;
+  readonly after: Record<string, unknown> | null;
+}
+
+test('a token is shown once, listed without itself, and revoked', async () => {
+  const rig = await commandRig();
+  const { token, id } = await rig.ask<{ token: string; id: number }>('token', 'create', 'ci', '--expires', '90d');
+  expect(token).toMatch(/^po_[A-Za-z0-9_-]{43}$/);
+  const listed = await rig.run('token', 'list');
+  expect(listed.out).toContain(`${token.slice(0, 10)}…`);
+  expect(listed.out).not.toContain(token);
+  expect(await rig.run('token', 'create', 'ci')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('there is a token "ci" already'),
+  });
+  expect((await rig.run('token', 'revoke', String(id))).out).toBe('revoked the token ci\n');
+  expect(await rig.ask('token', 'list')).toMatchObject([{ name: 'ci', status: 'revoked' }]);
+  expect((await rig.run('token', 'revoke', '99')).err).toContain('there is no token 99');
+  expect((await rig.run('token', 'revoke', 'ci')).code).toBe(2);
+});
+
+test('every change of an operator is in the audit log, before and after, by whom, and without a secret', async () => {
+  const rig = await commandRig();
+  const { store } = rig;
+  expect((await rig.run('audit')).out).toBe('nothing has been changed by an operator\n');
+  await rig.run('account', 'set', 'acme', '--volume', '10');
+  await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
+  await rig.run('account', 'unlock', 'acme');
+  await rig.run('account', 'create', 'other');
+  const { id, key } = await rig.ask<{ id: string; key: string }>('key', 'create', 'acme');
+  const rotated = await rig.ask<{ id: string; key: string }>('key', 'rotate', id);
+  await rig.run('key', 'revoke', rotated.id);
+  await rig.run('suppression', 'add', 'acme', 'a@example.com');
+  await rig.run('suppression', 'remove', 'acme', 'a@example.com');
+  await rig.run('domain', 'add', 'acme', 'example.org');
+  await rig.run('domain', 'rotate', 'example.org');
+  await rig.run('domain', 'set', 'example.org', '--subdomains', 'yes');
+  await rig.run('domain', 'remove', 'example.org');
+  const mail = newMail({ acceptedAt: rig.now ?? 0 });
+  await store.accept([mail]);
+  await rig.run('message', 'cancel', mail.id);
+  const { token } = await rig.ask<{ token: string }>('token', 'create', 'ci');
+  const entries = await rig.ask<Entry[]>('audit');
+  expect(entries.map(({ action, subject }) => `${action} ${subject}`).reverse()).toEqual([
+    'account.set acme',
+    'account.lock acme',
+    'account.unlock acme',
+    'account.create other',
+    'key.create acme',
+    `key.rotate ${id}`,
+    `key.revoke ${rotated.id}`,
+    'suppression.add acme',
+    'suppression.remove acme',
+    'domain.add example.org',
+    'domain.update example.org',
+    'domain.set example.org',
+    'domain.remove example.org',
+    `message.cancel ${mail.id}`,
+    'token.create ci',
+  ]);
+  const of = (action: string) => entries.find((entry) => entry.action === action);
+  expect(of('account.lock')).toMatchObject({
+    who: 'cli:tester',
+    before: { locked: null },
+    after: { locked: 'unpaid' },
+  });
+  expect(of('account.set')).toMatchObject({ before: { limits: { volume: null } }, after: { limits: { volume: 10 } } });
+  expect(of('message.cancel')).toMatchObject({ before: { state: 'queued' }, after: { state: 'cancelled' } });
+  const all = JSON.stringify(await store.listAudit(null, 100));
+  const hashes = (await store.listTokens()).map(({ hash }) => hash);
+  const domainKeys = ['sealed', 'PRIVATE'];
+  for (const secret of [key, rotated.key, token, ...hashes, ...domainKeys]) expect(all).not.toContain(secret);
+  expect((await rig.run('audit', '--limit', '1')).out).toContain('token.create');
+});
+
+test('what is refused or finds everything as it was is no change', async () => {
+  const rig = await commandRig();
+  await rig.run('account', 'lock', 'nobody', '--reason', 'x');
+  await rig.run('suppression', 'remove', 'acme', 'nobody@example.com');
+  await rig.run('account', 'create', 'acme');
+  expect(await rig.ask('audit')).toEqual([]);
+});
