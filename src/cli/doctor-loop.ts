@@ -5,6 +5,7 @@ import { mailIds } from '../admit/mail-id.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
+import { trialOf } from '../message/return-path.ts';
 import type { Account, NewMail, Store } from '../store/store.ts';
 import { type Context, findAccount } from './context.ts';
 import { describeError } from './failure.ts';
@@ -12,9 +13,6 @@ import { type ProgressStream, StatusLine } from './progress.ts';
 
 const CHECK = 'loop';
 const LOOK_EVERY_MS = 250;
-/** A mailbox that no installation has: its listener refuses it, and the relay sends the bounce to the return path. */
-export const OWN_TRIAL = 'postrider-loop';
-
 export interface LoopFlags {
   readonly account?: string | undefined;
   readonly boundMs: number;
@@ -97,7 +95,7 @@ function trialsOf({
         );
       }
       const remedy = `see that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
-      return [{ check: 'loop bounce', to: `${OWN_TRIAL}@${returnPathDomain}`, expects: 'bounced', remedy }];
+      return [{ check: 'loop bounce', to: trialOf(returnPathDomain) ?? '', expects: 'bounced', remedy }];
     }
   }
 }
@@ -114,6 +112,7 @@ function trialMail(id: string, account: Account, from: string, to: string, now: 
   return {
     id,
     accountId: account.id,
+    // Of no key: that it is a trial, which counts nowhere.
     keyId: 0,
     acceptedAt: now,
     to,

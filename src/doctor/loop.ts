@@ -1,6 +1,6 @@
 /**
  * Whether what is sent comes back: a message to a recipient that is known to bounce, and the wait for its notice. It costs
- * one email each, and touches no reputation and no suppression list (`isTrial` in src/record/feedback.ts).
+ * one email each, and touches no reputation and no suppression list.
  */
 import type { Clock } from '../clock.ts';
 import type { MailDetails } from '../store/store.ts';
@@ -69,6 +69,10 @@ async function attempt(trial: Trial, { send, look, clock, pause, boundMs }: Loop
       }
       const detail = `${to} was refused at once (${last?.detail ?? 'no reason'}), so that no notice had to come back`;
       return warning(check, detail, 'the relay checks recipients itself; a late bounce cannot be tried with it');
+    }
+    if (mail.state === 'suppressed') {
+      const detail = `${to} is on a suppression list, so that nothing was sent`;
+      return failure(check, detail, `\`postrider suppression remove ACCOUNT ${to}\`, and try again`);
     }
     if (mail.state === 'queued' || mail.state === 'sending' || mail.state === 'delivered') return null;
     return failure(check, `the message to ${to} ended as ${mail.state} (${last?.detail ?? 'no reason'})`, remedy);

@@ -121,6 +121,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           visit.about = { id: recipient.id };
           return done();
         case 'role':
+          if (!peers.roleMessage(clock.now())) {
+            refused('too-fast');
+            return done(reply(450, 'too much mail for this mailbox, try again later'));
+          }
           visit.about = null;
           return done();
         case 'refused':

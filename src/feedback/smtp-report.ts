@@ -5,8 +5,9 @@ import type { FeedbackReport } from '../store/feedback.ts';
 import { readNotices } from './read/read-notices.ts';
 import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
 
-/** What is kept of a report that is not understood. */
+/** What is kept of a report that is not understood; of mail to a role mailbox, which anybody can write, less. */
 const KEPT_BYTES = 65_536;
+const KEPT_ROLE_BYTES = 16_384;
 const LONGEST_SUMMARY = 300;
 
 /**
@@ -29,10 +30,10 @@ export function reportOf(
     about: mail,
     notices,
     source: 'smtp',
-    digest: digestOf(raw, mail?.id ?? ''),
+    digest: digestOf(raw, mail?.id ?? null, notices),
     at: now,
     summary: oneLine(`from <${from}>: ${subjectOf(raw)}`),
-    raw: raw.subarray(0, KEPT_BYTES),
+    raw: raw.subarray(0, mail === null ? KEPT_ROLE_BYTES : KEPT_BYTES),
     last: false,
   };
 }
@@ -46,26 +47,39 @@ function read(raw: Uint8Array, failed: (what: string, error: unknown) => void): 
   }
 }
 
-/** Over the body and whom it is about: the same report sent again has another header at most. */
-function digestOf(raw: Uint8Array, id: string): string {
+/**
+ * Over whom it is about, what was read in it, and the body: the same report sent again has other trace fields at most. Mail
+ * that is about nobody is the same only where its subject and its own id are the same too.
+ */
+function digestOf(raw: Uint8Array, id: string | null, notices: readonly Notice[]): string {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
   const end = body.indexOf('\r\n\r\n');
+  const whose = id ?? `${headerOf(raw, 'message-id')}\n${headerOf(raw, 'subject')}`;
   return createHash('sha256')
-    .update(`${id}\n`)
+    .update(`${whose}\n${JSON.stringify(notices)}\n`)
     .update(end < 0 ? body : body.subarray(end))
     .digest('hex');
 }
 
 /** The Subject as it stands there, encoded words and all; a summary is for recognising, not for reading. */
 function subjectOf(raw: Uint8Array): string {
+  const subject = headerOf(raw, 'subject');
+  return subject === '' ? 'no subject' : subject;
+}
+
+/** A field's value, unfolded; the empty string where it is not there. */
+function headerOf(raw: Uint8Array, name: string): string {
   const head = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, 65_536)).toString('latin1');
   const end = head.indexOf('\r\n\r\n');
   const lines = (end < 0 ? head : head.slice(0, end)).split('\r\n');
-  const at = lines.findIndex((line) => line.toLowerCase().startsWith('subject:'));
-  if (at < 0) return 'no subject';
+  const at = lines.findIndex((line) => line.toLowerCase().startsWith(`${name}:`));
+  if (at < 0) return '';
   const next = lines.slice(at + 1).findIndex((line) => !line.startsWith(' ') && !line.startsWith('\t'));
   const folded = lines.slice(at, next < 0 ? undefined : at + 1 + next);
-  return folded.join(' ').slice('subject:'.length).trim();
+  return folded
+    .join(' ')
+    .slice(name.length + 1)
+    .trim();
 }
 
 function oneLine(text: string): string {

@@ -14,6 +14,14 @@ const MAC_OCTETS = 10;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 const PREFIX = 'b-';
 
+/** A local part in the return path's domain that no token has: what is sent to it must come back (`doctor --loop`). */
+const TRIAL = 'postrider-loop';
+
+/** The recipient of a trial of the way back; null where there is no return path. */
+export function trialOf(domain: string | null): string | null {
+  return domain === null ? null : `${TRIAL}@${domain}`;
+}
+
 export interface ReturnPath {
   /** The mail request's id. */
   readonly id: string;

@@ -59,6 +59,8 @@ export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
   /** Changes that follow the attempt's own in the same transaction (the simulator's complaint). */
   readonly following: (mail: LeasedMail, attempt: Attempt, now: number) => readonly Change[];
+  /** True for a trial of the way back: nobody is behind its recipient, so that it suppresses nobody and counts nowhere. */
+  readonly trial?: (mail: LeasedMail) => boolean;
   readonly observe: QueueObserver;
 }
 
@@ -193,11 +195,13 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const attempt = await attempts.make(mail);
     if (typeof attempt === 'string') return attempt;
     const now = clock.now();
-    const change = afterAttempt(mail, attempt, policy, node, now, parts.random());
+    const trial = parts.trial?.(mail) === true;
+    const after = afterAttempt(mail, attempt, policy, node, now, parts.random());
+    const change = trial ? { ...after, suppress: null } : after;
     observe.attempted(mail, attempt, change);
     const following = parts.following(mail, attempt, now);
     for (const next of following) observe.followed(mail, next);
-    return { changes: [change, ...following], uncount: false, untallied: parts.answeredHere(mail) };
+    return { changes: [change, ...following], uncount: false, untallied: trial || parts.answeredHere(mail) };
   }
 
   async function settle(mail: LeasedMail, end: End): Promise<void> {

@@ -11,6 +11,8 @@ import { allowed, type State } from './states.ts';
 export interface Noticed {
   readonly state: State;
   readonly to: string;
+  /** Sent by `doctor --loop`: nobody is behind it. */
+  readonly trial: boolean;
 }
 
 export type FeedbackChange =
@@ -21,8 +23,13 @@ export type FeedbackChange =
       readonly suppress: 'bounce' | 'complaint' | null;
       readonly detail: string;
     }
-  /** One more line of history, and no change. */
-  | { readonly kind: 'note'; readonly verb: NoteVerb; readonly detail: string }
+  /** One more line of history, and no change of state; the recipient is suppressed all the same where it says to. */
+  | {
+      readonly kind: 'note';
+      readonly verb: NoteVerb;
+      readonly detail: string;
+      readonly suppress: 'bounce' | 'complaint' | null;
+    }
   /** The mail request is still on its way (the notice was quicker than the settlement): ask again later. */
   | { readonly kind: 'wait' }
   /** Not understood: kept for the operator. */
@@ -42,16 +49,14 @@ type Addressed = Exclude<Notice, { kind: 'auto-reply' | 'unknown' }>;
 /** Feedback types that say the recipient does not want this mail (RFC 5965 section 7.3; `opt-out` of its drafts is still sent). */
 const UNWANTED: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
-/** Mailboxes of providers that answer as told, and the one that `doctor --loop` sends to: nobody is behind them. */
+/** Mailboxes of providers that answer as told, for trying a loop: nobody is behind them. */
 const SIMULATORS: readonly string[] = ['simulator.amazonses.com'];
-const OWN_TRIAL = 'postrider-loop';
 
 const LONGEST_DETAIL = 1_500;
 
 /** True where nobody is behind the address: its notices change the state, and neither suppress nor count. */
-export function isTrial(address: string): boolean {
-  const at = address.lastIndexOf('@');
-  return address.slice(0, at) === OWN_TRIAL || SIMULATORS.includes(address.slice(at + 1).toLowerCase());
+export function isProviderSimulator(address: string): boolean {
+  return SIMULATORS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
 /** The one thing that the notices of one report do to the mail request that they are about. */
@@ -62,7 +67,7 @@ export function afterNotices(mail: Noticed, notices: readonly Notice[]): Feedbac
   if (strongest === null) return withoutRecipient(notices);
   if (own.length === 0 && strongest.kind === 'bounce' && !addressed.every(isPermanent)) {
     // Of several others some have it: the message went on from the recipient's mailbox, and not all of its ways failed.
-    return { kind: 'note', verb: 'bounce-reported', detail: detailOf(strongest, mail.to) };
+    return note('bounce-reported', detailOf(strongest, mail.to));
   }
   return afterOne(mail, strongest, own.length > 0);
 }
@@ -71,34 +76,47 @@ function afterOne(mail: Noticed, notice: Addressed, own: boolean): FeedbackChang
   const detail = detailOf(notice, mail.to);
   switch (notice.kind) {
     case 'bounce':
-      if (!notice.permanent) return { kind: 'note', verb: 'soft-bounced', detail };
+      if (!notice.permanent) return note('soft-bounced', detail);
       return changed(mail, 'bounced', own && notice.mailboxMissing ? 'bounce' : null, 'bounce-reported', detail);
     case 'complaint':
-      if (!UNWANTED.includes(notice.feedbackType)) return { kind: 'note', verb: 'complaint-reported', detail };
+      if (!UNWANTED.includes(notice.feedbackType)) return note('complaint-reported', detail);
       return changed(mail, 'complained', own ? 'complaint' : null, 'complaint-reported', detail);
     case 'delayed':
-      return { kind: 'note', verb: 'delay-reported', detail };
+      return note('delay-reported', detail);
     case 'delivered':
-      return { kind: 'note', verb: 'delivery-reported', detail };
+      return note('delivery-reported', detail);
   }
 }
 
 function changed(
-  { state, to: recipient }: Noticed,
+  { state, to: recipient, trial }: Noticed,
   to: 'bounced' | 'complained',
   suppress: 'bounce' | 'complaint' | null,
   verb: NoteVerb,
   detail: string,
 ): FeedbackChange {
   if (state === 'queued' || state === 'sending') return { kind: 'wait' };
-  if (!allowed(state, to, 'feedback')) return { kind: 'note', verb, detail };
-  return { kind: 'change', to, suppress: isTrial(recipient) ? null : suppress, detail };
+  const meant = trial || isProviderSimulator(recipient) ? null : suppress;
+  if (allowed(state, to, 'feedback')) return { kind: 'change', to, suppress: meant, detail };
+  return note(verb, detail, LATE[to].includes(state) ? meant : null);
+}
+
+/**
+ * Ends that the table lets nothing follow, and after which the recipient must not be written to again all the same: an
+ * earlier copy arrived, or it was forwarded and only that failed. What is said of mail that never left means nothing.
+ */
+const LATE: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
+  bounced: ['expired', 'cancelled'],
+  complained: ['bounced', 'expired', 'cancelled'],
+};
+
+function note(verb: NoteVerb, detail: string, suppress: 'bounce' | 'complaint' | null = null): FeedbackChange {
+  return { kind: 'note', verb, detail, suppress };
 }
 
 function withoutRecipient(notices: readonly Notice[]): FeedbackChange {
   for (const notice of notices) {
-    if (notice.kind === 'auto-reply')
-      return { kind: 'note', verb: 'auto-replied', detail: shown(notice.evidence, 'an automatic reply') };
+    if (notice.kind === 'auto-reply') return note('auto-replied', shown(notice.evidence, 'an automatic reply'));
   }
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return { kind: 'keep', reason: unknown?.reason ?? 'it says nothing about any recipient' };

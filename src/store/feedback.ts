@@ -37,7 +37,7 @@ export type FeedbackAnswer =
       readonly detail: string;
     }
   /** It is in the mail request's history, and changed nothing. */
-  | { readonly kind: 'noted'; readonly id: string; readonly verb: string }
+  | { readonly kind: 'noted'; readonly id: string; readonly verb: string; readonly suppressed: boolean }
   /** It was there before. */
   | { readonly kind: 'repeated' }
   /** Not understood, or about nothing that is known: kept under this number. */
@@ -81,4 +81,12 @@ export function referenceOf(attempt: Attempt | null): string | null {
 export function reasonWithoutMail(notices: readonly Notice[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return unknown?.reason ?? 'it names no mail request of this installation';
+}
+
+/**
+ * The digest of a report that is kept because it came too early: another one than its own, so that the same report is
+ * applied when it comes once more.
+ */
+export function earlyDigest(digest: string): string {
+  return `${digest}:early`;
 }

@@ -21,12 +21,12 @@ export class Tallies {
   }
 
   /**
-   * A notice about mail that has left. What was delivered was counted as an email then; a bounce counts where it newly
-   * suppresses its recipient (`fresh`), a complaint always.
+   * A notice about mail that has left. What was delivered or bounced was counted as an email then; a bounce counts where it
+   * newly suppresses its recipient (`fresh`), a complaint always.
    */
   addLate(accountId: number, from: State, to: 'bounced' | 'complained', fresh: boolean, at: number): void {
     const tally = this.#of(accountId, at);
-    if (from !== 'delivered') tally.emails += 1;
+    if (from !== 'delivered' && from !== 'bounced') tally.emails += 1;
     if (to === 'complained') tally.complaints += 1;
     else if (fresh) tally.bounces += 1;
   }

@@ -9,6 +9,7 @@ import { outgoing } from '../domains/outgoing.ts';
 import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/directory.ts';
+import { trialOf } from '../message/return-path.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import type { Reporter } from '../observe/reporter.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
@@ -76,6 +77,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     following: (mail, { outcome }, at) =>
       outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(at)] : [],
     answeredHere: ({ to }) => isSimulated(to),
+    trial: ({ to }) => to === trialOf(settings.returnPathDomain),
     // What was leased before this node fell silent may be another one's by now.
     heldBack: ({ accountId, lease }) => directory.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS),
     wanted: (mail) => screening.wanted(mail),

@@ -99,10 +99,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordFeedback([first]);
     await store.removeSuppression('default', mail.to);
     expect(await one(store, { ...first, at: first.at + 5 })).toEqual({ kind: 'repeated' });
-    expect(await one(store, report({ id: mail.id }, HARD))).toEqual({
+    expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({
       kind: 'noted',
       id: mail.id,
       verb: 'bounce-reported',
+      suppressed: false,
     });
     expect(await listed(store)).toEqual([]);
     expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
@@ -130,10 +131,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a late soft bounce changes nothing but the history', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
-    expect(await one(store, report({ id: mail.id }, SOFT))).toEqual({
+    expect(await one(store, report({ id: mail.id }, SOFT))).toMatchObject({
       kind: 'noted',
       id: mail.id,
       verb: 'soft-bounced',
+      suppressed: false,
     });
     const details = await store.showMail(mail.id);
     expect(details?.state).toBe('delivered');
@@ -163,6 +165,48 @@ describe.each(STORES)('the $name store', ({ open }) => {
       reason: expect.stringContaining('sending'),
     });
     expect(await stateOf(store, mail)).toBe('sending');
+  });
+
+  test('what was kept because it came too early is applied when it comes again, and kept once', async () => {
+    const store = await storeWith();
+    const early = report({ reference: 'ses-early' }, HARD, { last: true });
+    expect(await one(store, early)).toMatchObject({ kind: 'kept' });
+    expect(await one(store, early)).toEqual({ kind: 'repeated' });
+    const mail = await delivered(store, 'rita@example.com', 'ses-early');
+    expect(await one(store, early)).toMatchObject({ kind: 'applied', id: mail.id, suppressed: true });
+    expect(await one(store, early)).toEqual({ kind: 'repeated' });
+  });
+
+  test('a complaint about bounced mail changes no state, and still suppresses and counts', async () => {
+    const store = await storeWith();
+    const mail = await delivered(store);
+    await store.recordFeedback([report({ id: mail.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
+    expect([await stateOf(store, mail), await listed(store)]).toEqual(['bounced', []]);
+    const answer = await one(store, report({ id: mail.id }, COMPLAINT));
+    expect(answer).toEqual({ kind: 'noted', id: mail.id, verb: 'complaint-reported', suppressed: true });
+    expect(await listed(store)).toEqual([{ address: mail.to, reason: 'complaint', source: mail.id }]);
+    expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
+  });
+
+  test('a trial of the way back changes its state, and neither suppresses nor counts', async () => {
+    const store = await storeWith();
+    const mail = newMail({ lease: LEASE, keyId: 0 });
+    await store.accept([mail]);
+    await store.settle([{ ...settlementOf({ ...mail, attempts: 1, lease: LEASE }), untallied: true }]);
+    expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied', suppressed: false });
+    expect([await listed(store), await counts(store)]).toEqual([[], { emails: 0, bounces: 0, complaints: 0 }]);
+  });
+
+  test('a batch in any order is answered in its order', async () => {
+    const store = await storeWith();
+    const mails = [await delivered(store, 'a@example.com'), await delivered(store, 'b@example.com')];
+    const batch = [...mails].reverse().map(({ id }) => report({ id }, HARD));
+    const answers = await store.recordFeedback([report(null, UNKNOWN), ...batch]);
+    expect(answers.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
+      'kept',
+      mails[1]?.id,
+      mails[0]?.id,
+    ]);
   });
 
   test('a bounce ends uncertain mail, and the queue never takes it again', async () => {
@@ -199,8 +243,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const mail = await delivered(store);
     const about = [{ id: mail.id }, null, { id: mail.id }] as const;
-    const answers = await store.recordFeedback(about.map((which) => report(which, UNKNOWN, { source: 'sqs' })));
-    expect(answers.map(({ kind }) => kind)).toEqual(['kept', 'kept', 'kept']);
+    for (const which of about) {
+      expect(await one(store, report(which, UNKNOWN, { source: 'sqs' }))).toMatchObject({ kind: 'kept' });
+    }
     expect(await one(store, report(null, COMPLAINT))).toMatchObject({
       kind: 'kept',
       reason: 'it names no mail request of this installation',

@@ -1,6 +1,7 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
-import { afterNotices, isTrial } from '../../record/feedback.ts';
+import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
 import {
+  earlyDigest,
   type FeedbackAnswer,
   type FeedbackReport,
   type FeedbackSource,
@@ -29,7 +30,7 @@ const OPEN: Statement = {
 };
 const FIND: Statement = {
   name: 'feedback_find',
-  text: 'SELECT account_id, state, "to" FROM mail_request WHERE id = $1::uuid FOR UPDATE',
+  text: 'SELECT account_id, key_id, state, "to" FROM mail_request WHERE id = $1::uuid FOR UPDATE',
 };
 const INSERT: Statement = {
   name: 'feedback_insert',
@@ -75,7 +76,10 @@ export function prepareFeedback(database: Database): FeedbackStore {
       database.transaction(async (transaction) => {
         const tallies = new Tallies();
         const answers: FeedbackAnswer[] = [];
-        for (const report of batch) answers.push(await recordOne(transaction, report, tallies));
+        // In one order on every node, so that none waits for another in a circle.
+        const order = batch.map((report, at) => ({ report, at, key: orderOf(report) }));
+        order.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+        for (const { report, at } of order) answers[at] = await recordOne(transaction, report, tallies);
         for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
         return answers;
       }),
@@ -101,6 +105,12 @@ export function prepareFeedback(database: Database): FeedbackStore {
   };
 }
 
+/** By the mail request that it names; those that name one by the provider's id come last. */
+function orderOf({ about, digest }: FeedbackReport): string {
+  if (about === null) return `~~ ${digest}`;
+  return 'id' in about ? `${about.id} ${digest}` : `~ ${about.reference} ${digest}`;
+}
+
 async function recordOne(transaction: Transaction, report: FeedbackReport, tallies: Tallies): Promise<FeedbackAnswer> {
   const { about, notices, at, source } = report;
   if ((await transaction.query(KNOWN, [report.digest])).length > 0) return { kind: 'repeated' };
@@ -108,7 +118,7 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
   if (id === null) {
     if (about === null) return keep(transaction, report, null, reasonWithoutMail(notices));
     if (!report.last) return { kind: 'not-yet' };
-    return keep(transaction, report, null, 'no mail request has the provider’s id that it names');
+    return early(transaction, report, null, 'no mail request has the provider’s id that it names');
   }
   const [open] = await transaction.query(OPEN, [id]);
   const [row] = await transaction.query(FIND, [id]);
@@ -116,18 +126,26 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
   const from = rows.state(open ?? row);
   const to = rows.text(row, 'to');
   const accountId = rows.int(row, 'account_id');
-  const after = afterNotices({ state: from, to }, notices);
+  // A key of none made it: `doctor --loop`.
+  const trial = isProviderSimulator(to) || rows.int(row, 'key_id') === 0;
+  const after = afterNotices({ state: from, to, trial }, notices);
   const event = (verb: string, detail: string) =>
     appendEvents(transaction, [{ id, accountId, at, verb, by: `feedback:${source}`, detail, attempt: null }]);
+  const suppressLate = async (reason: 'bounce' | 'complaint' | null): Promise<boolean> => {
+    if (reason === null) return false;
+    if ((await transaction.query(SUPPRESS, [[id], [reason], [at]])).length === 0) return false;
+    tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', true, at);
+    return true;
+  };
   switch (after.kind) {
     case 'wait':
-      return report.last ? keep(transaction, report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
+      return report.last ? early(transaction, report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
     case 'keep':
       return keep(transaction, report, id, after.reason);
     case 'note':
       if ((await insert(transaction, report, id, null)) === null) return { kind: 'repeated' };
       await event(after.verb, after.detail);
-      return { kind: 'noted', id, verb: after.verb };
+      return { kind: 'noted', id, verb: after.verb, suppressed: await suppressLate(after.suppress) };
     case 'change': {
       if ((await insert(transaction, report, id, null)) === null) return { kind: 'repeated' };
       const state = transition(from, after.to, 'feedback');
@@ -137,11 +155,20 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
       // A further bounce of an address that is suppressed already is no new evidence against the account.
       const fresh =
         after.suppress !== null && (await transaction.query(SUPPRESS, [[id], [after.suppress], [at]])).length > 0;
-      if (!isTrial(to)) tallies.addLate(accountId, from, after.to, fresh, at);
+      if (!trial) tallies.addLate(accountId, from, after.to, fresh, at);
       const { detail } = after;
       return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
     }
   }
+}
+
+function early(
+  transaction: Transaction,
+  report: FeedbackReport,
+  mailId: string | null,
+  reason: string,
+): Promise<FeedbackAnswer> {
+  return keep(transaction, { ...report, digest: earlyDigest(report.digest) }, mailId, reason);
 }
 
 async function idOf(transaction: Transaction, about: FeedbackReport['about']): Promise<string | null> {

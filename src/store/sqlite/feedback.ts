@@ -1,7 +1,8 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import type { DatabaseSync } from 'node:sqlite';
-import { afterNotices, isTrial } from '../../record/feedback.ts';
+import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
 import {
+  earlyDigest,
   type FeedbackAnswer,
   type FeedbackReport,
   type FeedbackSource,
@@ -18,7 +19,9 @@ import { transition } from './transition.ts';
 export function prepareFeedback(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
   const known = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const byReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
-  const find = database.prepare('SELECT seq, account_id, state, "to" FROM mail_request WHERE seq = ? AND id = ?');
+  const find = database.prepare(
+    'SELECT seq, account_id, key_id, state, "to" FROM mail_request WHERE seq = ? AND id = ?',
+  );
   const change = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
@@ -53,6 +56,11 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     return { kind: 'kept', feedbackId: Number(lastInsertRowid), reason };
   }
 
+  function early(report: FeedbackReport, mailId: string | null, reason: string): FeedbackAnswer {
+    const digest = earlyDigest(report.digest);
+    return known.get(digest) === undefined ? keep({ ...report, digest }, mailId, reason) : { kind: 'repeated' };
+  }
+
   function idOf({ about }: FeedbackReport): string | null {
     if (about === null) return null;
     if ('id' in about) return about.id;
@@ -67,7 +75,7 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     if (id === null) {
       if (about === null) return keep(report, null, reasonWithoutMail(notices));
       return report.last
-        ? keep(report, null, 'no mail request has the provider’s id that it names')
+        ? early(report, null, 'no mail request has the provider’s id that it names')
         : { kind: 'not-yet' };
     }
     const row = find.get(seqOf(id), id);
@@ -75,25 +83,32 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     const seq = rows.int(row, 'seq');
     const from = rows.state(row);
     const to = rows.text(row, 'to');
-    const after = afterNotices({ state: from, to }, notices);
+    // A key of none made it: `doctor --loop`.
+    const trial = isProviderSimulator(to) || rows.int(row, 'key_id') === 0;
+    const after = afterNotices({ state: from, to, trial }, notices);
     const by = `feedback:${source}`;
+    const accountId = rows.int(row, 'account_id');
+    const suppressLate = (reason: 'bounce' | 'complaint' | null): boolean => {
+      if (reason === null || Number(suppress.run(reason, at, seq).changes) === 0) return false;
+      tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', true, at);
+      return true;
+    };
     switch (after.kind) {
       case 'wait':
-        return report.last ? keep(report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
+        return report.last ? early(report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
       case 'keep':
         return keep(report, id, after.reason);
       case 'note':
         insert.run(digest, at, source, id, null, null, null);
         writeEvent.run(seq, seq, at, after.verb, by, after.detail, null);
-        return { kind: 'noted', id, verb: after.verb };
+        return { kind: 'noted', id, verb: after.verb, suppressed: suppressLate(after.suppress) };
       case 'change': {
         insert.run(digest, at, source, id, null, null, null);
         change.run(transition(from, after.to, 'feedback'), at, seq);
         writeEvent.run(seq, seq, at, after.to, by, after.detail, null);
         // A further bounce of an address that is suppressed already is no new evidence against the account.
         const fresh = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
-        const accountId = rows.int(row, 'account_id');
-        if (!isTrial(to)) tallies.addLate(accountId, from, after.to, fresh, at);
+        if (!trial) tallies.addLate(accountId, from, after.to, fresh, at);
         const { detail } = after;
         return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
       }

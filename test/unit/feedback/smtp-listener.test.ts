@@ -31,7 +31,12 @@ interface Rig {
 }
 
 async function rig(
-  record: (report: FeedbackReport) => Promise<FeedbackAnswer> = async () => ({ kind: 'noted', id: ID, verb: 'x' }),
+  record: (report: FeedbackReport) => Promise<FeedbackAnswer> = async () => ({
+    kind: 'noted',
+    id: ID,
+    verb: 'x',
+    suppressed: false,
+  }),
   certificate: Parameters<typeof createSmtpListener>[0]['certificate'] = null,
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], FeedbackRefusal[], string[]] = [[], [], []];
@@ -175,7 +180,7 @@ describe('when it says 250', () => {
     let tries = 0;
     const { dialog } = await rig(async () => {
       tries += 1;
-      return tries < 3 ? { kind: 'not-yet' } : { kind: 'noted', id: ID, verb: 'x' };
+      return tries < 3 ? { kind: 'not-yet' } : { kind: 'noted', id: ID, verb: 'x', suppressed: false };
     });
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { afterNotices, isTrial } from '../../../src/record/feedback.ts';
+import { afterNotices, isProviderSimulator } from '../../../src/record/feedback.ts';
 import type { Evidence, Notice } from '../../../src/record/notice.ts';
 import { STATES } from '../../../src/record/states.ts';
 
 const TO = 'Rita@example.com';
-const DELIVERED = { state: 'delivered', to: TO } as const;
+const DELIVERED = { state: 'delivered', to: TO, trial: false } as const;
 const evidence: Evidence = { status: '5.1.1', diagnostic: '550 5.1.1 no such user', reportingHost: 'mx.example.com' };
 const about = (recipient: string | null = TO, alias: string | null = null) => ({ recipient, alias, evidence });
 const bounce = (more: Partial<Extract<Notice, { kind: 'bounce' }>> = {}): Notice => ({
@@ -69,17 +69,23 @@ describe('a permanent bounce', () => {
   });
 
   test.each(['queued', 'sending'] as const)('waits for mail that is still %s', (state) => {
-    expect(afterNotices({ state, to: TO }, [bounce()])).toEqual({ kind: 'wait' });
+    expect(afterNotices({ state, to: TO, trial: false }, [bounce()])).toEqual({ kind: 'wait' });
   });
 
   test('proves that uncertain mail was handed over', () => {
-    expect(afterNotices({ state: 'uncertain', to: TO }, [bounce()])).toMatchObject({ kind: 'change', to: 'bounced' });
+    expect(afterNotices({ state: 'uncertain', to: TO, trial: false }, [bounce()])).toMatchObject({
+      kind: 'change',
+      to: 'bounced',
+    });
   });
 
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
     'of mail that is %s is history alone',
     (state) => {
-      expect(afterNotices({ state, to: TO }, [bounce()])).toMatchObject({ kind: 'note', verb: 'bounce-reported' });
+      expect(afterNotices({ state, to: TO, trial: false }, [bounce()])).toMatchObject({
+        kind: 'note',
+        verb: 'bounce-reported',
+      });
     },
   );
 });
@@ -126,6 +132,21 @@ describe('a complaint', () => {
   });
 });
 
+test.each([
+  ['a bounce', 'expired', bounce(), 'bounce'],
+  ['a bounce', 'cancelled', bounce(), 'bounce'],
+  ['a bounce for another reason', 'expired', bounce({ mailboxMissing: false }), null],
+  ['a bounce of somebody else', 'expired', bounce(about('bob@elsewhere.example')), null],
+  ['a further bounce', 'bounced', bounce(), null],
+  ['a complaint', 'bounced', complaint('abuse'), 'complaint'],
+  ['a complaint', 'expired', complaint('abuse'), 'complaint'],
+  ['a complaint', 'cancelled', complaint('abuse'), 'complaint'],
+  ['a further complaint', 'complained', complaint('abuse'), null],
+  ['a complaint about what never left', 'suppressed', complaint('abuse'), null],
+] as const)('%s of mail that is %s changes no state, and suppresses for what it says', (_, state, notice, suppress) => {
+  expect(afterNotices({ state, to: TO, trial: false }, [notice])).toMatchObject({ kind: 'note', suppress });
+});
+
 test('what is not understood is kept with its reason, and what says nothing is kept too', () => {
   expect(afterNotices(DELIVERED, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
     kind: 'keep',
@@ -136,13 +157,13 @@ test('what is not understood is kept with its reason, and what says nothing is k
 
 test('a provider’s simulator changes the state and suppresses nobody', () => {
   const to = 'bounce+1@simulator.amazonses.com';
-  expect(afterNotices({ state: 'delivered', to }, [bounce(about(to))])).toMatchObject({
+  expect(afterNotices({ state: 'delivered', to, trial: false }, [bounce(about(to))])).toMatchObject({
     to: 'bounced',
     suppress: null,
   });
-  expect(isTrial(to.toUpperCase())).toBe(true);
-  expect(isTrial('bounce@simulator.amazonses.com.example')).toBe(false);
-  expect(isTrial('postrider-loop@bounces.example.org')).toBe(true);
+  expect(isProviderSimulator(to.toUpperCase())).toBe(true);
+  expect(isProviderSimulator('bounce@simulator.amazonses.com.example')).toBe(false);
+  expect(afterNotices({ state: 'delivered', to: TO, trial: true }, [bounce()])).toMatchObject({ suppress: null });
 });
 
 test('a detail is bounded, and there always is one', () => {
