@@ -23,8 +23,16 @@ export interface SqsFake {
   readonly polling: number;
   readonly emptyAnswers: number;
   send(body: string, sentAt?: number): void;
+  /** Requests that came, answered or not. */
+  readonly requests: number;
   /** The next requests are answered with this status. */
   failNext(count: number, status?: number): void;
+  /** The connections of the next requests end without an answer. */
+  dieNext(count: number): void;
+  /** The next requests are never answered. */
+  stallNext(count: number): void;
+  /** The next deletions are confirmed and forgotten. */
+  loseDeletions(count: number): void;
   /** Shows every message again, as if its visibility were over. */
   showAgain(): void;
   close(): Promise<void>;
@@ -39,13 +47,23 @@ export async function startSqsFake(): Promise<SqsFake> {
   const waiting = new Set<() => void>();
   let next = 0;
   let failing = { count: 0, status: 500 };
-
+  let [dying, stalling, losing, requests] = [0, 0, 0, 0];
   let [polling, emptyAnswers] = [0, 0];
 
   const wake = () => {
     for (const end of [...waiting]) end();
   };
   const server = createServer((request, response) => {
+    requests += 1;
+    if (dying > 0) {
+      dying -= 1;
+      request.socket.destroy();
+      return;
+    }
+    if (stalling > 0) {
+      stalling -= 1;
+      return;
+    }
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -64,7 +82,8 @@ export async function startSqsFake(): Promise<SqsFake> {
       case 'ReceiveMessage':
         return receive(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
       case 'DeleteMessageBatch':
-        for (const { ReceiptHandle } of entries) held.delete(Number(ReceiptHandle.split('-')[0]));
+        if (losing > 0) losing -= 1;
+        else for (const { ReceiptHandle } of entries) held.delete(Number(ReceiptHandle.split('-')[0]));
         return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       case 'ChangeMessageVisibilityBatch':
         for (const { ReceiptHandle, VisibilityTimeout = 0 } of entries) {
@@ -143,6 +162,18 @@ export async function startSqsFake(): Promise<SqsFake> {
     },
     get emptyAnswers() {
       return emptyAnswers;
+    },
+    get requests() {
+      return requests;
+    },
+    dieNext(count) {
+      dying = count;
+    },
+    stallNext(count) {
+      stalling = count;
+    },
+    loseDeletions(count) {
+      losing = count;
     },
     send(body, sentAt = Date.now()) {
       held.set(next, { id: next, body, sentAt, visibleAt: 0, receives: 0 });

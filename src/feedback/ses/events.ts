@@ -3,6 +3,7 @@
  * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
  */
 import type { Evidence, Notice } from '../../record/notice.ts';
+import { enhancedIn, statusOf } from '../read/codes.ts';
 import { evidenceOf, fieldAddress, oneLine, withoutType } from '../read/evidence.ts';
 import { judge } from '../read/verdict.ts';
 
@@ -19,11 +20,14 @@ const MOST_RECIPIENTS = 100;
 const LONGEST_ID = 200;
 /** Types that say nothing new of a message; the last is the test notification of a topic. */
 const NOTHING: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
-/** Sub-types of a permanent bounce by which the address itself is known to be dead. */
-const MISSING: readonly string[] = ['NoEmail', 'Suppressed', 'OnAccountSuppressionList'];
+/** What is published, as plain words, when a topic becomes the destination of a configuration set's events. */
+const TOPIC_TRIED = 'Successfully validated SNS topic for Amazon SES';
+/** Sub-types of a permanent bounce by which the provider itself has the address on a list of dead ones. */
+const LISTED: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
 
 /** One event, as the text of an SNS message or of a queue's. */
 export function readSesEvent(text: string): SesEvent {
+  if (text.startsWith(TOPIC_TRIED)) return { kind: 'nothing' };
   const event = objectOf(parse(text));
   if (event === null) return unknown('it is no JSON object');
   const type = textOf(event.eventType) ?? textOf(event.notificationType);
@@ -59,26 +63,45 @@ function noticesOf(type: string, event: Json): readonly Notice[] | null {
 function bounces(bounce: Json): readonly Notice[] {
   const [type, subType] = [textOf(bounce.bounceType) ?? '', textOf(bounce.bounceSubType) ?? ''];
   const recipients = listOf(bounce.bouncedRecipients);
+  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(saysNothing)) {
+    // No status notification was in what came back: under this sub-type the provider also files out-of-office replies.
+    return [{ kind: 'auto-reply', evidence: told({}, bounce, `${type} ${subType}`) }];
+  }
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
     const evidence = told(one, bounce, `${type} ${subType}`);
     return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one) };
   });
 }
 
-/** Transient and undetermined bounces may pass; a permanent one says of the mailbox what its sub-type or the server's words say. */
+function saysNothing({ action, status, diagnosticCode }: Json): boolean {
+  return textOf(action) === null && textOf(status) === null && textOf(diagnosticCode) === null;
+}
+
+/** Transient and undetermined bounces may pass; a permanent one says of the mailbox what its sub-type and the server's words say. */
 function verdict(type: string, subType: string, recipient: Json): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
-  if (MISSING.includes(subType)) return { permanent: true, mailboxMissing: true };
-  const [said, status] = [textOf(recipient.diagnosticCode), textOf(recipient.status)];
-  if (said === null && status === null) return { permanent: true, mailboxMissing: subType === 'General' };
-  return { permanent: true, mailboxMissing: judge(said ?? '', status).mailboxMissing };
+  if (LISTED.includes(subType)) return { permanent: true, mailboxMissing: true };
+  const [said, status] = [textOf(recipient.diagnosticCode), statusIn(recipient)];
+  if (said === null && status === null) {
+    return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
+  }
+  const judged = judge(said ?? '', status);
+  // The provider says that there is no such address, and is believed but where the server speaks of policy or of another day.
+  const believed = subType === 'NoEmail' && judged.permanent && !isPolicy(status) && !isPolicy(enhancedIn(said ?? ''));
+  return { permanent: true, mailboxMissing: believed || judged.mailboxMissing };
+}
+
+/** RFC 3463 section 3.8: security or policy. */
+function isPolicy(status: string | null): boolean {
+  return status?.startsWith('5.7.') === true;
 }
 
 function complaints(complaint: Json): readonly Notice[] {
-  const feedbackType = (textOf(complaint.complaintFeedbackType) ?? 'abuse').toLowerCase().slice(0, 40);
+  const feedbackType = oneLine(textOf(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = listOf(complaint.complainedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
-    const evidence = { status: null, diagnostic: line(complaint.userAgent), reportingHost: null };
+    const words = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
+    const evidence = { status: null, diagnostic: oneLine(words.join(' ')), reportingHost: null };
     return { ...about(one.emailAddress, evidence), kind: 'complaint', feedbackType };
   });
 }
@@ -109,21 +132,28 @@ function about(address: unknown, evidence: Evidence) {
 }
 
 function told(recipient: Json, whole: Json, otherwise: string): Evidence {
-  const status = textOf(recipient.status);
   const host = textOf(whole.reportingMTA);
   return evidenceOf(
-    status !== null && isStatus(status) ? status : null,
+    statusIn(recipient),
     line(recipient.diagnosticCode) ?? otherwise,
     host === null ? null : withoutType(host),
   );
 }
 
-/** What makes this event another one than the next of the same message: the provider's id of it, else its time and recipients. */
+/**
+ * What makes this event another one than the next of the same message: the provider's id of it, else its time and
+ * recipients. Both forms of one event have the same.
+ */
 function identityOf(type: string, event: Json): string {
   const detail = objectOf(event[DETAILS[type] ?? '']) ?? {};
   const feedbackId = textOf(detail.feedbackId);
   if (feedbackId !== null) return feedbackId.slice(0, LONGEST_ID);
-  return `${textOf(detail.timestamp) ?? ''} ${JSON.stringify(detail).length}`;
+  const named =
+    detail.recipients ?? detail.bouncedRecipients ?? detail.complainedRecipients ?? detail.delayedRecipients;
+  const recipients = (Array.isArray(named) ? named.slice(0, MOST_RECIPIENTS) : [])
+    .map((one) => (textOf(one) ?? textOf(objectOf(one)?.emailAddress) ?? '').slice(0, LONGEST_ID))
+    .sort();
+  return [textOf(detail.timestamp)?.slice(0, LONGEST_ID) ?? '', ...recipients].join('\n');
 }
 
 const DETAILS: Readonly<Record<string, string>> = {
@@ -131,7 +161,6 @@ const DETAILS: Readonly<Record<string, string>> = {
   Complaint: 'complaint',
   Delivery: 'delivery',
   DeliveryDelay: 'deliveryDelay',
-  Reject: 'reject',
 };
 
 function unknown(reason: string): SesEvent {
@@ -171,9 +200,8 @@ function line(value: unknown): string | null {
   return text === null ? null : oneLine(withoutType(text));
 }
 
-function isStatus(text: string): boolean {
-  const parts = text.split('.');
-  return parts.length === 3 && parts.every((part) => part !== '' && part.length <= 3 && Number.isInteger(Number(part)));
+function statusIn(recipient: Json): string | null {
+  return statusOf(textOf(recipient.status) ?? '');
 }
 
 /** Printable ASCII, and not endless. */

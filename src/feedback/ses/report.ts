@@ -1,6 +1,7 @@
-/** An event of Amazon SES as the report that goes into the store. */
+/** An event of Amazon SES as the report that goes into the store, and the way there that SNS and SQS share. */
 import { createHash } from 'node:crypto';
 import type { FeedbackReport, FeedbackSource } from '../../store/feedback.ts';
+import type { Taken } from '../intake.ts';
 import { readSesEvent } from './events.ts';
 
 const KEPT_BYTES = 65_536;
@@ -11,16 +12,57 @@ export function reportOfEvent(
   { source, now, last }: { readonly source: FeedbackSource; readonly now: number; readonly last: boolean },
 ): FeedbackReport | null {
   const event = readSesEvent(text);
-  if (event.kind === 'nothing') return null;
-  const key = event.kind === 'notice' ? event.key : text;
+  switch (event.kind) {
+    case 'nothing':
+      return null;
+    case 'notice': {
+      const { reference, key, notices } = event;
+      const summary = `Amazon SES about ${reference}`;
+      return { about: { reference }, notices, source, digest: digestOf(key), at: now, summary, raw: kept(text), last };
+    }
+    case 'unknown':
+      return strangeReport(text, event.reason, { source, now });
+  }
+}
+
+/** What is no event of ours, for the operator; `reason` is one line. */
+export function strangeReport(
+  text: string,
+  reason: string,
+  { source, now }: { readonly source: FeedbackSource; readonly now: number },
+): FeedbackReport {
   return {
-    about: event.kind === 'notice' ? { reference: event.reference } : null,
-    notices: event.kind === 'notice' ? event.notices : [event],
+    about: null,
+    notices: [{ kind: 'unknown', reason }],
     source,
-    digest: createHash('sha256').update(`ses\n${key}`).digest('hex'),
+    digest: digestOf(text),
     at: now,
-    summary: event.kind === 'notice' ? `Amazon SES about ${event.reference}` : 'not an event of Amazon SES',
-    raw: Buffer.from(text.slice(0, KEPT_BYTES)),
-    last,
+    summary: 'not an event of Amazon SES',
+    raw: kept(text),
+    last: true,
   };
+}
+
+/**
+ * Takes an event to the store. Where its sender will not come again (`last`), what cannot be applied is kept for the
+ * operator, but only after it has had the same time to become applicable as any other: a store that is just back gets the
+ * settlement and the notice in any order. Rejects where the store fails.
+ */
+export async function takeEvent(
+  text: string,
+  { source, now, last }: { readonly source: FeedbackSource; readonly now: number; readonly last: boolean },
+  take: (report: FeedbackReport) => Promise<Taken>,
+): Promise<Taken> {
+  const report = reportOfEvent(text, { source, now, last: false });
+  if (report === null) return 'recorded';
+  const taken = await take(report);
+  return taken === 'not-yet' && last ? take({ ...report, last }) : taken;
+}
+
+function digestOf(key: string): string {
+  return createHash('sha256').update(`ses\n${key}`).digest('hex');
+}
+
+function kept(text: string): Uint8Array {
+  return Buffer.from(text).subarray(0, KEPT_BYTES);
 }

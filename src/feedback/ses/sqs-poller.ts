@@ -1,12 +1,14 @@
 /**
  * Amazon SES's notices from an SQS queue (POSTRIDER_SES_QUEUE), for a service that exposes nothing. A message is deleted only
  * once the store has committed; until then the queue keeps it and shows it again, so duplicates and any order are normal.
+ * What is no notice is kept for the operator instead. A queue that fails or is silent is asked again, with pauses that grow.
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
 import type { FeedbackReport } from '../../store/feedback.ts';
 import type { Taken } from '../intake.ts';
-import { reportOfEvent } from './report.ts';
+import { oneLine } from '../read/evidence.ts';
+import { strangeReport, takeEvent } from './report.ts';
 
 /** SQS's own bounds. */
 const WAIT_S = 20;
@@ -15,9 +17,13 @@ const AT_ONCE = 10;
 const RECEIVERS = 4;
 /** When a notice that is too early is shown again. */
 const AGAIN_S = 30;
+const LONGEST_TOPIC = 300;
 /** After so long in the queue what cannot be applied is kept for the operator instead. */
 const LAST_MS = 3_600_000;
 const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
+/** An answer that takes longer than its wait and this is given up: a connection may be half dead. */
+const ANSWER_MS = 15_000;
+const CONNECT_MS = 10_000;
 
 export interface SqsPollerParts {
   readonly queueUrl: string;
@@ -39,7 +45,12 @@ export interface SqsPoller {
   close(): Promise<void>;
 }
 
-type Fate = 'delete' | 'later' | 'leave';
+interface StoreFault {
+  readonly kind: 'leave';
+  readonly error: unknown;
+}
+
+type Fate = { readonly kind: 'delete' } | { readonly kind: 'later' } | StoreFault;
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   const { queueUrl: QueueUrl, clock, topics, take, refused, failed } = parts;
@@ -58,50 +69,82 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
           WaitTimeSeconds: WAIT_S,
           MessageSystemAttributeNames: ['SentTimestamp'],
         });
-        const { Messages: messages = [] } = await sqs.send(asked, { abortSignal: stop.signal });
-        await settle(sqs, messages);
-        faults = 0;
+        const { Messages: messages = [] } = await inTime(WAIT_S * 1_000 + ANSWER_MS, stop.signal, (abortSignal) =>
+          sqs.send(asked, { abortSignal }),
+        );
+        const fault = await settle(sqs, messages);
+        if (fault === null) {
+          faults = 0;
+          continue;
+        }
+        failed('feedback', fault.error);
       } catch (error) {
         if (stop.signal.aborted) return;
         failed('sqs', error);
-        await pause(Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** faults) * (0.5 + parts.random() / 2));
-        faults = Math.min(faults + 1, 10);
       }
+      await pause(Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** faults) * (0.5 + parts.random() / 2));
+      faults = Math.min(faults + 1, 10);
     }
   }
 
-  async function settle(sqs: SQSClient, messages: readonly Message[]): Promise<void> {
+  /** Resolves to what the store said where it failed: nothing more is asked for then for a while, or a whole queue would pass by. */
+  async function settle(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFault | null> {
     const fates = await Promise.all(messages.map((message) => fateOf(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
-    const entries = (fate: Fate) =>
+    const entries = (fate: Fate['kind']) =>
       messages.flatMap(({ ReceiptHandle }, n) =>
-        fates[n] === fate && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
+        fates[n]?.kind === fate && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
       );
     const done = entries('delete');
     // What is not deleted now is shown again, and is then known.
-    if (done.length > 0) await sqs.send(new DeleteMessageBatchCommand({ QueueUrl, Entries: done }));
+    if (done.length > 0) {
+      const deletion = new DeleteMessageBatchCommand({ QueueUrl, Entries: done });
+      await inTime(ANSWER_MS, null, (abortSignal) => sqs.send(deletion, { abortSignal }));
+    }
     const later = entries('later').map((entry) => ({ ...entry, VisibilityTimeout: AGAIN_S }));
-    if (later.length > 0) await sqs.send(new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: later }));
+    if (later.length > 0) {
+      const change = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: later });
+      await inTime(ANSWER_MS, null, (abortSignal) => sqs.send(change, { abortSignal }));
+    }
+    return fates.find((fate) => fate.kind === 'leave') ?? null;
+  }
+
+  /** Runs one request, and aborts it when its time is over or `early` is. */
+  async function inTime<T>(
+    ms: number,
+    early: AbortSignal | null,
+    run: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const late = new AbortController();
+    const cancel = clock.after(ms, () => late.abort());
+    try {
+      return await run(early === null ? late.signal : AbortSignal.any([early, late.signal]));
+    } catch (error) {
+      throw late.signal.aborted ? new Error(`the queue did not answer within ${ms / 1_000} s`) : error;
+    } finally {
+      cancel();
+    }
   }
 
   async function fateOf({ Body = '', Attributes }: Message): Promise<Fate> {
     const now = clock.now();
     const sentAt = Number(Attributes?.SentTimestamp ?? now);
     const { text, topic } = contentOf(Body);
-    if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
-      refused('sqs-topic');
-      return 'delete';
-    }
-    const report = reportOfEvent(text, { source: 'sqs', now, last: now - sentAt > LAST_MS });
-    if (report === null) return 'delete';
     try {
-      if ((await take(report)) === 'recorded') return 'delete';
+      if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
+        refused('sqs-topic');
+        // Kept, not thrown away: a mistyped topic in the settings would otherwise cost every notice.
+        const why = `it is of the topic ${oneLine(topic, LONGEST_TOPIC) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
+        await take(strangeReport(Body, why, { source: 'sqs', now }));
+        return { kind: 'delete' };
+      }
+      const taken = await takeEvent(text, { source: 'sqs', now, last: now - sentAt > LAST_MS }, take);
+      if (taken === 'recorded') return { kind: 'delete' };
       refused('not-settled');
-      return 'later';
+      return { kind: 'later' };
     } catch (error) {
-      failed('feedback', error);
       refused('store');
-      return 'leave';
+      return { kind: 'leave', error };
     }
   }
 
@@ -113,14 +156,23 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       resolve();
     };
     stop.signal.addEventListener('abort', end, { once: true });
+    if (stop.signal.aborted) end();
     return promise.finally(() => stop.signal.removeEventListener('abort', end));
   }
 
   return {
     async start() {
-      const { SQSClient: Client } = await import('@aws-sdk/client-sqs');
+      const [{ SQSClient: Client }, { NodeHttpHandler }] = await Promise.all([
+        import('@aws-sdk/client-sqs'),
+        import('@smithy/node-http-handler'),
+      ]);
       const url = new URL(QueueUrl);
-      const sqs = new Client({ region: regionOf(url) ?? parts.region, endpoint: url.origin, maxAttempts: 1 });
+      const sqs = new Client({
+        region: regionOf(url.hostname) ?? parts.region,
+        endpoint: url.origin,
+        maxAttempts: 1,
+        requestHandler: new NodeHttpHandler({ connectionTimeout: CONNECT_MS }),
+      });
       client = sqs;
       for (let n = 0; n < RECEIVERS; n += 1) running.push(receiver(sqs));
     },
@@ -132,10 +184,15 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   };
 }
 
-/** `sqs.eu-west-1.amazonaws.com` has its region in its name; a local one has not. */
-function regionOf({ hostname }: URL): string | null {
-  const [service, region, ...rest] = hostname.split('.');
-  return service === 'sqs' && rest.join('.').startsWith('amazonaws.com') ? (region ?? null) : null;
+/**
+ * The region in a queue's host: `sqs.eu-west-1.amazonaws.com`, also behind an endpoint of a private network, and the old
+ * `eu-west-1.queue.amazonaws.com`. Null where it has none, as a local one may.
+ */
+export function regionOf(host: string): string | null {
+  const labels = host.split('.');
+  const service = labels.findIndex((label) => label === 'sqs' || label === 'sqs-fips');
+  const named = service >= 0 ? labels[service + 1] : labels[1] === 'queue' ? labels[0] : undefined;
+  return named?.includes('-') === true ? named : null;
 }
 
 /** SNS puts an envelope around the event unless raw delivery is on; the queue's own policy says who may fill it. */

@@ -1,6 +1,9 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
+import type { Notice } from '../../../../src/record/notice.ts';
 import { sesEvent } from '../../../rig/sns.ts';
 
 const TO = 'rita@example.com';
@@ -10,6 +13,52 @@ const noticeOf = (type: string, detail: Record<string, unknown> = {}) => {
   return event.kind === 'notice' ? event.notices[0] : event;
 };
 const bounced = (more: Record<string, unknown>) => ({ bouncedRecipients: [{ emailAddress: TO, ...more }] });
+
+const CORPUS = join(import.meta.dirname, '../../../corpus/ses-events');
+interface Case {
+  readonly source: string;
+  /** As it is published: JSON, or plain words. */
+  readonly event: unknown;
+  readonly expected: unknown;
+}
+const cases = readdirSync(CORPUS)
+  .sort()
+  .map((name) => ({ name, ...(JSON.parse(readFileSync(join(CORPUS, name), 'utf8')) as Case) }));
+
+/** A notice with its evidence beside the rest, as the case files have it. */
+function flat(notice: Notice): object {
+  if (notice.kind === 'unknown') return notice;
+  const { evidence, ...rest } = notice;
+  if (!('alias' in rest)) return { ...rest, ...evidence };
+  const { alias, ...own } = rest;
+  expect(alias).toBeNull();
+  return { ...own, ...evidence };
+}
+
+test.each(cases)('$name ($source) is read as its file says', ({ event, expected }) => {
+  const read = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
+  const { key: _, ...seen } =
+    read.kind === 'notice' ? { ...read, notices: read.notices.map(flat) } : { ...read, key: '' };
+  expect(seen).toEqual(expected);
+});
+
+test('both forms of one event have the same key', () => {
+  const keyOf = (name: string) => {
+    const found = cases.find((one) => one.name.includes(name));
+    const event = readSesEvent(JSON.stringify(found?.event));
+    return event.kind === 'notice' ? event.key : event.kind;
+  };
+  for (const kind of ['permanent-general', 'complaint', 'delivery']) {
+    expect(keyOf(`${kind}-event`)).toBe(keyOf(`${kind}-notification`));
+  }
+});
+
+test('however deep an event is nested, reading it ends', () => {
+  for (const name of ['bounce', 'delivery', 'mail']) {
+    const text = `{"eventType":"Delivery","mail":{"messageId":"a"},"${name}":{"x":${'['.repeat(60_000)}${']'.repeat(60_000)}}}`;
+    expect(['notice', 'unknown']).toContain(readSesEvent(text).kind);
+  }
+});
 
 test('a bounce is the same event in both of its forms, with its evidence', () => {
   for (const by of ['eventType', 'notificationType'] as const) {
@@ -44,7 +93,13 @@ describe('of bounces', () => {
     ['Transient', 'MailboxFull', { status: '5.2.2' }, false, false],
     ['Transient', 'MessageTooLarge', {}, false, false],
     ['Transient', 'ContentRejected', {}, false, false],
-    ['Transient', 'General', {}, false, false],
+    ['Transient', 'General', { status: '4.4.7' }, false, false],
+    ['Transient', 'AttachmentRejected', {}, false, false],
+    ['Permanent', 'NoEmail', { status: '5.1.1', diagnosticCode: 'smtp; 550 no' }, true, true],
+    ['Permanent', 'NoEmail', { status: '5.7.1' }, true, false],
+    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 550 5.7.1 not from you' }, true, false],
+    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 552 5.2.2 mailbox full' }, true, false],
+    ['Permanent', 'UnsubscribedRecipient', {}, true, false],
     ['Undetermined', 'Undetermined', { status: '5.1.1' }, false, false],
   ])(
     '%s %s %j is permanent: %s, and the mailbox missing: %s',

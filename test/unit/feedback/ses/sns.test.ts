@@ -1,93 +1,20 @@
 /** Notices over SNS: only what SNS signed, for our topics, and not long ago, has any effect. */
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { request } from 'node:http';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../../src/clock.ts';
+import { request as requestTls } from 'node:https';
+import { connect } from 'node:net';
+import { TLSSocket } from 'node:tls';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Taken } from '../../../../src/feedback/intake.ts';
-import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certificates.ts';
-import { snsUrl } from '../../../../src/feedback/ses/sns-message.ts';
-import { createSnsReceiver, type SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
-import { bind } from '../../../../src/http/bind.ts';
-import type { FeedbackReport } from '../../../../src/store/feedback.ts';
-import { type Authority, CERT_URL, makeAuthority, REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
+import { type Authority, CERT_URL, REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
+import { type Authorities, bounce, fetchFrom, makeAuthorities, pairOf, snsRig } from '../../../rig/sns-receiver.ts';
 
-let root: Authority;
-let signer: Authority;
-let stranger: Authority;
+let { root, signer, stranger } = {} as Authorities;
 beforeAll(async () => {
-  root = await makeAuthority();
-  [signer, stranger] = [await root.issue(), await (await makeAuthority('Other Root')).issue()];
+  ({ root, signer, stranger } = await makeAuthorities());
 });
-
-interface Rig {
-  post(body: unknown, path?: string, method?: string): Promise<{ status: number; text: string; headers: Headers }>;
-  readonly reports: FeedbackReport[];
-  readonly refusals: SnsRefusal[];
-  readonly subscriptions: string[];
-  /** URLs that were fetched. */
-  readonly fetched: string[];
-  readonly url: string;
-}
-
-async function rig({
-  served = {},
-  take = async () => 'recorded' as Taken,
-  now = systemClock.now,
-}: {
-  /** What is served where: PEM text, or a status. */
-  readonly served?: Readonly<Record<string, string | number>>;
-  readonly take?: (report: FeedbackReport) => Promise<Taken>;
-  readonly now?: () => number;
-} = {}): Promise<Rig> {
-  const [reports, refusals, subscriptions, fetched]: [FeedbackReport[], SnsRefusal[], string[], string[]] = [
-    [],
-    [],
-    [],
-    [],
-  ];
-  const pages: Record<string, string | number> = { [CERT_URL]: signer.cert, ...served };
-  const get = (async (input: URL | string) => {
-    const url = String(input);
-    fetched.push(url);
-    const page = pages[url] ?? 404;
-    return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
-  }) as typeof fetch;
-  const receiver = createSnsReceiver({
-    at: { host: '127.0.0.1', port: 0 },
-    bind,
-    clock: { ...systemClock, now },
-    topics: [TOPIC],
-    certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),
-    fetch: get,
-    certificate: null,
-    take: (report) => {
-      reports.push(report);
-      return take(report);
-    },
-    refused: (reason) => refusals.push(reason),
-    subscription: (detail) => subscriptions.push(detail),
-    failed: () => undefined,
-  });
-  const { port } = await receiver.start();
-  onTestFinished(() => receiver.close());
-  const url = `http://127.0.0.1:${port}`;
-  return {
-    url,
-    reports,
-    refusals,
-    subscriptions,
-    fetched,
-    async post(body, path = '/ses', method = 'POST') {
-      const text = typeof body === 'string' ? body : JSON.stringify(body);
-      const answer = await fetch(`${url}${path}`, { method, ...(method === 'POST' ? { body: text } : {}) });
-      return { status: answer.status, text: await answer.text(), headers: answer.headers };
-    },
-  };
-}
-
-const bounce = (more: Record<string, string> = {}) => ({
-  Message: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
-  ...more,
-});
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, stranger }, parts);
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) is recorded, and answered once it is',
@@ -113,128 +40,6 @@ test.each(['1', '2'])(
   },
 );
 
-describe('a forgery', () => {
-  const cases: [string, () => unknown, number, SnsRefusal][] = [
-    ['signed by another key', () => snsMessage(stranger.key, bounce()), 403, 'sns-forged'],
-    [
-      'with one byte of its message changed',
-      () => snsMessage(signer.key, bounce(), { Message: `${sesEvent('Bounce', 'ses-1', 'rita@example.com')} ` }),
-      403,
-      'sns-forged',
-    ],
-    [
-      'with its time changed',
-      () => snsMessage(signer.key, bounce(), { Timestamp: new Date(Date.now() - 1_000).toISOString() }),
-      403,
-      'sns-forged',
-    ],
-    ['of a subject added afterwards', () => snsMessage(signer.key, bounce(), { Subject: 'x' }), 403, 'sns-forged'],
-    ['of version 2 said to be 1', () => snsMessage(signer.key, bounce(), { SignatureVersion: '1' }), 403, 'sns-forged'],
-    ['of a version that is none', () => snsMessage(signer.key, bounce({ SignatureVersion: '3' })), 403, 'sns-forged'],
-    ['without a signature', () => snsMessage(signer.key, bounce(), { Signature: undefined }), 400, 'sns-broken'],
-    ['with an empty signature', () => snsMessage(signer.key, bounce(), { Signature: '' }), 403, 'sns-forged'],
-    ['of another topic', () => snsMessage(signer.key, bounce({ TopicArn: `${TOPIC}2` })), 403, 'sns-topic'],
-    [
-      'two hours old',
-      () => snsMessage(signer.key, bounce({ Timestamp: new Date(Date.now() - 7_200_000).toISOString() })),
-      403,
-      'sns-old',
-    ],
-    [
-      'from the future',
-      () => snsMessage(signer.key, bounce({ Timestamp: new Date(Date.now() + 7_200_000).toISOString() })),
-      403,
-      'sns-old',
-    ],
-    ['that is no JSON', () => 'hello', 400, 'sns-broken'],
-    ['that is a list', () => [], 400, 'sns-broken'],
-    ['of another type', () => ({ Type: 'Hello' }), 400, 'sns-broken'],
-    ['whose time is none', () => snsMessage(signer.key, bounce({ Timestamp: 'soon' })), 400, 'sns-broken'],
-  ];
-  test.each(cases)('%s is refused, counted, and has no effect', async (_, make, status, reason) => {
-    const { post, reports, refusals } = await rig();
-    const answer = await post(make());
-    expect([answer.status, refusals]).toEqual([status, [reason]]);
-    expect(JSON.parse(answer.text)).toMatchObject({ result: 'error', message: expect.any(String) });
-    expect(reports).toEqual([]);
-  });
-
-  test.each([
-    `http://sns.${REGION}.amazonaws.com/x.pem`,
-    `https://sns.${REGION}.amazonaws.com.evil.example/x.pem`,
-    `https://evil.example/sns.${REGION}.amazonaws.com/x.pem`,
-    `https://sns.${REGION}.amazonaws.com@evil.example/x.pem`,
-    `https://user@sns.${REGION}.amazonaws.com/x.pem`,
-    `https://sns.${REGION}.amazonaws.com:444/x.pem`,
-    `https://sns.${REGION}.amazonaws.com\\@evil.example/x.pem`,
-    `https://sns.${REGION}.amazonaws.com./x.pem`,
-    `https://SNS.${REGION}.amazonaws.com/x.pem`,
-    `https://sns.us-east-1.amazonaws.com/x.pem`,
-    `https://sns.${REGION}.amazonaws.com/x.html`,
-    `https://sns.${REGION}.amazonaws.com/x.pem?y`,
-    `https://bucket.s3.${REGION}.amazonaws.com/x.pem`,
-    `https://evil.sns.${REGION}.amazonaws.com/x.pem`,
-    'file:///etc/ssl/x.pem',
-    'x.pem',
-    '',
-  ])('with its certificate at %s is refused without anything being fetched', async (SigningCertURL) => {
-    const { post, fetched, refusals } = await rig({ served: { [SigningCertURL]: stranger.cert } });
-    expect((await post(snsMessage(stranger.key, bounce({ SigningCertURL })))).status).toBe(403);
-    expect(fetched).toEqual([]);
-    expect(refusals).toEqual(['sns-forged']);
-  });
-});
-
-describe('a certificate', () => {
-  const served = async (pem: string, key: string, now?: () => number) => {
-    const { post, fetched } = await rig({ served: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
-    return { status: (await post(snsMessage(key, bounce()))).status, fetched };
-  };
-
-  test('whose chain does not lead to a root of ours is not believed', async () => {
-    expect((await served(stranger.cert, stranger.key)).status).toBe(403);
-    expect((await served('no certificate', stranger.key)).status).toBe(403);
-    expect((await served('', stranger.key)).status).toBe(403);
-  });
-
-  test('that leads there over an authority in between, given with it, is believed', async () => {
-    const between = await root.issue('Test Authority', { ca: true });
-    const leaf = await between.issue();
-    expect((await served(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
-    expect((await served(leaf.cert, leaf.key)).status).toBe(403);
-  });
-
-  test('issued by one that may not issue is not believed', async () => {
-    const leaf = await signer.issue();
-    expect((await served(`${leaf.cert}\n${signer.cert}`, leaf.key)).status).toBe(403);
-  });
-
-  test('in another name is not believed', async () => {
-    const other = await root.issue('sns.example.com');
-    expect((await served(other.cert, other.key)).status).toBe(403);
-    const regional = await root.issue(`sns.${REGION}.amazonaws.com`);
-    expect((await served(regional.cert, regional.key)).status).toBe(200);
-  });
-
-  test('out of date is not believed', async () => {
-    const old = await root.issue(undefined, { since: new Date(Date.now() - 5 * 86_400_000), days: 1 });
-    expect((await served(old.cert, old.key)).status).toBe(403);
-  });
-
-  test('is fetched once for many messages, and again after one that could not be had', async () => {
-    const pages: Record<string, string | number> = { [CERT_URL]: 503 };
-    const { post, fetched } = await rig({ served: pages });
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(403);
-    const working = await rig();
-    for (let n = 0; n < 3; n += 1) expect((await working.post(snsMessage(signer.key, bounce()))).status).toBe(200);
-    expect([fetched.length, working.fetched.length]).toEqual([1, 1]);
-  });
-
-  test('too large is not read', async () => {
-    expect((await served(`${'x'.repeat(70_000)}`, signer.key)).status).toBe(403);
-  });
-});
-
 describe('what is repeated or early', () => {
   test('a message that comes again has no effect again', async () => {
     const { post, reports } = await rig();
@@ -258,10 +63,12 @@ describe('what is repeated or early', () => {
     expect(refusals).toEqual(['not-settled', 'store']);
   });
 
-  test('near the end of SNS’s patience it is kept rather than asked for again', async () => {
-    const { post, reports } = await rig();
-    await post(snsMessage(signer.key, bounce({ Timestamp: new Date(Date.now() - 50 * 60_000).toISOString() })));
-    expect(reports).toMatchObject([{ last: true }]);
+  test('near the end of SNS’s patience it is kept, but only where it still cannot be applied', async () => {
+    const { post, reports } = await rig({ take: async ({ last }) => (last ? 'recorded' : 'not-yet') });
+    const aged = (seconds: number) => bounce({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
+    expect((await post(snsMessage(signer.key, aged(30)))).status).toBe(503);
+    expect((await post(snsMessage(signer.key, aged(55)))).status).toBe(200);
+    expect(reports.map(({ last }) => last)).toEqual([false, false, true]);
   });
 
   test('opens and clicks are taken and mean nothing', async () => {
@@ -296,6 +103,31 @@ describe('a subscription', () => {
     expect(fetched.join()).not.toContain('evil');
   });
 
+  test.each([
+    `http://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription`,
+    `https://sns.${REGION}.amazonaws.com.evil.example/?Action=ConfirmSubscription`,
+    `https://sns.${REGION}.amazonaws.com:8443/?Action=ConfirmSubscription`,
+    `https://sns.${REGION}.amazonaws.com@evil.example/?Action=ConfirmSubscription`,
+    'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription',
+    'http://169.254.169.254/latest/meta-data/',
+  ])('is never confirmed at %s, whoever signed it', async (SubscribeURL) => {
+    const { post, fetched, refusals } = await rig();
+    expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation', SubscribeURL }))).status).toBe(403);
+    expect([fetched, refusals]).toEqual([[], ['sns-forged']]);
+  });
+
+  test('is not confirmed where a redirect leads', async () => {
+    const asked: (string | undefined)[] = [];
+    const get = await fetchFrom((incoming, response) => {
+      asked.push(incoming.url);
+      if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
+      else response.writeHead(302, { location: '/elsewhere' }).end();
+    });
+    const { post } = await rig({ get });
+    expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
+    expect(asked).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
+  });
+
   test('that cannot be confirmed now is asked for again', async () => {
     const { post, refusals } = await rig({ served: { [SUBSCRIBE]: 500 } });
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
@@ -310,6 +142,51 @@ describe('a subscription', () => {
 });
 
 describe('whoever else comes', () => {
+  test('and hangs up in the middle is no fault of ours, and is not recorded', async () => {
+    const { url, post, refusals, faults, reports } = await rig();
+    const asked = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
+    asked.on('error', () => undefined);
+    asked.write(JSON.stringify(snsMessage(signer.key, bounce())).slice(0, 100));
+    await once(asked, 'socket');
+    await new Promise<void>((resolve) => asked.write('x', () => resolve()));
+    asked.destroy();
+    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
+  });
+
+  test('with what is not HTTP, or too large a head, gets one line and is let go', async () => {
+    const { url, refusals } = await rig();
+    const answerTo = async (text: string) => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      const pieces: Buffer[] = [];
+      socket.on('data', (piece: Buffer) => pieces.push(piece));
+      socket.on('error', () => undefined);
+      socket.write(text);
+      await once(socket, 'close');
+      return Buffer.concat(pieces).toString();
+    };
+    const answer = await answerTo('EHLO there\r\n\r\n');
+    expect([answer.startsWith('HTTP/1.1 400 '), answer.split('\r\n\r\n')[1]]).toEqual([
+      true,
+      '{"result":"error","message":"this is not HTTP"}\n',
+    ]);
+    expect(await answerTo(`POST /ses HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toContain(
+      'HTTP/1.1 431 ',
+    );
+    expect(refusals).toEqual(['sns-broken', 'sns-broken']);
+  });
+
+  test('with raw message delivery on is told to turn it off', async () => {
+    const { url, reports } = await rig();
+    const answer = await fetch(`${url}/ses`, {
+      method: 'POST',
+      headers: { 'x-amz-sns-rawmessage': 'true' },
+      body: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
+    });
+    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('turn it off')]);
+    expect(reports).toEqual([]);
+  });
+
   test('finds nothing at another path, and no other method', async () => {
     const { post } = await rig();
     expect((await post('', '/')).status).toBe(404);
@@ -333,10 +210,23 @@ describe('whoever else comes', () => {
   });
 });
 
-test('an address of SNS is one in the region of the topic, of China too', () => {
-  expect(snsUrl('https://sns.cn-north-1.amazonaws.com.cn/x.pem', 'cn-north-1')?.hostname).toBe(
-    'sns.cn-north-1.amazonaws.com.cn',
-  );
-  expect(snsUrl('https://sns.cn-north-1.amazonaws.com/x.pem', 'cn-north-1')).toBeNull();
-  expect(snsUrl('https://sns..amazonaws.com/x.pem', '')).toBeNull();
+test('over HTTPS it takes notices with the certificate that it was given, and with the next one', async () => {
+  const [first, second] = await Promise.all([root.issue('localhost'), root.issue('localhost')]);
+  const { receiver, port } = await rig({ certificate: first });
+  const post = () =>
+    new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
+      const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
+      const asked = requestTls({ ...options, ca: root.cert }, (response) => {
+        const { socket } = response;
+        const serial = socket instanceof TLSSocket ? socket.getPeerCertificate().serialNumber : undefined;
+        response.resume();
+        response.on('end', () => resolve([response.statusCode, serial]));
+      });
+      asked.on('error', reject);
+      asked.end(JSON.stringify(snsMessage(signer.key, bounce())));
+    });
+  const serialOf = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
+  expect(await post()).toEqual([200, serialOf(first)]);
+  receiver.renew(pairOf(second));
+  expect(await post()).toEqual([200, serialOf(second)]);
 });

@@ -2,7 +2,7 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { Taken } from '../../../../src/feedback/intake.ts';
-import { createSqsPoller } from '../../../../src/feedback/ses/sqs-poller.ts';
+import { createSqsPoller, regionOf } from '../../../../src/feedback/ses/sqs-poller.ts';
 import type { FeedbackReport } from '../../../../src/store/feedback.ts';
 import { CREDENTIALS } from '../../../rig/ses-fake.ts';
 import { sesEvent, TOPIC } from '../../../rig/sns.ts';
@@ -13,7 +13,13 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-async function rig({ take = async () => 'recorded' as Taken, topics = [] as string[], quick = false } = {}) {
+interface RigParts {
+  readonly take?: (report: FeedbackReport) => Promise<Taken>;
+  readonly topics?: string[];
+  readonly quick?: boolean;
+}
+
+async function rig({ take = async () => 'recorded', topics = [], quick = false }: RigParts = {}) {
   const queue = await startSqsFake();
   onTestFinished(() => queue.close());
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -26,7 +32,7 @@ async function rig({ take = async () => 'recorded' as Taken, topics = [] as stri
     topics,
     take: (report) => {
       reports.push(report);
-      return take();
+      return take(report);
     },
     refused: (reason) => refusals.push(reason),
     failed: (what, error) => faults.push(`${what}: ${String(error)}`),
@@ -72,8 +78,8 @@ test('what the store does not take stays in the queue and comes again', async ()
   });
   await start();
   queue.send(bounce());
-  await expect.poll(() => refusals).toEqual(['store']);
-  expect(faults).toEqual(['feedback: Error: disk full']);
+  await expect.poll(() => faults).toEqual(['feedback: Error: disk full']);
+  expect(refusals).toEqual(['store']);
   queue.showAgain();
   await expect.poll(() => queue.visibilities).toEqual([30]);
   expect(queue.left).toBe(1);
@@ -82,39 +88,87 @@ test('what the store does not take stays in the queue and comes again', async ()
   expect(reports).toHaveLength(3);
 });
 
-test('after an hour in the queue a notice is kept for the operator if it cannot be applied', async () => {
-  const { queue, reports, start } = await rig();
+test('after an hour in the queue a notice is kept for the operator, but only where it still cannot be applied', async () => {
+  const { queue, reports, start } = await rig({ take: async ({ last }) => (last ? 'recorded' : 'not-yet') });
   await start();
   queue.send(bounce(), Date.now() - 2 * 3_600_000);
-  queue.send(bounce('ses-2'));
   await expect.poll(() => queue.left).toBe(0);
-  expect(new Map(reports.map(({ about, last }) => [JSON.stringify(about), last]))).toEqual(
-    new Map([
-      ['{"reference":"ses-1"}', true],
-      ['{"reference":"ses-2"}', false],
-    ]),
-  );
+  expect(reports.map(({ last }) => last)).toEqual([false, true]);
+  queue.send(bounce('ses-2'));
+  await expect.poll(() => queue.visibilities).toEqual([30]);
+  expect(queue.left).toBe(1);
+  expect(reports.map(({ last }) => last)).toEqual([false, true, false]);
 });
 
-test('garbage is handed on to be kept, and another topic’s message is refused; neither comes again', async () => {
+test('garbage and another topic’s message are kept for the operator, and do not come again', async () => {
   const { queue, reports, refusals, start } = await rig({ topics: [TOPIC] });
   await start();
   queue.send('hello');
   queue.send(envelope(bounce(), `${TOPIC}2`));
+  queue.send(`{"eventType":"Bounce","mail":{"messageId":"a"},"bounce":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
   await expect.poll(() => queue.left).toBe(0);
-  expect(reports).toMatchObject([{ about: null, notices: [{ kind: 'unknown' }] }]);
+  const reasons = reports.flatMap(({ about, notices }) =>
+    about === null ? notices.map((notice) => (notice.kind === 'unknown' ? notice.reason : notice.kind)) : [],
+  );
+  expect(reasons.sort()).toEqual([
+    'it is no JSON object',
+    `it is of the topic ${TOPIC}2, which is not in POSTRIDER_SES_TOPICS`,
+  ]);
   expect(refusals).toEqual(['sqs-topic']);
 });
 
-test('a queue that fails is asked again, and nothing is lost', async () => {
+test('a queue that fails, dies, loses deletions and repeats is asked again, and nothing is lost', async () => {
   const { queue, reports, faults, start } = await rig({ quick: true });
   queue.failNext(6);
+  queue.dieNext(3);
+  queue.loseDeletions(5);
   for (let n = 0; n < 25; n += 1) queue.send(bounce(`ses-${n}`));
   await start();
-  await expect.poll(() => queue.left).toBe(0);
-  expect(new Set(reports.map(({ about }) => JSON.stringify(about))).size).toBe(25);
+  await expect
+    .poll(() => {
+      queue.showAgain();
+      return queue.left;
+    })
+    .toBe(0);
+  const digests = new Map(reports.map(({ about, digest }) => [JSON.stringify(about), digest]));
+  expect(digests.size).toBe(25);
+  // What came again is known by its digest: the store applies it once.
+  expect(new Set(reports.map(({ digest }) => digest)).size).toBe(25);
+  expect(reports.length).toBeGreaterThan(25);
   expect(faults.length).toBeGreaterThan(0);
   expect(faults[0]).toMatch(/^sqs: /);
+});
+
+test('a queue that does not answer is given up after its time, and asked again', async () => {
+  const { queue, faults, start } = await rig({ quick: true });
+  queue.stallNext(4);
+  await start();
+  await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
+  expect(faults[0]).toBe('sqs: Error: the queue did not answer within 35 s');
+  await expect.poll(() => queue.requests).toBeGreaterThan(4);
+});
+
+test('while the store fails, the queue is not emptied past it', async () => {
+  const { queue, reports, start, close } = await rig({ take: () => Promise.reject(new Error('disk full')) });
+  for (let n = 0; n < 200; n += 1) queue.send(bounce(`ses-${n}`));
+  await start();
+  await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
+  await close();
+  expect(reports.length).toBeLessThanOrEqual(80);
+  expect(queue.left).toBe(200);
+});
+
+test.each([
+  ['sqs.eu-west-1.amazonaws.com', 'eu-west-1'],
+  ['sqs.cn-north-1.amazonaws.com.cn', 'cn-north-1'],
+  ['sqs-fips.us-gov-west-1.amazonaws.com', 'us-gov-west-1'],
+  ['vpce-0a1b-2c3d.sqs.eu-central-1.vpce.amazonaws.com', 'eu-central-1'],
+  ['eu-west-1.queue.amazonaws.com', 'eu-west-1'],
+  ['queue.amazonaws.com', null],
+  ['127.0.0.1', null],
+  ['localhost', null],
+])('a queue at %s is in the region %s', (host, region) => {
+  expect(regionOf(host)).toBe(region);
 });
 
 test('it ends without waiting for the messages that it has asked for', async () => {

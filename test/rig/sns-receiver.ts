@@ -1,0 +1,132 @@
+/** The SNS receiver as tests meet it: over loopback, with an authority and pages of their own. */
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { onTestFinished } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import type { Taken } from '../../src/feedback/intake.ts';
+import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.ts';
+import { createSnsReceiver, type SnsReceiver, type SnsRefusal } from '../../src/feedback/ses/sns-receiver.ts';
+import { bind } from '../../src/http/bind.ts';
+import type { FeedbackReport } from '../../src/store/feedback.ts';
+import { type Authority, CERT_URL, makeAuthority, sesEvent, TOPIC } from './sns.ts';
+
+/** A root, what SNS signs with below it, and one of another root. */
+export interface Authorities {
+  readonly root: Authority;
+  readonly signer: Authority;
+  readonly stranger: Authority;
+}
+
+export async function makeAuthorities(): Promise<Authorities> {
+  const [root, other] = await Promise.all([makeAuthority(), makeAuthority('Other Root')]);
+  const [signer, stranger] = await Promise.all([root.issue(), other.issue()]);
+  return { root, signer, stranger };
+}
+
+export interface SnsRig {
+  post(body: unknown, path?: string, method?: string): Promise<{ status: number; text: string; headers: Headers }>;
+  readonly reports: FeedbackReport[];
+  readonly refusals: SnsRefusal[];
+  readonly subscriptions: string[];
+  /** URLs that were fetched. */
+  readonly fetched: string[];
+  /** What went wrong on our side. */
+  readonly faults: string[];
+  readonly url: string;
+  readonly port: number;
+  readonly receiver: SnsReceiver;
+}
+
+export async function snsRig(
+  { root, signer }: Authorities,
+  {
+    served = {},
+    take = async () => 'recorded' as Taken,
+    now = systemClock.now,
+    get: ownGet = null,
+    certificate = null,
+  }: {
+    /** What is served where: PEM text, or a status. */
+    readonly served?: Readonly<Record<string, string | number>>;
+    readonly take?: (report: FeedbackReport) => Promise<Taken>;
+    readonly now?: () => number;
+    /** Instead of `served`. */
+    readonly get?: typeof fetch | null;
+    /** Over HTTPS. */
+    readonly certificate?: Authority | null;
+  } = {},
+): Promise<SnsRig> {
+  const [reports, refusals, subscriptions, fetched]: [FeedbackReport[], SnsRefusal[], string[], string[]] = [
+    [],
+    [],
+    [],
+    [],
+  ];
+  const faults: string[] = [];
+  const pages: Readonly<Record<string, string | number>> = { [CERT_URL]: signer.cert, ...served };
+  const get = (async (input: URL | string, init: RequestInit) => {
+    const url = String(input);
+    fetched.push(url);
+    if (ownGet !== null) return ownGet(input, init);
+    const page = pages[url] ?? served[url] ?? 404;
+    return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
+  }) as typeof fetch;
+  const receiver = createSnsReceiver({
+    at: { host: '127.0.0.1', port: 0 },
+    bind,
+    clock: { ...systemClock, now },
+    topics: [TOPIC],
+    certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),
+    fetch: get,
+    certificate: certificate === null ? null : pairOf(certificate),
+    take: (report) => {
+      reports.push(report);
+      return take(report);
+    },
+    refused: (reason) => refusals.push(reason),
+    subscription: (detail) => subscriptions.push(detail),
+    failed: (what, error) => faults.push(`${what}: ${String(error)}`),
+  });
+  const { port } = await receiver.start();
+  onTestFinished(() => receiver.close());
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    port,
+    receiver,
+    reports,
+    refusals,
+    subscriptions,
+    fetched,
+    faults,
+    async post(body, path = '/ses', method = 'POST') {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      const answer = await fetch(`${url}${path}`, { method, ...(method === 'POST' ? { body: text } : {}) });
+      return { status: answer.status, text: await answer.text(), headers: answer.headers };
+    },
+  };
+}
+
+/** A fetch that finds every host at this server of ours, and is otherwise the real one. */
+export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
+  const server = createServer(serve).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  return ((input: URL | string, init?: RequestInit) =>
+    fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
+}
+
+export function pairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
+  return { cert: Buffer.from(cert), key: Buffer.from(key) };
+}
+
+/** Fields of a notification of a bounce. */
+export const bounce = (more: Record<string, string> = {}) => ({
+  Message: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
+  ...more,
+});

@@ -1,0 +1,201 @@
+/** Certificates of SNS: fetched with bounds, believed over a whole chain only, and never refused for a fault of the network. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../../src/clock.ts';
+import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certificates.ts';
+import { CERT_URL, makeAuthority, REGION, snsMessage } from '../../../rig/sns.ts';
+import { type Authorities, bounce, fetchFrom, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
+
+let { root, signer, stranger } = {} as Authorities;
+beforeAll(async () => {
+  ({ root, signer, stranger } = await makeAuthorities());
+});
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, stranger }, parts);
+
+describe('a certificate', () => {
+  const served = async (pem: string, key: string, now?: () => number) => {
+    const { post, fetched } = await rig({ served: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
+    return { status: (await post(snsMessage(key, bounce()))).status, fetched };
+  };
+
+  test('whose chain does not lead to a root of ours is not believed', async () => {
+    expect((await served(stranger.cert, stranger.key)).status).toBe(403);
+    expect((await served('no certificate', stranger.key)).status).toBe(403);
+    expect((await served('', stranger.key)).status).toBe(403);
+  });
+
+  test('that leads there over an authority in between, given with it, is believed', async () => {
+    const between = await root.issue('Test Authority', { ca: true });
+    const leaf = await between.issue();
+    expect((await served(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
+    expect((await served(leaf.cert, leaf.key)).status).toBe(403);
+  });
+
+  test('issued by one that only bears the name of our root is not believed', async () => {
+    const impostor = await makeAuthority('Test Root');
+    const leaf = await impostor.issue();
+    expect((await served(leaf.cert, leaf.key)).status).toBe(403);
+    expect((await served(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
+  });
+
+  test('issued by one that may not issue is not believed', async () => {
+    const leaf = await signer.issue();
+    expect((await served(`${leaf.cert}\n${signer.cert}`, leaf.key)).status).toBe(403);
+  });
+
+  test('in another name is not believed', async () => {
+    const other = await root.issue('sns.example.com');
+    expect((await served(other.cert, other.key)).status).toBe(403);
+    const regional = await root.issue(`sns.${REGION}.amazonaws.com`);
+    expect((await served(regional.cert, regional.key)).status).toBe(200);
+  });
+
+  test('out of date is not believed', async () => {
+    const old = await root.issue(undefined, { since: new Date(Date.now() - 5 * 86_400_000), days: 1 });
+    expect((await served(old.cert, old.key)).status).toBe(403);
+  });
+
+  test('is fetched once for many messages, also when they come at once', async () => {
+    const { post, fetched } = await rig();
+    const all = await Promise.all([1, 2, 3, 4].map(() => post(snsMessage(signer.key, bounce()))));
+    expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect(fetched).toEqual([CERT_URL]);
+  });
+
+  test('that could not be had refuses nothing: the message is asked for again, and then taken', async () => {
+    const pages: Record<string, number> = { [CERT_URL]: 503 };
+    const answers: (() => Response)[] = [
+      () => new Response('', { status: pages[CERT_URL] ?? 500 }),
+      () => {
+        throw new TypeError('fetch failed');
+      },
+      () => new Response(signer.cert),
+    ];
+    const get = (async () => (answers.shift() ?? (() => new Response('', { status: 404 })))()) as typeof fetch;
+    const { post, refusals, faults, reports } = await rig({ get });
+    const message = snsMessage(signer.key, bounce());
+    expect((await post(message)).status).toBe(503);
+    expect((await post(message)).status).toBe(503);
+    expect((await post(message)).status).toBe(200);
+    expect(refusals).toEqual(['sns-certificate', 'sns-certificate']);
+    // Told once a minute, however many messages there are.
+    expect(faults).toEqual([`sns certificate: Error: sns.${REGION}.amazonaws.com answered 503 for the certificate`]);
+    expect(reports).toHaveLength(1);
+  });
+
+  test('is not looked for where a redirect leads', async () => {
+    const asked: (string | undefined)[] = [];
+    const get = await fetchFrom((incoming, response) => {
+      asked.push(incoming.url);
+      if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
+      else response.writeHead(302, { location: '/elsewhere.pem' }).end();
+    });
+    const { post, refusals } = await rig({ get });
+    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(403);
+    expect(refusals).toEqual(['sns-forged']);
+    expect(asked).toEqual([new URL(CERT_URL).pathname]);
+  });
+
+  test('that never ends is not read to its end', async () => {
+    let written = 0;
+    const get = await fetchFrom((_, response) => {
+      const more = () => {
+        while (response.writable && !response.destroyed && response.write('x'.repeat(65_536))) written += 65_536;
+      };
+      response.on('drain', more);
+      more();
+    });
+    const { post } = await rig({ get });
+    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(403);
+    const atAnswer = written;
+    expect(atAnswer).toBeLessThan(20_000_000);
+  });
+
+  test('that is believed stays so while strangers name addresses by the hundred', async () => {
+    const { post, fetched } = await rig();
+    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    for (let n = 0; n < 100; n += 1) {
+      const SigningCertURL = `https://sns.${REGION}.amazonaws.com/${n}.pem`;
+      expect((await post(snsMessage(stranger.key, bounce({ SigningCertURL })))).status).toBe(403);
+    }
+    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect(fetched.filter((url) => url === CERT_URL)).toHaveLength(1);
+  });
+
+  test('is fetched among a few at once, whatever strangers ask for', async () => {
+    let most = 0;
+    let now = 0;
+    const wait = Promise.withResolvers<void>();
+    const get = (async () => {
+      now += 1;
+      most = Math.max(most, now);
+      await wait.promise;
+      now -= 1;
+      return new Response('', { status: 404 });
+    }) as typeof fetch;
+    const { post, refusals } = await rig({ get });
+    const all = Array.from({ length: 30 }, (_, n) =>
+      post(snsMessage(stranger.key, bounce({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }))),
+    );
+    await expect.poll(() => refusals.length).toBe(22);
+    wait.resolve();
+    await Promise.all(all);
+    expect(most).toBe(8);
+    expect(refusals.filter((reason) => reason === 'sns-certificate')).toHaveLength(22);
+  });
+
+  test('out of date since it was fetched is fetched again', async () => {
+    let ahead = 0;
+    const short = await root.issue(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
+    const { post, fetched } = await rig({ served: { [CERT_URL]: short.cert }, now: () => Date.now() + ahead });
+    expect((await post(snsMessage(short.key, bounce()))).status).toBe(200);
+    ahead = 23.5 * 3_600_000;
+    const Timestamp = new Date(Date.now() + ahead).toISOString();
+    expect((await post(snsMessage(short.key, bounce({ Timestamp })))).status).toBe(403);
+    expect(fetched).toHaveLength(2);
+  });
+
+  test('too large is not read', async () => {
+    expect((await served(`${'x'.repeat(70_000)}`, signer.key)).status).toBe(403);
+  });
+});
+
+describe('the issuer of a certificate that is alone in its file', () => {
+  const file = (name: string) => readFileSync(join(import.meta.dirname, '../../../corpus/sns-chain', name));
+  const certificates = (get: (url: string) => Response) => {
+    const asked: string[] = [];
+    const fetching = (async (input: URL | string) => {
+      asked.push(String(input));
+      return get(String(input));
+    }) as typeof fetch;
+    const parts = { fetch: fetching, roots: () => [file('root.pem').toString()], now: systemClock.now };
+    return { asked, at: () => createSnsCertificates(parts).at(new URL(CERT_URL)) };
+  };
+  const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
+
+  test('is fetched from Amazon’s own address that the certificate names, and leads to the root', async () => {
+    const { asked, at } = certificates((url) => new Response(url === ISSUER ? file('issuer.cer') : file('leaf.pem')));
+    expect((await at()).kind).toBe('believed');
+    expect(asked).toEqual([CERT_URL, ISSUER]);
+  });
+
+  test('that cannot be had now refuses nothing', async () => {
+    const { at } = certificates((url) =>
+      url === ISSUER ? new Response('', { status: 500 }) : new Response(file('leaf.pem')),
+    );
+    expect((await at()).kind).toBe('unavailable');
+  });
+
+  test('is believed for its signature alone', async () => {
+    const { at } = certificates((url) => new Response(url === ISSUER ? stranger.cert : file('leaf.pem')));
+    expect((await at()).kind).toBe('refused');
+  });
+
+  test('is not fetched from anywhere else', async () => {
+    const { asked, at } = certificates(() => new Response(file('elsewhere.pem')));
+    expect((await at()).kind).toBe('refused');
+    expect(asked).toEqual([CERT_URL]);
+  });
+});
