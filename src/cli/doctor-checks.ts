@@ -136,7 +136,7 @@ function otherChecks(
       checkTransport({
         setting: transport,
         converse: () => conversationOf(relay),
-        account: () => sesAccount(transport),
+        account: () => sesAccount(transport, clock),
         inboxPath,
         unwritable: () => unwritable(inboxPath),
       }),
@@ -169,10 +169,10 @@ async function conversationOf(relay: Promise<Probe> | null): Promise<Conversatio
   return (await relay).conversation;
 }
 
-async function sesAccount(setting: Settings['transport']): Promise<SesAccount> {
+async function sesAccount(setting: Settings['transport'], clock: Context['clock']): Promise<SesAccount> {
   if (setting.kind !== 'ses') throw new Error('the transport is not Amazon SES');
   const { createSesClient } = await import('../deliver/ses/client.ts');
-  const client = await createSesClient(setting, 1);
+  const client = await createSesClient(setting, 1, clock);
   try {
     return await client.account(AbortSignal.timeout(RELAY_MS));
   } finally {

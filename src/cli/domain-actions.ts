@@ -109,7 +109,7 @@ export async function addDomain(
     const provider = await settleAtProvider(settings, domain, flags.easyDkim === true ? 'easy' : 'own');
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     if (warning !== null) process.stderr.write(`postrider: warning: ${warning}\n`);
-    if (provider?.check.found === 'unknown') process.stderr.write(`postrider: warning: ${provider.check.detail}\n`);
+    if (provider !== null) warnOf(provider, name, flags.easyDkim === true);
     if (flags.json) context.json(domainJson(domain, records, checksOf(provider)));
     else context.out(`${styled('good', `added ${name} for account ${account}`)}\n\n${recordsText(domain, records)}`);
   });
@@ -131,13 +131,24 @@ export async function verifyDomain(context: Context, typed: string, flags: Domai
     if (flags.json) context.json(domainJson(after, all, all));
     else context.out(verdictText(after, all, event, context.clock.now()));
     if (after.status !== 'authenticated') throw new CommandFailure(notAuthenticated(after, checks));
-    const refuses = provider?.check.found === 'wrong' || provider?.check.found === 'missing';
-    if (refuses) throw new CommandFailure(`${after.name}: ${provider?.check.detail}`);
+    const verdict = provider?.verdict;
+    if (verdict?.found === 'wrong' || verdict?.found === 'missing') {
+      throw new CommandFailure(`${after.name}: ${verdict.detail}`);
+    }
   });
 }
 
 function checksOf(provider: ProviderView | null): readonly RecordCheck[] {
-  return provider === null ? [] : [provider.check];
+  return provider?.checks ?? [];
+}
+
+/** The domain is added whatever the provider says; what it did not do is told. */
+function warnOf({ verdict, easy }: ProviderView, name: string, wantsEasy: boolean): void {
+  const warn = (text: string) => process.stderr.write(`postrider: warning: ${text}\n`);
+  if (verdict.found === 'unknown') warn(verdict.detail);
+  else if (wantsEasy && !easy) {
+    warn(`Amazon SES has an identity ${name} already, which signs with a key that was given to it; it stays so`);
+  }
 }
 
 function notAuthenticated({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {

@@ -2,72 +2,113 @@
 import type { Settings } from '../config/settings.ts';
 import { openKey } from '../domains/keys.ts';
 import {
-  identityCheck,
-  identityRecords,
+  type IdentityKeys,
   openSesIdentities,
+  renewKey,
   type SesIdentities,
   type SesIdentity,
   type SesKey,
+  settleIdentity,
 } from '../domains/ses-identity.ts';
+import { identityChecks, identityRecords } from '../domains/ses-view.ts';
 import { sealingKey } from '../domains/setup.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
-import { describeError } from './failure.ts';
+import type { TrustStore } from '../store/trust.ts';
+
+/** The settings that are looked at. */
+type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
 export interface ProviderView {
-  /** What to publish for the provider, and its own line. */
+  /** What to publish for the provider, and its own lines. */
   readonly records: readonly DnsRecord[];
-  /** The check of that line. */
-  readonly check: RecordCheck;
+  /** The checks of its own lines. */
+  readonly checks: readonly RecordCheck[];
+  /** The first of them: whether the provider takes mail from the domain. */
+  readonly verdict: RecordCheck;
+  /** True where the provider signs with keys of its own. */
+  readonly easy: boolean;
 }
 
-/** How the identity is made where there is none: with our key, or with the provider's. */
-export type ProviderKeys = 'own' | 'easy';
-
 /** The provider's view of the domain; null where the transport has no provider of identities. Never rejects. */
-export function lookAtProvider(settings: Settings, domain: SendingDomain): Promise<ProviderView | null> {
+export function lookAtProvider(settings: ProviderSettings, domain: SendingDomain): Promise<ProviderView | null> {
   return atProvider(settings, domain, (identities) => identities.view(domain.name));
 }
 
-/** The same, with the identity made where it is missing, and given the key that signs now where it has another. */
+/** The same, with the identity made where it is missing, and given the key that signs now where it has one of before. */
 export function settleAtProvider(
-  settings: Settings,
+  settings: ProviderSettings,
   domain: SendingDomain,
-  keys: ProviderKeys,
+  keys: IdentityKeys,
 ): Promise<ProviderView | null> {
-  return atProvider(settings, domain, async (identities) => {
-    const key = signingKey(settings, domain);
-    const there = await identities.view(domain.name);
-    if (there === null) return identities.create(domain.name, keys === 'easy' ? null : key);
-    if (there.origin !== 'EXTERNAL' || key === null || there.tokens.includes(key.selector)) return there;
-    await identities.replaceKey(domain.name, key);
-    return (await identities.view(domain.name)) ?? there;
-  });
+  return atProvider(settings, domain, (identities) =>
+    settleIdentity(identities, domain, keys, keyOf(settings, domain)),
+  );
+}
+
+/**
+ * `update`, and then, while a key of before retires, the provider given the one that signs now: a rotation ends in the
+ * background as well. What fails is told, and tried again after the next check.
+ */
+export function keepingProvider(
+  settings: ProviderSettings,
+  update: TrustStore['updateDomain'],
+  failed: (what: string, error: unknown) => void,
+): TrustStore['updateDomain'] {
+  if (settings.transport.kind !== 'ses') return update;
+  return async (wanted) => {
+    const changed = await update(wanted);
+    if (changed.kind !== 'done') return changed;
+    const { value: domain } = changed;
+    if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return changed;
+    const provider = await atProvider(settings, domain, (identities) =>
+      renewKey(identities, domain, keyOf(settings, domain)),
+    );
+    if (provider?.verdict.found === 'unknown') {
+      failed(`give Amazon SES the new key of ${domain.name}`, new Error(provider.verdict.detail));
+    }
+    return changed;
+  };
 }
 
 async function atProvider(
-  { transport }: Settings,
+  { transport }: ProviderSettings,
   { name }: SendingDomain,
   work: (identities: SesIdentities) => Promise<SesIdentity | null>,
 ): Promise<ProviderView | null> {
   if (transport.kind !== 'ses') return null;
+  const { region } = transport;
+  const viewOf = (identity: SesIdentity | null, fault: string | null): ProviderView => {
+    const checks = identityChecks(name, region, identity, fault);
+    const easy = identity !== null && identity.origin !== 'EXTERNAL';
+    return { records: identityRecords(name, region, identity), checks, verdict: checks[0] as RecordCheck, easy };
+  };
   let identities: SesIdentities | null = null;
   try {
     identities = await openSesIdentities(transport);
-    const identity = await work(identities);
-    return { records: identityRecords(name, identity), check: identityCheck(name, identity, null) };
+    return viewOf(await work(identities), null);
   } catch (error) {
-    return { records: identityRecords(name, null), check: identityCheck(name, null, describeError(error)) };
+    return viewOf(null, faultText(error));
   } finally {
     identities?.close();
   }
 }
 
-/** The RSA key that signs now; the provider takes no Ed25519. */
-function signingKey(settings: Settings, { name, keys }: SendingDomain): SesKey | null {
-  const key = keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
-  if (key === undefined) return null;
-  const opened = openKey(sealingKey(settings), name, key.selector, key.sealed);
-  const privateKey = opened.toString('base64');
-  opened.fill(0);
-  return { selector: key.selector, privateKey };
+/** `AccessDeniedException: …`: the provider's name for it is what its documentation is searched for. One line. */
+function faultText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { name } = error;
+  const causes = error instanceof AggregateError ? error.errors.map(String).join('; ') : '';
+  const said = error.message === '' ? causes : error.message;
+  const line = said.split('\n', 1).join('').trim();
+  return name === 'Error' || line === '' ? line || name : `${name}: ${line}`;
+}
+
+/** Opens keys of the domain for the provider; the copy in the clear is wiped. */
+function keyOf(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
+  return (selector, sealed) => {
+    const opened = openKey(sealingKey(settings), name, selector, sealed);
+    const privateKey = opened.toString('base64');
+    opened.fill(0);
+    return { selector, privateKey };
+  };
 }

@@ -34,7 +34,7 @@ export function recordsText(domain: SendingDomain, records: readonly DnsRecord[]
   ].join('');
 }
 
-function purposeText(domain: SendingDomain, { purpose, type, name }: DnsRecord): string {
+function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
   switch (purpose) {
     case 'dkim':
       return dkimText(domain, name);
@@ -45,9 +45,21 @@ function purposeText(domain: SendingDomain, { purpose, type, name }: DnsRecord):
     case 'return-path':
       return 'return path: where bounces come back to';
     case 'provider':
-      return type === 'SES'
+      return providerText(type, value);
+  }
+}
+
+function providerText(type: DnsRecord['type'], value: string): string {
+  switch (type) {
+    case 'SES':
+      return value === 'verified'
         ? 'Amazon SES: an identity of this name, which `postrider domain verify` makes and looks at'
-        : 'DKIM of Amazon SES itself (Easy DKIM)';
+        : `Amazon SES: ${value}, which was set there`;
+    case 'MX':
+      return 'MX of the MAIL FROM domain that was set at Amazon SES';
+    case 'CNAME':
+    case 'TXT':
+      return 'DKIM of Amazon SES itself (Easy DKIM)';
   }
 }
 

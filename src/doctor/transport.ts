@@ -53,23 +53,23 @@ export async function checkTransport(parts: TransportParts): Promise<readonly Fi
 const QUOTA_NEARLY_USED = 0.8;
 
 async function sesFinding(
-  { region }: Extract<TransportSetting, { kind: 'ses' }>,
+  { region, endpoint }: Extract<TransportSetting, { kind: 'ses' }>,
   ask: () => Promise<SesAccount>,
 ): Promise<Finding> {
   let account: SesAccount;
   try {
     account = await ask();
   } catch (error) {
-    const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    return failure(
-      'transport',
-      `Amazon SES in ${region} did not say how the account stands (${why})`,
-      'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID, a profile, or the machine’s role), and see that the region is right',
-    );
+    const why = error instanceof Error ? `${error.name}: ${error.message.split('\n', 1).join('')}` : String(error);
+    const host = endpoint ?? `email.${region}.amazonaws.com`;
+    const remedy = wasRefused(error)
+      ? 'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the machine’s role), and see that the region is right'
+      : `see that the region is right and that this machine reaches ${host}`;
+    return failure('transport', `Amazon SES in ${region} did not say how the account stands (${why})`, remedy);
   }
   const { sendingEnabled, enforcement, production, maxSendRate, quota } = account;
   const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages a second`;
-  const day = quota === null ? '' : `, ${quota.sent} of ${quota.max} sent in 24 hours`;
+  const day = quota === null ? '' : `, ${quota.sent} of ${quota.max < 0 ? 'any number' : quota.max} sent in 24 hours`;
   const detail = `Amazon SES in ${region}: ${rate}${day}`;
   if (!sendingEnabled || enforcement === 'SHUTDOWN') {
     return failure('transport', `${detail}; sending is paused`, 'see the account’s dashboard and mail from Amazon');
@@ -93,6 +93,15 @@ async function sesFinding(
     return warning('transport', `${detail}; the day’s quota is nearly used`, 'ask for a higher sending quota');
   }
   return ok('transport', detail);
+}
+
+/** The provider answered, or there was nothing to sign with; else it was not reached. */
+function wasRefused(error: unknown): boolean {
+  const { name, $metadata } = Object(error) as {
+    readonly name?: unknown;
+    readonly $metadata?: { readonly httpStatusCode?: unknown };
+  };
+  return name === 'CredentialsProviderError' || typeof $metadata?.httpStatusCode === 'number';
 }
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;

@@ -1,9 +1,11 @@
 /**
  * A sending domain at Amazon SES: its identity there, made with our own DKIM key ("bring your own DKIM") or with keys of the
- * provider's (Easy DKIM), and the provider's view of it. Postrider signs by itself as well; without a verified identity the
- * provider takes no mail from the domain.
+ * provider's (Easy DKIM). Postrider signs by itself as well; without a verified identity the provider takes no mail from the
+ * domain. ses-view.ts tells what an identity means to the operator.
+ *
+ * An identity that somebody else made, or with a key that is none of ours, is left as it is. Calls reject with the SDK's errors.
  */
-import type { DnsRecord, RecordCheck } from '../record/domain.ts';
+import type { SendingDomain } from '../record/domain.ts';
 
 export interface SesIdentitySetting {
   readonly region: string;
@@ -18,11 +20,23 @@ export interface SesKey {
 
 export interface SesIdentity {
   readonly verified: boolean;
+  /** Why the last look at DNS failed, such as `HOST_NOT_FOUND`, or null. */
+  readonly fault: string | null;
   /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`, `NOT_STARTED`. */
   readonly dkim: string;
   /** `EXTERNAL`: signed with the key given; its selector is the token then. */
   readonly origin: string;
   readonly tokens: readonly string[];
+  /** Where the provider publishes its own keys; in newer regions a zone of the region's. */
+  readonly keyZone: string;
+  /** The custom MAIL FROM domain, or null where the provider's own stands. */
+  readonly mailFrom: {
+    readonly domain: string;
+    /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`. */
+    readonly status: string;
+    /** Whether mail is refused while its MX is not found. */
+    readonly required: boolean;
+  } | null;
 }
 
 export interface SesIdentities {
@@ -35,6 +49,7 @@ export interface SesIdentities {
 }
 
 const ANSWER_MS = 20_000;
+const KEY_ZONE = 'dkim.amazonses.com';
 
 /** Loads the SDK and opens the API; credentials are found as the SDK finds them. */
 export async function openSesIdentities({ region, endpoint }: SesIdentitySetting): Promise<SesIdentities> {
@@ -49,11 +64,22 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   async function view(EmailIdentity: string): Promise<SesIdentity | null> {
     try {
       const answer = await client.send(new sdk.GetEmailIdentityCommand({ EmailIdentity }), bound());
+      const { DkimAttributes: dkim, MailFromAttributes: mailFrom } = answer;
       return {
         verified: answer.VerifiedForSendingStatus === true,
-        dkim: answer.DkimAttributes?.Status ?? 'NOT_STARTED',
-        origin: answer.DkimAttributes?.SigningAttributesOrigin ?? 'AWS_SES',
-        tokens: answer.DkimAttributes?.Tokens ?? [],
+        fault: answer.VerificationInfo?.ErrorType ?? null,
+        dkim: dkim?.Status ?? 'NOT_STARTED',
+        origin: dkim?.SigningAttributesOrigin ?? 'AWS_SES',
+        tokens: dkim?.Tokens ?? [],
+        keyZone: dkim?.SigningHostedZone ?? KEY_ZONE,
+        // The API gives an empty object, or an empty name, where none is set.
+        mailFrom: mailFrom?.MailFromDomain
+          ? {
+              domain: mailFrom.MailFromDomain.toLowerCase(),
+              status: mailFrom.MailFromDomainStatus ?? 'PENDING',
+              required: mailFrom.BehaviorOnMxFailure === 'REJECT_MESSAGE',
+            }
+          : null,
       };
     } catch (error) {
       if (error instanceof sdk.NotFoundException) return null;
@@ -86,39 +112,53 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   };
 }
 
-/** The records that Easy DKIM asks for, and the identity itself as one more line. */
-export function identityRecords(domain: string, identity: SesIdentity | null): readonly DnsRecord[] {
-  const easy = identity !== null && identity.origin !== 'EXTERNAL';
-  const tokens = easy ? identity.tokens : [];
-  return [
-    ...tokens.map(
-      (token): DnsRecord => ({
-        purpose: 'provider',
-        type: 'CNAME',
-        name: `${token}._domainkey.${domain}`,
-        value: `${token}.dkim.amazonses.com`,
-      }),
-    ),
-    { purpose: 'provider', type: 'SES', name: domain, value: 'verified' },
-  ];
+/** How the identity is made where there is none: with our key, or with the provider's. */
+export type IdentityKeys = 'own' | 'easy';
+
+type Named = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
+/** Opens an RSA key. */
+type KeyOf = (selector: string, sealed: string) => SesKey;
+
+/** The identity of the domain, made where it is missing; where it is there, as `renewKey` leaves it. */
+export async function settleIdentity(
+  identities: SesIdentities,
+  domain: Named,
+  keys: IdentityKeys,
+  keyOf: KeyOf,
+): Promise<SesIdentity> {
+  const there = await renewKey(identities, domain, keyOf);
+  if (there !== null) return there;
+  const own = signingKey(domain);
+  const key = keys === 'easy' || own === undefined ? null : keyOf(own.selector, own.sealed);
+  return identities.create(domain.name, key);
 }
 
-/** The provider's view as the check of that line. `fault` is why it could not be asked: then nothing is known. */
-export function identityCheck(domain: string, identity: SesIdentity | null, fault: string | null): RecordCheck {
-  const record = { purpose: 'provider', type: 'SES', name: domain, value: 'verified' } as const;
-  if (fault !== null) {
-    const detail = `Amazon SES could not be asked (${fault}); nothing is concluded from it`;
-    return { ...record, found: 'unknown', seen: [], detail };
-  }
-  if (identity === null) {
-    const detail = 'Amazon SES has no such identity, and takes no mail from it; verify makes it';
-    return { ...record, found: 'missing', seen: [], detail };
-  }
-  const seen = [`${identity.verified ? 'verified' : 'not verified'}, DKIM ${identity.dkim}`];
-  if (identity.verified) return { ...record, found: 'found', seen, detail: 'Amazon SES takes mail from it' };
-  const wait =
-    identity.dkim === 'FAILED'
-      ? 'publish the DKIM records and verify again'
-      : 'it looks for the DKIM records, for minutes or hours';
-  return { ...record, found: 'wrong', seen, detail: `Amazon SES has not verified it yet: ${wait}` };
+/**
+ * The identity of the domain, given our key that signs now where it has one of ours of before: the provider looks for the
+ * record of the key it has, again and again, and takes no more mail when that is gone for days. Null where there is none.
+ */
+export async function renewKey(identities: SesIdentities, domain: Named, keyOf: KeyOf): Promise<SesIdentity | null> {
+  const there = await identities.view(domain.name);
+  const own = signingKey(domain);
+  if (there === null || own === undefined || !isOutdated(there, domain, own.selector)) return there;
+  await identities.replaceKey(domain.name, keyOf(own.selector, own.sealed));
+  return identities.view(domain.name);
 }
+
+/** The provider takes no Ed25519. */
+function signingKey({ keys }: Named): Named['keys'][number] | undefined {
+  return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
+}
+
+/** Whether it has a key of ours that is not the one that signs now, whose record is there. */
+function isOutdated(
+  { origin, tokens }: SesIdentity,
+  { published }: Pick<SendingDomain, 'published'>,
+  selector: string,
+): boolean {
+  const ours = tokens.length > 0 && tokens.every((token) => OUR_SELECTOR.test(token));
+  return origin === 'EXTERNAL' && ours && !tokens.includes(selector) && published.includes(selector);
+}
+
+/** As keys.ts names RSA keys, those of an earlier time included, which are no longer known. */
+const OUR_SELECTOR = /^pr20\d{6}[a-z0-9]{4}a$/;

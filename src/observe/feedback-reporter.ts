@@ -34,7 +34,8 @@ export function createFeedbackReporter({
           log.noted({ id: answer.id, detail: answer.verb, reason: `feedback:${source}` });
           return;
         case 'repeated':
-          metrics.feedback('repeated');
+        case 'foreign':
+          metrics.feedback(answer.kind);
           return;
         case 'kept':
           metrics.feedback('kept');

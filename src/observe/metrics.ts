@@ -38,7 +38,7 @@ export interface Metrics {
 
 /** `bounced` and `complained` changed a mail request, the others none. */
 export type FeedbackKind = 'bounced' | 'complained' | Exclude<FeedbackAnswer['kind'], 'applied' | 'not-yet'>;
-const FEEDBACK_KINDS: readonly FeedbackKind[] = ['bounced', 'complained', 'noted', 'repeated', 'kept'];
+const FEEDBACK_KINDS: readonly FeedbackKind[] = ['bounced', 'complained', 'noted', 'repeated', 'kept', 'foreign'];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
 export type BreakerState = 'closed' | 'probing' | 'open';

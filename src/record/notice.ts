@@ -3,6 +3,9 @@
  * provider's complaint, the provider's event). Reading makes it, `afterNotice` in feedback.ts says what it changes.
  */
 
+/** The tag by which a message handed to a provider names its mail request in what the provider tells of it later. */
+export const MAIL_TAG = 'postrider-id';
+
 /** What the notice says for itself, as an operator reads it. Each is one line, control characters removed. */
 export interface Evidence {
   /** Enhanced status code such as `5.1.1` (RFC 3463), or null. */

@@ -23,6 +23,8 @@ export interface FeedbackReport {
   readonly raw: Uint8Array;
   /** True where the sender will not ask again: what cannot be applied yet is kept instead of being put off. */
   readonly last: boolean;
+  /** True where another program of the same provider's account may be meant: of no known message it is nothing to us. */
+  readonly foreign?: boolean;
 }
 
 export type FeedbackAnswer =
@@ -42,6 +44,8 @@ export type FeedbackAnswer =
   | { readonly kind: 'repeated' }
   /** Not understood, or about nothing that is known: kept under this number. */
   | { readonly kind: 'kept'; readonly feedbackId: number; readonly reason: string }
+  /** Another program's: nothing was written. */
+  | { readonly kind: 'foreign' }
   /** The mail request is not settled yet, or not known yet by the provider's id. Nothing was written. */
   | { readonly kind: 'not-yet' };
 

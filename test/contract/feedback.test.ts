@@ -153,6 +153,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, report({ reference: 'ses-2' }, HARD, { last: true }))).toMatchObject({ kind: 'kept' });
   });
 
+  test('what may be another program’s is nothing to us, unless the provider’s id is known', async () => {
+    const store = await storeWith();
+    const foreign = report({ reference: 'ses-7' }, HARD, { foreign: true, last: true });
+    expect(await one(store, foreign)).toEqual({ kind: 'foreign' });
+    expect(await store.listFeedback(null, 9)).toEqual([]);
+    const mail = await delivered(store, 'rita@example.com', 'ses-7');
+    expect(await one(store, foreign)).toMatchObject({ kind: 'applied', id: mail.id });
+  });
+
   test('a bounce of mail still under way is not yet applied, and kept where it will not come again', async () => {
     const store = await storeWith();
     const mail = newMail({ lease: LEASE });

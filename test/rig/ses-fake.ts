@@ -12,8 +12,8 @@ export interface SesAnswer {
   readonly body: unknown;
 }
 
-/** `stall`: no answer; `die`: the connection ends without one; `garbage`: 200 and no JSON. */
-export type SesBehaviour = SesAnswer | 'take' | 'stall' | 'die' | 'garbage';
+/** `stall`: no answer; `die`: the connection ends without one; `cut`: it ends in the middle of one; `garbage`: 200 and no JSON. */
+export type SesBehaviour = SesAnswer | 'take' | 'stall' | 'die' | 'cut' | 'garbage';
 
 export interface TakenMessage {
   readonly id: string;
@@ -30,6 +30,9 @@ export interface Identity {
   tokens: readonly string[];
   selector: string | null;
   privateKey: string | null;
+  /** Where Easy DKIM publishes its keys; the answer has none where it is absent. */
+  keyZone?: string;
+  mailFrom?: { readonly domain: string; readonly status: string; readonly behaviour: string };
 }
 
 export interface SesFake {
@@ -131,16 +134,28 @@ export async function startSesFake(): Promise<SesFake> {
         tokens: external ? [signing?.DomainSigningSelector ?? ''] : ['tokenone', 'tokentwo', 'tokenthree'],
         selector: signing?.DomainSigningSelector ?? null,
         privateKey: signing?.DomainSigningPrivateKey ?? null,
+        ...(known?.mailFrom === undefined ? {} : { mailFrom: known.mailFrom }),
       });
     }
-    const { verified, dkim, origin, tokens } = identities.get(name) as Identity;
+    const { verified, dkim, origin, tokens, keyZone, mailFrom } = identities.get(name) as Identity;
     answer(response, {
       status: 200,
       body: {
         IdentityType: 'DOMAIN',
         VerifiedForSendingStatus: verified,
         VerificationStatus: verified ? 'SUCCESS' : 'PENDING',
-        DkimAttributes: { SigningEnabled: true, Status: dkim, Tokens: tokens, SigningAttributesOrigin: origin },
+        DkimAttributes: {
+          SigningEnabled: true,
+          Status: dkim,
+          Tokens: tokens,
+          SigningAttributesOrigin: origin,
+          SigningHostedZone: keyZone,
+        },
+        MailFromAttributes: {
+          MailFromDomain: mailFrom?.domain,
+          MailFromDomainStatus: mailFrom?.status,
+          BehaviorOnMxFailure: mailFrom?.behaviour ?? 'USE_DEFAULT_VALUE',
+        },
       },
     });
   }
@@ -153,6 +168,10 @@ export async function startSesFake(): Promise<SesFake> {
         return;
       case 'die':
         response.socket?.destroy();
+        return;
+      case 'cut':
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
+        response.write('{"MessageId":"0102', () => response.socket?.destroy());
         return;
       case 'garbage':
         response.writeHead(200, { 'content-type': 'application/json' }).end('<html>');

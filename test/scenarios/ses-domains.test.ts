@@ -94,7 +94,9 @@ test('a provider that cannot be asked is never taken for one that has no identit
     down,
   );
   expect(code).toBe(0);
-  expect(stderr).toMatch(/^postrider: warning: Amazon SES could not be asked \(.+\); nothing is concluded from it\n$/);
+  expect(stderr).toMatch(
+    /^postrider: warning: Amazon SES could not be asked \(connect ECONNREFUSED 127\.0\.0\.1:1\); nothing is concluded from it\n$/,
+  );
   const added = JSON.parse(stdout) as DomainAnswer;
   expect(provider(added).map(({ found }) => found)).toEqual(['unknown']);
   publish(added);
@@ -113,6 +115,48 @@ test('after a rotation the provider is given the key that signs', async () => {
   const after = ses.identities.get('turn.example')?.selector;
   expect(after).not.toBe(before);
   expect(dns.zone[`${after}._domainkey.turn.example`]).toBeDefined();
+});
+
+test('a MAIL FROM domain that was set there is among what is looked up and told', async () => {
+  const added = await add('from.example');
+  const identity = ses.identities.get('from.example');
+  const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behaviour: 'USE_DEFAULT_VALUE' };
+  Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
+  publish(added);
+  const lines = ({ records }: DomainAnswer) =>
+    records.filter(({ name, value }) => `${name} ${value}`.includes('bounce.from')).map((one) => [one.type, one.found]);
+  const early = await verify('from.example');
+  // It says nothing about mail being taken.
+  expect(early.code).toBe(0);
+  expect(lines(early.answer)).toEqual([
+    ['MX', 'missing'],
+    ['TXT', 'missing'],
+    ['SES', 'wrong'],
+  ]);
+  const { stdout } = await run('domain', 'records', 'from.example');
+  expect(stdout).toContain('bounce.from.example. IN MX 10 feedback-smtp.eu-west-1.amazonses.com.\n');
+  dns.zone['bounce.from.example'] = {
+    MX: [[10, 'feedback-smtp.eu-west-1.amazonses.com']],
+    TXT: ['v=spf1 include:amazonses.com ~all'],
+  };
+  Object.assign(identity ?? {}, { mailFrom: { ...mailFrom, status: 'SUCCESS' } });
+  expect(lines((await verify('from.example')).answer).map(([, found]) => found)).toEqual(['found', 'found', 'found']);
+});
+
+test('an identity that signs with a key that is none of ours stays so, and is told of', async () => {
+  ses.identities.set('theirs.example', {
+    verified: true,
+    dkim: 'SUCCESS',
+    origin: 'EXTERNAL',
+    tokens: ['corporate'],
+    selector: 'corporate',
+    privateKey: 'theirs',
+  });
+  const { stdout, stderr } = await run('domain', 'add', 'default', 'theirs.example', '--easy-dkim', '--json');
+  expect(stderr).toMatch(/^postrider: warning: Amazon SES has an identity theirs\.example already, .+ it stays so\n$/);
+  publish(JSON.parse(stdout) as DomainAnswer);
+  expect((await verify('theirs.example')).code).toBe(0);
+  expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
 });
 
 test('an identity that is there already stays, and removing the domain leaves it', async () => {

@@ -2,8 +2,10 @@
  * The provider's own client of the SESv2 API, kept behind the three calls that are needed. It is loaded when first used:
  * a service with another transport does not pay for it. The SDK's retries are off; the queue is the one place that retries.
  */
-import { Agent as HttpAgent } from 'node:http';
-import { Agent } from 'node:https';
+
+import type { Clock } from '../../clock.ts';
+import { MAIL_TAG } from '../../record/notice.ts';
+import { createWire, type WireOptions } from './wire.ts';
 
 export interface SesSetting {
   readonly region: string;
@@ -24,15 +26,17 @@ export interface SesAccount {
 }
 
 export interface SesClient {
-  /** Hands a message over; resolves to the provider's id, or null where the answer names none. */
-  send(message: { readonly to: string; readonly data: Uint8Array }, signal: AbortSignal): Promise<string | null>;
+  /**
+   * Hands a message over; resolves to the provider's id, or null where the answer names none. Rejects with the SDK's error,
+   * which has `sent` then: whether the request had left whole.
+   */
+  send(
+    message: { readonly id: string; readonly to: string; readonly data: Uint8Array },
+    signal: AbortSignal,
+  ): Promise<string | null>;
   account(signal: AbortSignal): Promise<SesAccount>;
   close(): void;
 }
-
-const CONNECT_MS = 10_000;
-/** The provider answers within seconds; what takes longer is given up, and whether it was taken is not known. */
-const REQUEST_MS = 60_000;
 
 /** The host that an operator knows it by. */
 export function sesHost({ region, endpoint }: SesSetting): string {
@@ -40,32 +44,35 @@ export function sesHost({ region, endpoint }: SesSetting): string {
 }
 
 /** Makes the client; `connections` are kept open at most. Credentials are the SDK's own: environment, files, the machine's role. */
-export async function createSesClient(setting: SesSetting, connections: number): Promise<SesClient> {
-  const [{ SESv2Client, SendEmailCommand, GetAccountCommand }, { NodeHttpHandler }] = await Promise.all([
-    import('@aws-sdk/client-sesv2'),
-    import('@smithy/node-http-handler'),
-  ]);
+export async function createSesClient(setting: SesSetting, connections: number, clock: Clock): Promise<SesClient> {
+  const { SESv2Client, SendEmailCommand, GetAccountCommand } = await import('@aws-sdk/client-sesv2');
   const client = new SESv2Client({
     region: setting.region,
     ...(setting.endpoint === null ? {} : { endpoint: setting.endpoint }),
     maxAttempts: 1,
-    requestHandler: new NodeHttpHandler({
-      connectionTimeout: CONNECT_MS,
-      requestTimeout: REQUEST_MS,
-      throwOnRequestTimeout: true,
-      httpAgent: new HttpAgent({ keepAlive: true, maxSockets: connections }),
-      httpsAgent: new Agent({ keepAlive: true, maxSockets: connections }),
-    }),
+    requestHandler: { ...createWire(connections, clock) },
   });
   return {
-    async send({ to, data }, abortSignal) {
+    async send({ id, to, data }, abortSignal) {
       // Without FromEmailAddress the From field counts: the envelope sender is the provider's own in any case.
       const command = new SendEmailCommand({
         Destination: { ToAddresses: [to] },
         Content: { Raw: { Data: data } },
+        EmailTags: [{ Name: MAIL_TAG, Value: id }],
         ...(setting.configurationSet === null ? {} : { ConfigurationSetName: setting.configurationSet }),
       });
-      return (await client.send(command, { abortSignal })).MessageId ?? null;
+      let sent = false;
+      const options: WireOptions = {
+        abortSignal,
+        onSent: () => {
+          sent = true;
+        },
+      };
+      try {
+        return (await client.send(command, options)).MessageId ?? null;
+      } catch (error) {
+        throw Object.assign(error instanceof Error ? error : new Error(String(error)), { sent });
+      }
     },
     async account(abortSignal) {
       const answer = await client.send(new GetAccountCommand({}), { abortSignal });

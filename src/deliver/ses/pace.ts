@@ -10,8 +10,8 @@ const GROW = 0.05;
 const LEAST = 0.05;
 /** Where nothing is known of the account's rate. */
 const UNKNOWN_RATE = 14;
-/** A second's worth may go at once. */
-const BURST_S = 1;
+/** A tenth of a second's worth may go at once: with a whole one, some second would see twice the rate, and be throttled. */
+const BURST_S = 0.1;
 
 export interface Pace {
   /** Waits for the next place; resolves to false where it is closed. */

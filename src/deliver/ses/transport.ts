@@ -24,7 +24,7 @@ const LONGEST_ID = 200;
 export interface SesParts {
   readonly clock: Clock;
   /** What speaks to the provider; made when first needed. */
-  readonly connect?: (setting: SesSetting, connections: number) => Promise<SesClient>;
+  readonly connect?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
 }
 
 export function sesTransport(setting: SesSetting, { clock, connect = createSesClient }: SesParts): Transport {
@@ -37,13 +37,15 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
   let known = false;
 
   function clientOf(): Promise<SesClient> {
-    client ??= connect(setting, CONNECTIONS.most);
+    client ??= connect(setting, CONNECTIONS.most, clock);
     return client;
   }
 
   /** Asks for the send rate now and then. An account that does not say sends on at the rate known last. */
   function askRate(ses: SesClient): void {
-    if (clock.now() - askedAt < ASK_EVERY_MS) return;
+    const since = clock.now() - askedAt;
+    // A clock set back must not keep it from being asked.
+    if (since >= 0 && since < ASK_EVERY_MS) return;
     askedAt = clock.now();
     ses.account(stop.signal).then(
       ({ maxSendRate }) => {
@@ -57,14 +59,17 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
   async function attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt> {
     const startedAt = clock.now();
     const conversation: string[] = [];
-    const end = (outcome: Outcome, reached = true): Attempt => ({
-      outcome,
-      startedAt,
-      tookMs: clock.now() - startedAt,
-      remote: reached ? host : null,
-      conversation,
-    });
-    const { to } = message.envelope;
+    const end = (outcome: Outcome, reached = true): Attempt => {
+      if (conversation.length === 0) conversation.push(`* ${outcome.reply.text}`);
+      return { outcome, startedAt, tookMs: clock.now() - startedAt, remote: reached ? host : null, conversation };
+    };
+    const { to, smtputf8 } = message.envelope;
+    // Its Developer Guide: SMTPUTF8 (RFC 6531) is not supported, and the part before the @ is ASCII.
+    if (smtputf8) {
+      const text = 'an address needs SMTPUTF8, which Amazon SES does not support';
+      const reply = { ...replyOf('mail', text), enhanced: '5.6.7' };
+      return end({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
+    }
     if (hasControl(to) || hasControl(message.envelope.from)) {
       const text = 'an address holds a control character; nothing was sent';
       return end({ kind: 'deferred', reply: replyOf('mail', text), reason: 'unknown', scope: 'message' }, false);
@@ -88,18 +93,22 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
       }
       conversation.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
-        return end(taken(await ses.send({ to, data: message.data }, stop.signal), conversation));
+        return end(taken(await ses.send({ id: message.id, to, data: message.data }, stop.signal), conversation));
       } catch (error) {
         const fault = faultOf(error);
         const verdict = sesVerdict(fault);
-        const text = clean(`${fault.name}${fault.status === null ? '' : ` (${fault.status})`}: ${fault.message}`);
-        conversation.push(`S: ${text}`);
+        const answered = fault.status !== null;
+        const text =
+          stop.signal.aborted && !answered
+            ? 'given up: the service is stopping'
+            : clean(`${fault.name}${answered ? ` (${fault.status})` : ''}: ${fault.message}`);
+        conversation.push(`${answered ? 'S:' : '*'} ${text}`);
         if (verdict.kind === 'throttled') {
           pace.throttled();
           if (tries < THROTTLED_TRIES) continue;
         }
-        const reached = fault.status !== null || verdict.kind === 'unanswered';
-        return end(outcomeOf(verdict, replyOf(fault.status === null ? 'connect' : 'content', text)), reached);
+        const reached = answered || verdict.kind === 'unanswered';
+        return end(outcomeOf(verdict, replyOf(reached ? 'content' : 'connect', text)), reached);
       }
     }
   }

@@ -2,14 +2,24 @@
  * What Amazon SES tells about a message, in both of its forms: notifications of an identity (`notificationType`) and events
  * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
  */
-import type { Evidence, Notice } from '../../record/notice.ts';
+import { isMailId } from '../../admit/mail-id.ts';
+import { type Evidence, MAIL_TAG, type Notice } from '../../record/notice.ts';
 import { enhancedIn, statusOf } from '../read/codes.ts';
 import { evidenceOf, fieldAddress, oneLine, withoutType } from '../read/evidence.ts';
 import { judge } from '../read/verdict.ts';
 
 export type SesEvent =
   /** `reference` is the provider's id of the message; `key` is the same for the same event, however often it is sent. */
-  | { readonly kind: 'notice'; readonly reference: string; readonly key: string; readonly notices: readonly Notice[] }
+  | {
+      readonly kind: 'notice';
+      readonly reference: string;
+      /** The mail request's id, where the message was tagged with it and the event carries tags. */
+      readonly mailId: string | null;
+      /** It carries tags and not ours: if its message is not known by the provider's id, another program sent it. */
+      readonly foreign: boolean;
+      readonly key: string;
+      readonly notices: readonly Notice[];
+    }
   /** Nothing that changes a mail request: it was sent, opened, clicked; a topic was set up. */
   | { readonly kind: 'nothing' }
   | { readonly kind: 'unknown'; readonly reason: string };
@@ -35,9 +45,24 @@ export function readSesEvent(text: string): SesEvent {
   if (NOTHING.includes(type)) return { kind: 'nothing' };
   const reference = textOf(objectOf(event.mail)?.messageId);
   if (reference === null || !isId(reference)) return unknown(`${shown(type)}: it names no message (mail.messageId)`);
+  const tagged = tagOf(objectOf(event.mail)?.tags);
   const notices = noticesOf(type, event);
   if (notices === null) return unknown(`${shown(type)} is no event that is known`);
-  return { kind: 'notice', reference, key: `${type}\n${reference}\n${identityOf(type, event)}`, notices };
+  const key = `${type}\n${reference}\n${identityOf(type, event)}`;
+  const foreign = tagged === 'foreign';
+  return { kind: 'notice', reference, mailId: foreign ? null : tagged, foreign, key, notices };
+}
+
+/**
+ * Our tag in an event of a configuration set, which carries all tags of its message: without ours it is about what another
+ * program of the same account has sent, as far as can be told. Null for notifications of identities, which have no tags.
+ */
+function tagOf(tags: unknown): string | 'foreign' | null {
+  const found = objectOf(tags);
+  if (found === null || Object.keys(found).length === 0) return null;
+  const values = found[MAIL_TAG];
+  const id: unknown = Array.isArray(values) ? values[0] : undefined;
+  return typeof id === 'string' && isMailId(id) ? id : 'foreign';
 }
 
 function noticesOf(type: string, event: Json): readonly Notice[] | null {

@@ -16,9 +16,12 @@ export function reportOfEvent(
     case 'nothing':
       return null;
     case 'notice': {
-      const { reference, key, notices } = event;
+      const { reference, mailId, foreign, key, notices } = event;
       const summary = `Amazon SES about ${reference}`;
-      return { about: { reference }, notices, source, digest: digestOf(key), at: now, summary, raw: kept(text), last };
+      // The tag is there also where the provider's answer, and with it its id, was lost.
+      const about = mailId === null ? { reference } : { id: mailId };
+      const report = { about, notices, source, digest: digestOf(key), at: now, summary, raw: kept(text), last };
+      return foreign ? { ...report, foreign } : report;
     }
     case 'unknown':
       return strangeReport(text, event.reason, { source, now });

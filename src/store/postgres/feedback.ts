@@ -117,6 +117,7 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
   const id = await idOf(transaction, about);
   if (id === null) {
     if (about === null) return keep(transaction, report, null, reasonWithoutMail(notices));
+    if (report.foreign === true) return { kind: 'foreign' };
     if (!report.last) return { kind: 'not-yet' };
     return early(transaction, report, null, 'no mail request has the provider’s id that it names');
   }

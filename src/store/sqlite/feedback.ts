@@ -74,6 +74,7 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     const id = idOf(report);
     if (id === null) {
       if (about === null) return keep(report, null, reasonWithoutMail(notices));
+      if (report.foreign === true) return { kind: 'foreign' };
       return report.last
         ? early(report, null, 'no mail request has the provider’s id that it names')
         : { kind: 'not-yet' };

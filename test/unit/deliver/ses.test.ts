@@ -1,8 +1,10 @@
 /** Amazon SES: against a fake that throttles, stalls, lies and dies, and against aws-ses-v2-local. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { faultOf, SES_RULES, sesVerdict } from '../../../src/deliver/ses/faults.ts';
+import { openTransport } from '../../../src/deliver/open.ts';
+import { faultOf, sesVerdict } from '../../../src/deliver/ses/faults.ts';
 import { createPace } from '../../../src/deliver/ses/pace.ts';
+import { SES_RULES } from '../../../src/deliver/ses/rules.ts';
 import { sesTransport } from '../../../src/deliver/ses/transport.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { startLocalSes } from '../../rig/local-ses.ts';
@@ -74,7 +76,12 @@ describe('what the provider says decides', () => {
     ],
     [fault(503, 'ServiceUnavailable', 'later'), { kind: 'deferred', reason: 'unavailable', scope: 'transport' }],
     [fault(418, 'NewFangled', 'what?'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
+    [
+      fault(400, 'BadRequestException', 'Something that nobody has seen'),
+      { kind: 'deferred', reason: 'unknown', scope: 'message' },
+    ],
     ['die', { kind: 'unanswered' }],
+    ['cut', { kind: 'unanswered' }],
     ['garbage', { kind: 'unanswered' }],
     [{ status: 200, body: {} }, { kind: 'unanswered' }],
     [{ status: 200, body: { MessageId: 'a b\u0000' } }, { kind: 'unanswered' }],
@@ -85,6 +92,34 @@ describe('what the provider says decides', () => {
     expect(attempt.outcome).toMatchObject(outcome);
     expect(attempt.conversation).toHaveLength(2);
     expect(JSON.stringify(attempt)).not.toContain('fake-secret');
+  });
+
+  test('an answer that holds the session’s token is shown without it', async () => {
+    const { fake, transport } = await rig();
+    const said =
+      "The request signature we calculated does not match the signature you provided. The Canonical String for this request should have been 'POST\n/v2/email/outbound-emails\n\nx-amz-security-token:session-token-of-fake\n'";
+    fake.send = () => fault(403, 'InvalidSignatureException', said);
+    const attempt = await transport.attempt(outgoing(), null);
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+    expect(attempt.outcome.reply.text).toMatch(
+      /^InvalidSignatureException \(403\): The request signature .+ provided\.$/,
+    );
+    expect(JSON.stringify(attempt)).not.toContain('session-token-of-fake');
+  });
+
+  test('an address that needs SMTPUTF8 is refused here, and nothing is sent', async () => {
+    const { fake, transport } = await rig();
+    const attempt = await transport.attempt(outgoing(undefined, { to: 'jörg@b.example', smtputf8: true }), null);
+    expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
+    expect(attempt.conversation).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
+    expect(fake.requests).toEqual([]);
+  });
+
+  test('a name none of whose addresses answers is told with each of them', () => {
+    const errors = [new Error('connect ETIMEDOUT 192.0.2.1:443'), new Error('connect ECONNREFUSED ::1:443')];
+    expect(faultOf(new AggregateError(errors)).message).toBe(
+      'connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED ::1:443',
+    );
   });
 
   test('a peer that is not there is the transport’s fault, and nothing was sent', async () => {
@@ -118,18 +153,19 @@ describe('what the provider says decides', () => {
     for (const { samples, verdict, why } of SES_RULES) {
       for (const sample of samples) {
         const [name = '', status = '-', ...words] = sample.split(' ');
-        const given = { name, status: status === '-' ? null : Number(status), message: words.join(' '), code: null };
+        const given = {
+          name,
+          status: status === '-' ? null : Number(status),
+          message: words.join(' '),
+          sent: false,
+        };
         expect({ why, verdict: sesVerdict(given) }).toEqual({ why, verdict });
       }
     }
-    for (const code of ['ECONNREFUSED', 'ENOTFOUND', 'CERT_HAS_EXPIRED']) {
-      const given = faultOf(Object.assign(new Error('x'), { code }));
-      expect(sesVerdict(given)).toMatchObject({ kind: 'deferred', reason: 'connection' });
-    }
-    expect(sesVerdict(faultOf(Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' })))).toEqual({
-      kind: 'unanswered',
-    });
-    expect(sesVerdict(faultOf(null))).toEqual({ kind: 'unanswered' });
+    const lost = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+    expect(sesVerdict(faultOf(lost))).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+    expect(sesVerdict(faultOf(Object.assign(lost, { sent: true })))).toEqual({ kind: 'unanswered' });
+    expect(sesVerdict(faultOf(null)).kind).toBe('deferred');
   });
 });
 
@@ -171,6 +207,17 @@ describe('the send rate', () => {
     expect(silent.transport.concurrency).toBe(4);
   });
 
+  test('the transport that the service opens follows the account’s rate too', async () => {
+    const fake = await startSesFake();
+    onTestFinished(() => fake.close());
+    fake.account = accountAnswer({}, { MaxSendRate: 60 });
+    const setting = { kind: 'ses', region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null } as const;
+    const { transport } = openTransport(setting, { clock: systemClock, inboxPath: '/nonexistent' });
+    onTestFinished(() => transport.close(100));
+    await transport.attempt(outgoing(), null);
+    await expect.poll(() => transport.concurrency).toBe(60);
+  });
+
   test('no more than the rate a second, half the rate soon after being throttled, and the whole again after a while', async () => {
     const clock = virtualClock(0);
     const pace = createPace(clock);
@@ -181,8 +228,8 @@ describe('the send rate', () => {
     };
     void go();
     await clock.advance(1_000);
-    // What had gathered before it was known, and one second's worth.
-    expect(went).toBeLessThanOrEqual(14 + 10);
+    // What had gathered before the rate was known, and one second's worth.
+    expect(went).toBeLessThanOrEqual(1 + 10 + 1);
     const before = went;
     await clock.advance(10_000);
     expect(went - before).toBeGreaterThanOrEqual(98);

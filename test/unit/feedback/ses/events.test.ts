@@ -37,8 +37,8 @@ function flat(notice: Notice): object {
 
 test.each(cases)('$name ($source) is read as its file says', ({ event, expected }) => {
   const read = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
-  const { key: _, ...seen } =
-    read.kind === 'notice' ? { ...read, notices: read.notices.map(flat) } : { ...read, key: '' };
+  const seen =
+    read.kind === 'notice' ? { kind: read.kind, reference: read.reference, notices: read.notices.map(flat) } : read;
   expect(seen).toEqual(expected);
 });
 
@@ -168,4 +168,24 @@ test('whatever JSON there is, reading it ends, and says something', () => {
       if (event.kind === 'notice') expect(event.notices.length).toBeGreaterThan(0);
     }),
   );
+});
+
+test('a tagged event names its mail request, one with others’ tags alone may be another program’s, and one without goes by the provider’s id', () => {
+  const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
+  const tagged = (tags: unknown) => {
+    const event = JSON.parse(sesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
+    return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
+  };
+  const ours = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };
+  expect(tagged(ours)).toMatchObject({ kind: 'notice', mailId: id, foreign: false });
+  for (const others of [
+    { 'ses:configuration-set': ['news'] },
+    { 'postrider-id': ['not one'] },
+    { 'postrider-id': id },
+  ]) {
+    expect(tagged(others)).toMatchObject({ kind: 'notice', mailId: null, foreign: true, reference: 'ses-1' });
+  }
+  for (const none of [undefined, null, {}, [], 'x']) {
+    expect(tagged(none)).toMatchObject({ kind: 'notice', mailId: null, foreign: false, reference: 'ses-1' });
+  }
 });

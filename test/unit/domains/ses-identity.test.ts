@@ -1,0 +1,155 @@
+/** Identities at Amazon SES: what is made, what is left as it is, and what their state means. */
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { openSesIdentities, type SesIdentity, settleIdentity } from '../../../src/domains/ses-identity.ts';
+import { identityChecks, identityRecords } from '../../../src/domains/ses-view.ts';
+import type { DkimKey } from '../../../src/record/domain.ts';
+import { CREDENTIALS, type Identity, startSesFake } from '../../rig/ses-fake.ts';
+
+beforeEach(() => {
+  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+  return () => vi.unstubAllEnvs();
+});
+
+const OURS = 'pr20261121k7xma';
+const BEFORE = 'pr20260801abcda';
+
+function key(selector: string, state: DkimKey['state'], algorithm: DkimKey['algorithm'] = 'rsa'): DkimKey {
+  const times = { createdAt: 0, activatedAt: null, retireAt: null };
+  return { selector, algorithm, publicKey: 'public', sealed: `sealed ${selector}`, state, ...times };
+}
+const domain = (
+  published: readonly string[],
+  keys = [key(OURS, 'active'), key('pr20261121k7xme', 'active', 'ed25519')],
+) => ({
+  name: 'a.example',
+  keys,
+  published,
+});
+const keyOf = (selector: string, sealed: string) => ({ selector, privateKey: `opened ${sealed}` });
+
+async function rig(known?: Partial<Identity>) {
+  const fake = await startSesFake();
+  onTestFinished(() => fake.close());
+  const identities = await openSesIdentities({ region: 'eu-west-1', endpoint: fake.endpoint });
+  onTestFinished(() => identities.close());
+  const external = { verified: true, dkim: 'SUCCESS', origin: 'EXTERNAL', selector: null, privateKey: null } as const;
+  if (known !== undefined) fake.identities.set('a.example', { ...external, tokens: [], ...known });
+  return { fake, identities };
+}
+
+describe('the identity of a domain', () => {
+  test('is made with the RSA key that signs', async () => {
+    const { fake, identities } = await rig();
+    await settleIdentity(identities, domain([]), 'own', keyOf);
+    expect(fake.identities.get('a.example')).toMatchObject({
+      origin: 'EXTERNAL',
+      selector: OURS,
+      privateKey: `opened sealed ${OURS}`,
+    });
+  });
+
+  test('is made with keys of the provider’s where the operator wants that', async () => {
+    const { fake, identities } = await rig();
+    const made = await settleIdentity(identities, domain([]), 'easy', keyOf);
+    expect(made.origin).toBe('AWS_SES');
+    expect(fake.identities.get('a.example')?.privateKey).toBeNull();
+  });
+
+  test.each<[string, Partial<Identity>, readonly string[], string | null]>([
+    ['a key of ours of before gives way to the one that signs', { tokens: [BEFORE] }, [OURS], OURS],
+    ['but not before its record is there', { tokens: [BEFORE] }, [], null],
+    ['the key that signs stays', { tokens: [OURS] }, [OURS], null],
+    ['a key that somebody else gave it stays', { tokens: ['corporate'] }, [OURS], null],
+    ['keys of the provider’s stay', { origin: 'AWS_SES', tokens: [BEFORE] }, [OURS], null],
+  ])('%s', async (_promise, known, published, given) => {
+    const { fake, identities } = await rig(known);
+    await settleIdentity(identities, domain(published), 'own', keyOf);
+    expect(fake.identities.get('a.example')?.selector).toBe(given);
+    expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(given !== null);
+  });
+
+  test('made by somebody else in the same moment is taken as it is', async () => {
+    const { fake, identities } = await rig({ tokens: ['theirs'] });
+    const { origin, tokens } = await identities.create('a.example', keyOf(OURS, ''));
+    expect([origin, tokens]).toEqual(['EXTERNAL', ['theirs']]);
+    expect(fake.requests.some((line) => line.startsWith('POST'))).toBe(true);
+  });
+
+  test('its custom MAIL FROM domain and the zone of its keys are read', async () => {
+    const { identities } = await rig({
+      origin: 'AWS_SES',
+      tokens: ['t1'],
+      keyZone: 'dkim.af-south-1.amazonses.com',
+      mailFrom: { domain: 'Bounce.a.example', status: 'FAILED', behaviour: 'REJECT_MESSAGE' },
+    });
+    const identity = await identities.view('a.example');
+    expect(identity).toMatchObject({
+      keyZone: 'dkim.af-south-1.amazonses.com',
+      mailFrom: { domain: 'bounce.a.example', status: 'FAILED', required: true },
+    });
+    expect((await identities.view('none.example')) === null).toBe(true);
+  });
+});
+
+const identity = (more: Partial<SesIdentity> = {}): SesIdentity => ({
+  verified: true,
+  fault: null,
+  dkim: 'SUCCESS',
+  origin: 'EXTERNAL',
+  tokens: [OURS],
+  keyZone: 'dkim.amazonses.com',
+  mailFrom: null,
+  ...more,
+});
+const checks = (is: SesIdentity | null, fault: string | null = null) =>
+  identityChecks('a.example', 'eu-west-1', is, fault).map(({ found, value, detail }) => `${found} ${value}: ${detail}`);
+
+describe('what it means', () => {
+  test.each<[SesIdentity | null, RegExp]>([
+    [identity(), /^found verified: Amazon SES takes mail from it$/],
+    [null, /^missing verified: .* takes no mail from it; `postrider domain verify a\.example` makes it$/],
+    [identity({ verified: false, dkim: 'PENDING' }), new RegExp(`^wrong .*for minutes or hours: publish .* ${OURS}$`)],
+    [
+      identity({ verified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
+      /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify again$/,
+    ],
+    [identity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
+    [identity({ dkim: 'FAILED' }), /^found .*does not see its DKIM key now \(FAILED\): publish/],
+  ])('%j', (is, line) => {
+    expect(checks(is)).toEqual([expect.stringMatching(line)]);
+  });
+
+  test('a provider that could not be asked is unknown, never missing', () => {
+    expect(checks(null, 'ECONNREFUSED')).toEqual([
+      'unknown verified: Amazon SES could not be asked (ECONNREFUSED); nothing is concluded from it',
+    ]);
+  });
+
+  test.each([
+    ['SUCCESS', 'found'],
+    ['FAILED', 'wrong'],
+    ['PENDING', 'wrong'],
+    ['TEMPORARY_FAILURE', 'unknown'],
+  ])('a MAIL FROM domain that is %s is %s, and its records are among those to publish', (status, found) => {
+    const is = identity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
+    expect(checks(is)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
+    expect(
+      identityRecords('a.example', 'eu-west-1', is).map(({ type, name, value }) => `${type} ${name} ${value}`),
+    ).toEqual([
+      'MX bounce.a.example 10 feedback-smtp.eu-west-1.amazonses.com',
+      'TXT bounce.a.example v=spf1 include:amazonses.com ~all',
+      'SES a.example verified',
+      'SES a.example MAIL FROM bounce.a.example',
+    ]);
+  });
+
+  test('Easy DKIM’s records lead into the zone that the provider names', () => {
+    const is = identity({ origin: 'AWS_SES', tokens: ['t1'], keyZone: 'dkim.af-south-1.amazonses.com' });
+    expect(identityRecords('a.example', 'af-south-1', is)[0]).toEqual({
+      purpose: 'provider',
+      type: 'CNAME',
+      name: 't1._domainkey.a.example',
+      value: 't1.dkim.af-south-1.amazonses.com',
+    });
+  });
+});
