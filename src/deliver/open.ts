@@ -27,19 +27,8 @@ export function openTransport(
         transport: simulatorTransport(captureTransport(inboxPath, clock), clock),
         inbox: captureInbox(inboxPath),
       };
-    case 'ses': {
-      const ses = sesTransport(setting, { clock });
-      const { attempt, close } = simulatorTransport(ses, clock);
-      // Asked anew each time: it follows the account's send rate.
-      const transport: Transport = {
-        get concurrency() {
-          return ses.concurrency;
-        },
-        attempt,
-        close,
-      };
-      return { transport, inbox: null };
-    }
+    case 'ses':
+      return { transport: simulatorTransport(sesTransport(setting, { clock }), clock), inbox: null };
     case 'smtp':
       return { transport: simulatorTransport(smtpTransport(setting, { clock }), clock), inbox: null };
   }

@@ -1,5 +1,6 @@
 /** The role `deliver`: the queue with its transport, signatures, sweeps and the watch over sending domains. */
 
+import { keepingProvider } from '../cli/domain-provider.ts';
 import type { Settings } from '../config/settings.ts';
 import { createBreaker } from '../deliver/breaker.ts';
 import type { Handover } from '../deliver/open.ts';
@@ -111,7 +112,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
       list: store.listDomains,
       find: store.findDomain,
       check: domainCheck(settings, clock),
-      update: store.updateDomain,
+      update: keepingProvider(settings, store.updateDomain, report.domains.failed),
       ...report.domains,
     }),
   );

@@ -13,7 +13,10 @@ const REMOTE = 'simulator';
 /** Wraps `transport`. */
 export function simulatorTransport(transport: Transport, clock: Clock): Transport {
   return {
-    concurrency: transport.concurrency,
+    // Asked anew each time: some transports follow what their provider allows.
+    get concurrency() {
+      return transport.concurrency;
+    },
     close: (timeoutMs) => transport.close(timeoutMs),
     attempt: (message, beforeHandover) =>
       isSimulated(message.envelope.to)
