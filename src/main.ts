@@ -11,7 +11,7 @@ import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { openTransport } from './deliver/open.ts';
 import { DomainDirectory } from './domains/directory.ts';
-import { dataFolder } from './domains/setup.ts';
+import { dataFolder, operatorKey } from './domains/setup.ts';
 import { bind } from './http/bind.ts';
 import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
@@ -21,6 +21,7 @@ import { createFeedbackReporter } from './observe/feedback-reporter.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { createReporter } from './observe/reporter.ts';
+import type { Ran } from './operator/api.ts';
 import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
@@ -37,6 +38,8 @@ const DRAIN_MS = 25_000;
 export interface Service {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
+  /** Signs in once, where no password is set; else null. */
+  readonly signInUrl: string | null;
   /** The raw key made on an empty store, else null. */
   readonly firstKey: string | null;
   /** Where bounces and complaints are taken. */
@@ -55,6 +58,11 @@ export interface Surroundings {
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
+  /** The commands of the operator API, over the service's own store; without them there is no such API. */
+  readonly commands?: {
+    readonly version: string;
+    readonly run: (store: Store, args: readonly string[], who: string) => Promise<Ran>;
+  };
 }
 
 /** Starts the service; rejects with an Error of one line. */
@@ -71,7 +79,7 @@ export async function startService(settings: Settings, surroundings: Surrounding
 
 async function start(
   settings: Settings,
-  { clock: machineClock = systemClock, openStore: open, limits = {}, drainMs = DRAIN_MS }: Surroundings,
+  { clock: machineClock = systemClock, openStore: open, limits = {}, drainMs = DRAIN_MS, commands }: Surroundings,
   stops: Undo[],
 ): Promise<Omit<Service, 'stop'>> {
   const { roles } = settings;
@@ -121,6 +129,7 @@ async function start(
     : NO_FEEDBACK;
 
   let operatorUrl: string | null = null;
+  let signInUrl: string | null = null;
   if (roles.has('operator')) {
     const operator = createOperatorListener({
       settings,
@@ -129,10 +138,19 @@ async function start(
       metrics: () => metrics.scrape(),
       openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
       inbox: handover.inbox,
+      api:
+        commands === undefined
+          ? null
+          : {
+              store,
+              run: (args, who) => commands.run(store, args, who),
+              version: commands.version,
+              key: operatorKey(settings),
+            },
       failed: (error) => report.failed('operator', error),
     });
     stops.push(() => operator.close());
-    operatorUrl = (await operator.start()).url;
+    ({ url: operatorUrl, signInUrl } = await operator.start());
   }
 
   const ready = () => (dead ? 'the store has failed' : health.fault());
@@ -141,5 +159,13 @@ async function start(
   log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
   stops.push(() => log.draining({ node }));
   const inboxPath = handover.inbox === null ? null : inbox;
-  return { publicUrl, operatorUrl, feedback, firstKey: api?.firstKey ?? null, inboxPath, failed: store.failed };
+  return {
+    publicUrl,
+    operatorUrl,
+    signInUrl,
+    feedback,
+    firstKey: api?.firstKey ?? null,
+    inboxPath,
+    failed: store.failed,
+  };
 }

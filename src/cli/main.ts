@@ -2,7 +2,6 @@
  * The command line: `postrider COMMAND`. Every fault is one line on standard error that begins with `postrider: `, and
  * a non-zero exit code: 1 where the work failed, 2 where the command was misused. A stack trace is never shown.
  */
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { addAccountCommands } from './account.ts';
 import { addBackupCommands } from './backup.ts';
@@ -20,6 +19,7 @@ import { addOperatorCommands } from './operator.ts';
 import { addSendCommand } from './send.ts';
 import { addServeCommand } from './serve.ts';
 import { addSuppressionCommands } from './suppression.ts';
+import { version } from './version.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are those after the program's name. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -88,13 +88,6 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
   addConfigCommand(program, context);
   addOpenApiCommand(program, context);
   return program;
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return typeof manifest === 'object' && manifest !== null && 'version' in manifest
-    ? String(manifest.version)
-    : 'unknown';
 }
 
 function oneLine(text: string): string {

@@ -18,6 +18,7 @@ interface ListFlags {
   readonly state?: string;
   readonly to?: string;
   readonly since?: string;
+  readonly before?: string;
   readonly limit: string;
   readonly json?: boolean;
 }
@@ -32,6 +33,7 @@ export function addMessageCommands(program: Command, context: Context): void {
     .option('--to <address>', 'to one recipient');
   list
     .option('--since <when>', 'accepted since a date (UTC), or in the last 24h')
+    .option('--before <id>', 'accepted before this one: the last of the page before')
     .option('--limit <n>', 'at most so many', '50');
   list.option('--json', 'for machines');
   list.action((flags: ListFlags) => listMail(context, flags));
@@ -89,9 +91,10 @@ async function listMail(context: Context, flags: ListFlags): Promise<void> {
   const since =
     flags.since === undefined ? null : flagValue('--since', parseMoment(flags.since, context.clock.now(), 'back'));
   const state = flags.state === undefined ? null : parseState(flags.state);
+  const before = flags.before === undefined ? null : mailId(flags.before);
   const found = await context.withStore(async (store) => {
     const accountId = flags.account === undefined ? null : (await findAccount(store, flags.account)).id;
-    return store.listMail({ accountId, state, to: flags.to ?? null, since, limit });
+    return store.listMail({ accountId, state, to: flags.to ?? null, since, before, limit });
   });
   if (flags.json) context.json(found.map(summaryJson));
   else if (found.length === 0) context.out('no mail requests match\n');

@@ -5,9 +5,12 @@
  */
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
+import type { Store } from '../store/store.ts';
+import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
 import { describeError } from './failure.ts';
 import { pairs, styled } from './text.ts';
+import { version } from './version.ts';
 
 /** A person who means it takes longer than this between two signals; npm takes far less. */
 const SAME_SIGNAL_MS = 300;
@@ -16,6 +19,8 @@ const SAME_SIGNAL_MS = 300;
 export interface Started {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
+  /** Signs in once, where no password is set; else null. */
+  readonly signInUrl: string | null;
   /** The raw key made on an empty store, else null. */
   readonly firstKey: string | null;
   /** Where bounces and complaints are taken: `host:port` for SMTP, the URL for the provider's notices; null where not. */
@@ -35,9 +40,13 @@ export function addServeCommand(program: Command, context: Context): void {
     const { startService } = await import('../main.ts');
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
     const stopped = firstSignal(context);
-    const service = await startService(settings);
-    const { publicUrl, operatorUrl, feedback, firstKey, inboxPath } = service;
-    if (flags.json) context.json({ publicUrl, operatorUrl, feedback, key: firstKey, inbox: inboxPath });
+    const { clock, environment, dotEnv } = context;
+    const run = (store: Store, args: readonly string[], who: string) =>
+      runForApi({ settings, environment, dotEnv, clock }, store, args, who);
+    const service = await startService(settings, { commands: { version: version(), run } });
+    const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
+    if (flags.json)
+      context.json({ publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath });
     else context.out(banner(service, settings));
     const signal = await Promise.race([stopped, service.failed]);
     if (signal instanceof Error) {
@@ -80,10 +89,11 @@ function firstSignal({ clock }: Context): Promise<'SIGTERM' | 'SIGINT'> {
 
 /** What the terminal shows after the start; with the key and a ready command where the store was empty. */
 export function banner(started: Started, settings: Settings): string {
-  const { publicUrl, operatorUrl, feedback, firstKey, inboxPath } = started;
+  const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = started;
   const places: (readonly [string, string])[] = [];
   if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
   if (operatorUrl !== null) places.push(['Operator', operatorUrl]);
+  if (signInUrl !== null) places.push(['Sign in (once)', signInUrl]);
   if (feedback.smtp !== null) places.push(['Bounces (SMTP)', feedback.smtp]);
   if (feedback.http !== null) places.push(['Notices (SNS)', feedback.http]);
   if (inboxPath !== null && operatorUrl !== null) places.push(['Inbox', `${operatorUrl}/inbox`]);

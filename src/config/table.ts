@@ -168,7 +168,7 @@ export const TABLE = {
   operatorListen: spec(
     'POSTRIDER_OPERATOR_LISTEN',
     '127.0.0.1:8081',
-    'the operator listener: inbox, metrics, OpenAPI document',
+    'the operator listener: operator API, inbox, metrics, OpenAPI document',
     parseListen,
   ),
   operatorPassword: {

@@ -39,6 +39,11 @@ export function sealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buf
   return deriveKey(installationSecret(settings), 'dkim');
 }
 
+/** The key that signs operators' sessions. Makes the secret where there is none. @throws SecretError */
+export function operatorKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
+  return deriveKey(installationSecret(settings), 'operator');
+}
+
 function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return secretFromSetting(secret);
   // Beside the embedded database its folder is there; with a database server nothing else has made it.

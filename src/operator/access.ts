@@ -51,6 +51,19 @@ export class AccessControl {
     return CHALLENGE;
   }
 
+  /** How long an address that failed too often still has to wait, in ms; 0 where it need not. */
+  waitMs(address: string, now: number): number {
+    const failures = this.#current(address, now);
+    return failures !== undefined && failures.count >= MOST_FAILURES ? failures.since + WINDOW_MS - now : 0;
+  }
+
+  /** A wrong token counts like a wrong password. */
+  noteFailure(address: string, now: number): void {
+    const failures = this.#current(address, now);
+    if (failures === undefined) this.#begin(address, now);
+    else failures.count += 1;
+  }
+
   #current(address: string, now: number): Failures | undefined {
     const failures = this.#failures.get(address);
     if (failures === undefined) return undefined;

@@ -1,15 +1,19 @@
 /**
- * The operator's listener: metrics, the OpenAPI document, health, and the inbox of captured mail. Read only.
+ * The operator's listener: metrics, documents, health, the inbox of captured mail, and the operator API (api.ts). All but the
+ * API is read only.
  *
  * Promises: nothing but `/healthz` without access; no script ever runs in a page; a mail's source is shown as text.
  * Fails: `start` rejects with one clear line, also where no password is set and the address is not loopback.
  */
 import type { IncomingMessage } from 'node:http';
-import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
 import { AccessControl, isLoopbackHost } from './access.ts';
+import { API, addApi } from './api.ts';
+import { apiDocument, apiReference } from './api-document.ts';
 import { answerClientError, endWith } from './below-http.ts';
 import { inboxPage, indexPage } from './pages.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
+import { createSessions, type Sessions } from './sessions.ts';
 
 const CSP =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -40,11 +44,15 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
           `${SETTING} ${shown}:${port}: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
         );
       }
-      const built = createApp(options);
+      const { api } = options;
+      const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
+      const built = createApp(options, sessions);
       await built.ready();
       const at = await bind(built.server, settings.operatorListen, SETTING);
       app = built;
-      return { ...at, url: `http://${shown}:${at.port}` };
+      const url = `http://${shown}:${at.port}`;
+      const link = sessions?.link ?? null;
+      return { ...at, url, signInUrl: link === null ? null : `${url}/sign-in?link=${link}` };
     },
     async close() {
       const closing = app;
@@ -54,14 +62,14 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
   };
 }
 
-function createApp(options: OperatorOptions): FastifyInstance {
-  const { inbox, clock } = options;
+function createApp(options: OperatorOptions, sessions: Sessions | null): FastifyInstance {
+  const { inbox, clock, api } = options;
   const access = new AccessControl(options.settings.operatorPassword);
   const app = Fastify({
     logger: false,
     forceCloseConnections: true,
     return503OnClosing: false,
-    bodyLimit: 1024,
+    bodyLimit: 65_536,
     requestTimeout: 30_000,
     keepAliveTimeout: 65_000,
     http: {
@@ -84,6 +92,11 @@ function createApp(options: OperatorOptions): FastifyInstance {
     const hosts = hostCount(request.raw);
     if (hosts > 1 || (hosts === 0 && request.raw.httpVersionMinor >= 1)) {
       refuse(reply, 400, 'Exactly one Host header is required');
+      return;
+    }
+    // The API has rules of its own about who may come, and what.
+    if (api !== null && isApi(request.url)) {
+      done();
       return;
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -131,12 +144,23 @@ function createApp(options: OperatorOptions): FastifyInstance {
     if (source === null) return refuse(reply, 404, 'No such message');
     return reply.header('Content-Security-Policy', SOURCE_CSP).type('text/plain; charset=utf-8').send(source);
   });
+  if (api !== null && sessions !== null) {
+    const document = apiDocument(api.version, API);
+    addApi(app, { clock, access, sessions, store: api.store, run: api.run, document });
+    app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
+  }
   app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));
-  app.setErrorHandler((error, _request, reply) => {
+  app.setErrorHandler((error: FastifyError, _request, reply) => {
+    // A body that is no JSON, too large, or of another type.
+    if (error.statusCode !== undefined && error.statusCode < 500) return refuse(reply, error.statusCode, error.message);
     options.failed(error);
     return refuse(reply, 500, 'Internal server error');
   });
   return app;
+}
+
+function isApi(target: string): boolean {
+  return target.startsWith(`${API}/`) || target === '/sign-in' || target.startsWith('/sign-in?');
 }
 
 function html(reply: FastifyReply, text: string): FastifyReply {

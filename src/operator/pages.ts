@@ -33,6 +33,7 @@ export function indexPage(capturing: boolean): string {
     'Postrider',
     `<h1>Postrider</h1><ul>${inbox}<li><a href="/metrics">Metrics</a> for Prometheus</li>` +
       '<li><a href="/openapi.json">OpenAPI document</a> of the public interface</li>' +
+      '<li><a href="/reference">Operator API</a></li>' +
       '<li><a href="/healthz">Health</a></li></ul>',
   );
 }

@@ -2,6 +2,8 @@
 import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
+import type { OperatorStore } from '../store/operator.ts';
+import type { Ran } from './api.ts';
 
 /** One captured message, as the list shows it. */
 export interface InboxEntry {
@@ -31,12 +33,20 @@ export interface OperatorOptions {
   readonly openApi: string;
   /** Null where the transport captures nothing. */
   readonly inbox: Inbox | null;
+  /** The operator API, or null where this process does not have it. */
+  readonly api: {
+    readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
+    readonly run: (args: readonly string[], who: string) => Promise<Ran>;
+    readonly version: string;
+    /** Signs sessions; the same on every node. */
+    readonly key: Buffer;
+  } | null;
   /** Told of a fault of ours; must not throw. */
   readonly failed: (error: unknown) => void;
 }
 
 export interface OperatorListener {
-  /** Binds; rejects with one clear line. */
-  start(): Promise<HostPort & { readonly url: string }>;
+  /** Binds; rejects with one clear line. `signInUrl` is the one-time link, null where there is a password or no API. */
+  start(): Promise<HostPort & { readonly url: string; readonly signInUrl: string | null }>;
   close(): Promise<void>;
 }

@@ -149,6 +149,8 @@ export interface MailFilter {
   readonly state: State | null;
   readonly to: string | null;
   readonly since: number | null;
+  /** Accepted before this one (an id), for the next page. */
+  readonly before?: string | null;
   readonly limit: number;
 }
 

@@ -92,7 +92,7 @@ export function prepareMail(database: Database): Operations {
   }
 
   return {
-    async listMail({ accountId, state, to, since, limit }): Promise<MailSummary[]> {
+    async listMail({ accountId, state, to, since, before = null, limit }): Promise<MailSummary[]> {
       const where: string[] = [];
       const values: unknown[] = [];
       const narrow = (clause: (parameter: string) => string, value: unknown) => {
@@ -105,6 +105,7 @@ export function prepareMail(database: Database): Operations {
       if (to !== null)
         narrow((value) => `(lower(m."to") = lower(${value}) OR lower(m.recipient) = lower(${value}))`, to);
       if (since !== null) narrow((value) => `m.id > ${value}::uuid`, lastIdAt(since - 1));
+      if (before !== null) narrow((value) => `m.id < ${value}::uuid`, before);
       values.push(limit);
       const text = `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
         FROM mail_request m ${open ? '' : 'LEFT '}JOIN queue q ON q.id = m.id AND q.account_id = m.account_id

@@ -29,7 +29,7 @@ export function prepareMail(database: DatabaseSync) {
   const acceptedAt = database.prepare('SELECT accepted_at FROM mail_request WHERE seq = ?');
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
 
-  function list({ accountId, state, to, since, limit }: MailFilter): MailSummary[] {
+  function list({ accountId, state, to, since, before = null, limit }: MailFilter): MailSummary[] {
     const where: string[] = [];
     const values: SQLInputValue[] = [];
     const narrow = (clause: string, ...given: SQLInputValue[]) => {
@@ -40,6 +40,7 @@ export function prepareMail(database: DatabaseSync) {
     if (state !== null) narrow('state = ?', state);
     if (to !== null) narrow('("to" = ? COLLATE NOCASE OR recipient = ? COLLATE NOCASE)', to, to);
     if (since !== null) narrow('seq > ?', lastSeqAt(since - 1));
+    if (before !== null) narrow('seq < ?', seqOf(before));
     const clause = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`;
     const sql = `SELECT id, account_id, state, "to", "from", subject, accepted_at FROM mail_request ${clause} ORDER BY seq DESC LIMIT ?`;
     return database

@@ -14,6 +14,7 @@ const STARTED = {
   firstKey: 'pr_first',
   inboxPath: 'data/inbox',
   feedback: { smtp: null, http: null },
+  signInUrl: null,
 };
 
 describe('the banner', () => {

@@ -32,6 +32,7 @@ function optionsOf(
       list: () => Promise.resolve(ENTRIES),
       source: (id) => Promise.resolve(id === 'm-1' ? Buffer.from('Subject: <b>x</b>\r\n\r\n<script>1</script>') : null),
     },
+    api: null,
     failed: () => {},
     ...changes,
   };

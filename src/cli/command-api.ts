@@ -1,0 +1,54 @@
+/** Commands inside the running service: what the operator API does, it does through these, over the service's own store. */
+import type { Clock } from '../clock.ts';
+import type { Environment } from '../config/load.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Ran } from '../operator/api.ts';
+import { audited } from '../operator/audited.ts';
+import type { Store } from '../store/store.ts';
+import type { Context } from './context.ts';
+import { CommandFailure, describeError } from './failure.ts';
+import { runCommand } from './main.ts';
+
+export interface CommandSurroundings {
+  readonly settings: Settings;
+  readonly environment: Environment;
+  readonly dotEnv: () => string | null;
+  readonly clock: Clock;
+}
+
+/** Runs one command for `who` and gives its JSON. Rejects where it failed for a reason that is not the caller's. */
+export async function runForApi(
+  { settings, environment, dotEnv, clock }: CommandSurroundings,
+  store: Store,
+  args: readonly string[],
+  who: string,
+): Promise<Ran> {
+  let text = '';
+  let value: unknown;
+  const context: Context = {
+    environment,
+    clock,
+    dotEnv,
+    settings: () => settings,
+    out: (more) => {
+      text += more;
+    },
+    json: (told) => {
+      value = told;
+    },
+    withStore: (work) => work(audited(store, who, clock.now), settings),
+  };
+  try {
+    await runCommand(args, context);
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    // A check that found a fault has told it in its answer (`domain verify`, `doctor`).
+    if (value === undefined) return { ok: false, fault: faultOf(error), message: describeError(error) };
+  }
+  return { ok: true, value: value ?? JSON.parse(text) };
+}
+
+function faultOf({ exitCode, message }: CommandFailure): 'misused' | 'missing' | 'refused' {
+  if (exitCode === 2) return 'misused';
+  return /^there is no /.test(message) ? 'missing' : 'refused';
+}

@@ -1,0 +1,197 @@
+/**
+ * The operator API: JSON under `/api/v1` of the operator's listener, each route a command (routes.ts). Answers are the
+ * command's own `--json`; errors have the two members that all errors have, with the command's one line.
+ *
+ * Promises: nothing without sign-in; a change by a browser only from a page of this listener (Origin); an unknown parameter is
+ * an error, not a silence; what is changed is in the audit log under the name of who changed it.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
+import type { OperatorStore } from '../store/operator.ts';
+import type { AccessControl } from './access.ts';
+import { ROUTES, type Route, type Values } from './routes.ts';
+import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
+import { tokenHash } from './token.ts';
+
+export const API = '/api/v1';
+/** A token's last use is written at most so often. */
+const TOUCH_MS = 60_000;
+
+/** What a command came to. */
+export type Ran =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly fault: 'misused' | 'missing' | 'refused'; readonly message: string };
+
+export interface ApiParts {
+  readonly clock: Clock;
+  readonly access: AccessControl;
+  readonly sessions: Sessions;
+  readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
+  /** Runs a command for somebody; rejects only where something of ours is broken. */
+  readonly run: (args: readonly string[], who: string) => Promise<Ran>;
+  /** The document of this API, JSON text. */
+  readonly document: string;
+}
+
+type Who = { readonly kind: 'known'; readonly who: string; readonly browser: boolean } | Refusal;
+interface Refusal {
+  readonly kind: 'refused';
+  readonly status: number;
+  readonly message: string;
+  readonly retryAfterMs?: number;
+}
+
+const STATUS = { misused: 400, missing: 404, refused: 409 } as const;
+
+export function addApi(app: FastifyInstance, parts: ApiParts): void {
+  const { clock, access, sessions, store, run } = parts;
+  const touched = new Map<number, number>();
+
+  app.get('/sign-in', (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
+    const { link } = request.query;
+    if (typeof link !== 'string' || !sessions.redeem(link)) {
+      return refuse(reply, {
+        kind: 'refused',
+        status: 403,
+        message: 'This link has been used or is none; restart the service for another',
+      });
+    }
+    return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).redirect('/', 303);
+  });
+  app.post(`${API}/sign-in`, async (request, reply) => {
+    const password = memberOf(request.body, 'password');
+    const verdict = judge(request, `Basic ${Buffer.from(`:${password ?? ''}`).toString('base64')}`);
+    if (verdict !== null) return refuse(reply, verdict);
+    return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).send({ result: 'ok' });
+  });
+  app.post(`${API}/sign-out`, (_request, reply) => reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' }));
+  app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
+
+  for (const route of ROUTES) {
+    app.route({
+      method: route.method,
+      url: `${API}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
+      handler: async (request, reply) => {
+        const who = await whoIs(request);
+        if (who.kind === 'refused') return refuse(reply, who);
+        if (request.method !== 'GET' && who.browser && !fromHere(request)) {
+          return refuse(reply, {
+            kind: 'refused',
+            status: 403,
+            message: 'A change must come from a page of this listener (Origin)',
+          });
+        }
+        const read = valuesOf(route, request);
+        if (typeof read === 'string') return refuse(reply, { kind: 'refused', status: 400, message: read });
+        const ran = await run(route.args(read), who.who);
+        if (ran.ok)
+          return reply
+            .code(route.method === 'POST' && route.operation.startsWith('create') ? 201 : 200)
+            .send(ran.value);
+        return refuse(reply, { kind: 'refused', status: STATUS[ran.fault], message: ran.message });
+      },
+    });
+  }
+
+  async function whoIs(request: FastifyRequest): Promise<Who> {
+    const { authorization, cookie } = request.headers;
+    if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
+      return tokenHolder(request, authorization.slice(7).trim());
+    const session = sessionIn(cookie);
+    if (session !== null && sessions.holds(session, clock.now())) return { kind: 'known', who: 'page', browser: true };
+    if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
+    // Without a password there is none that could be right.
+    if (sessions.link !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
+    return (
+      judge(request, authorization) ?? { kind: 'known', who: 'page', browser: request.headers.origin !== undefined }
+    );
+  }
+
+  async function tokenHolder(request: FastifyRequest, text: string): Promise<Who> {
+    const now = clock.now();
+    const waitMs = access.waitMs(request.ip, now);
+    if (waitMs > 0)
+      return { kind: 'refused', status: 429, message: 'Too many wrong passwords or tokens', retryAfterMs: waitMs };
+    const token = await store.findToken(tokenHash(text));
+    const works = token !== null && token.revokedAt === null && (token.expiresAt === null || token.expiresAt > now);
+    if (!works) {
+      access.noteFailure(request.ip, now);
+      return {
+        kind: 'refused',
+        status: 401,
+        message: 'The token is unknown, revoked or expired; `postrider token create NAME` makes one',
+      };
+    }
+    if (now - (touched.get(token.id) ?? 0) >= TOUCH_MS) {
+      touched.set(token.id, now);
+      await store.touchToken(token.id, now);
+    }
+    return { kind: 'known', who: `token:${token.name}`, browser: false };
+  }
+
+  /** What is wrong with a password, or null. */
+  function judge(request: FastifyRequest, authorization: string): Refusal | null {
+    const verdict = access.judge(request.ip, request.headers.host, authorization, clock.now());
+    switch (verdict.kind) {
+      case 'granted':
+        return sessions.link === null ? null : { kind: 'refused', status: 401, message: SIGN_IN };
+      case 'challenge':
+        return { kind: 'refused', status: 401, message: 'The password is wrong' };
+      case 'limited':
+        return {
+          kind: 'refused',
+          status: 429,
+          message: 'Too many wrong passwords',
+          retryAfterMs: verdict.retryAfterMs,
+        };
+      case 'foreign-host':
+        return {
+          kind: 'refused',
+          status: 403,
+          message: 'Without POSTRIDER_OPERATOR_PASSWORD use http://127.0.0.1 or http://localhost',
+        };
+    }
+  }
+}
+
+const SIGN_IN =
+  'Sign in first: with the link that the start printed or the password, or with a token (Authorization: Bearer po_…)';
+
+/** RFC 6454: the page that asks is one of this listener's own. */
+function fromHere({ headers }: FastifyRequest): boolean {
+  const { origin, host } = headers;
+  return origin !== undefined && host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
+}
+
+/** The route's parameters in a request, or one line that says what is wrong with them. */
+function valuesOf(route: Route, request: FastifyRequest): Values | string {
+  const sources = { path: request.params, query: request.query, body: request.body ?? {} };
+  const values = new Map<string, string>();
+  for (const place of ['path', 'query', 'body'] as const) {
+    const source = sources[place];
+    if (typeof source !== 'object' || source === null || Array.isArray(source)) return 'The body must be a JSON object';
+    for (const [name, value] of Object.entries(source)) {
+      const known = route.parameters.find((one) => one.name === name && one.in === place);
+      if (known === undefined) return `Unknown parameter in the ${place}: ${JSON.stringify(name)}`;
+      if (value === null) continue;
+      if (!['string', 'number', 'boolean'].includes(typeof value)) return `${name} must be a ${known.type}`;
+      if (known.type === 'boolean' && typeof value !== 'boolean') return `${name} must be true or false`;
+      values.set(name, String(value));
+    }
+  }
+  const missing = route.parameters.filter(({ name, required }) => required === true && (values.get(name) ?? '') === '');
+  if (missing.length > 0) return `Missing: ${missing.map(({ name }) => name).join(', ')}`;
+  return (name) => values.get(name);
+}
+
+function memberOf(body: unknown, name: string): string | null {
+  if (typeof body !== 'object' || body === null) return null;
+  const value = (body as Readonly<Record<string, unknown>>)[name];
+  return typeof value === 'string' ? value : null;
+}
+
+function refuse(reply: FastifyReply, { status, message, retryAfterMs }: Refusal): FastifyReply {
+  if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
+  if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
+  return reply.code(status).send({ result: 'error', message });
+}

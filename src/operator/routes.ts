@@ -1,0 +1,411 @@
+/**
+ * The operator API as data: each route is one command of the command line, so that both say and do the same. `args` makes the
+ * command's arguments out of what the request holds; a value never becomes a flag, for flags are written `--flag=value` and
+ * arguments stand behind `--`.
+ */
+
+export type Place = 'path' | 'query' | 'body';
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: Place;
+  readonly type: 'string' | 'integer' | 'boolean';
+  readonly required?: true;
+  readonly about: string;
+}
+
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Parameters of the path in braces. */
+  readonly path: string;
+  readonly operation: string;
+  readonly group: string;
+  readonly summary: string;
+  readonly parameters: readonly Parameter[];
+  readonly args: (value: Values) => readonly string[];
+}
+
+/** What a request holds of a route's parameters; those left out are undefined. */
+export type Values = (name: string) => string | undefined;
+
+const ACCOUNT: Parameter = {
+  name: 'account',
+  in: 'path',
+  type: 'string',
+  required: true,
+  about: 'The account’s name.',
+};
+const LIST: Parameter = { ...ACCOUNT, about: 'The account’s name, or `*` for the list of the whole service.' };
+const KEY: Parameter = {
+  name: 'key',
+  in: 'path',
+  type: 'string',
+  required: true,
+  about: 'The key’s id, such as `key_12`.',
+};
+const DOMAIN: Parameter = { name: 'domain', in: 'path', type: 'string', required: true, about: 'The domain’s name.' };
+const MESSAGE: Parameter = { name: 'id', in: 'path', type: 'string', required: true, about: 'The mail request’s id.' };
+const NUMBER: Parameter = { name: 'id', in: 'path', type: 'integer', required: true, about: 'Its number.' };
+const ADDRESS: Parameter = { name: 'address', in: 'path', type: 'string', required: true, about: 'The email address.' };
+const LIMIT: Parameter = { name: 'limit', in: 'query', type: 'integer', about: 'At most so many; 50 unless given.' };
+const BEFORE: Parameter = {
+  name: 'before',
+  in: 'query',
+  type: 'string',
+  about: 'Older than this one: the last id of the page before.',
+};
+
+const body = (name: string, about: string, more: Partial<Parameter> = {}): Parameter => ({
+  name,
+  in: 'body',
+  type: 'string',
+  about,
+  ...more,
+});
+const query = (name: string, about: string): Parameter => ({ name, in: 'query', type: 'string', about });
+
+const LIMITS: readonly Parameter[] = [
+  body('volume', 'Emails in all, or `unlimited`.'),
+  body('volumeExpires', 'A date (UTC) or `30d`, or `never`.'),
+  body('rate', 'Such as `1000/1h`, or `none`.'),
+  body('throttle', 'Such as `50/s` or `50/s:200`, or `none`.'),
+  body('maxBounces', 'Of hard bounces at which it locks itself, such as `10%`.'),
+  body('maxComplaints', 'Of complaints at which it locks itself, such as `0.15%`.'),
+];
+const limits = (value: Values): string[] =>
+  flags(value, {
+    volume: 'volume',
+    volumeExpires: 'volume-expires',
+    rate: 'rate',
+    throttle: 'throttle',
+    maxBounces: 'max-bounces',
+    maxComplaints: 'max-complaints',
+  });
+
+/** `--flag=value` for each member that is there. */
+function flags(value: Values, names: Readonly<Record<string, string>>): string[] {
+  return Object.entries(names).flatMap(([name, flag]) => {
+    const given = value(name);
+    return given === undefined ? [] : [`--${flag}=${given}`];
+  });
+}
+
+/** A flag without a value. */
+function given(value: Values, name: string, flag: string): string[] {
+  return value(name) === 'true' ? [`--${flag}`] : [];
+}
+
+/** A command with its flags first and its arguments behind `--`. */
+function command(words: string, options: readonly string[], ...values: readonly (string | undefined)[]): string[] {
+  return [...words.split(' '), ...options, '--json', '--', ...values.map((one) => one ?? '')];
+}
+
+export const ROUTES: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/accounts',
+    operation: 'listAccounts',
+    group: 'Accounts',
+    summary: 'List the accounts',
+    parameters: [],
+    args: () => command('account list', []),
+  },
+  {
+    method: 'POST',
+    path: '/accounts',
+    operation: 'createAccount',
+    group: 'Accounts',
+    summary: 'Make an account',
+    parameters: [body('name', 'Its name.', { required: true }), ...LIMITS],
+    args: (v) => command('account create', limits(v), v('name')),
+  },
+  {
+    method: 'GET',
+    path: '/accounts/{account}',
+    operation: 'showAccount',
+    group: 'Accounts',
+    summary: 'Show an account with its limits and the last 7 days',
+    parameters: [ACCOUNT],
+    args: (v) => command('account show', [], v('account')),
+  },
+  {
+    method: 'PATCH',
+    path: '/accounts/{account}',
+    operation: 'setAccount',
+    group: 'Accounts',
+    summary: 'Change limits',
+    parameters: [ACCOUNT, ...LIMITS],
+    args: (v) => command('account set', limits(v), v('account')),
+  },
+  {
+    method: 'POST',
+    path: '/accounts/{account}/lock',
+    operation: 'lockAccount',
+    group: 'Accounts',
+    summary: 'Refuse its keys and hold its mail back',
+    parameters: [ACCOUNT, body('reason', 'Why.', { required: true })],
+    args: (v) => command('account lock', flags(v, { reason: 'reason' }), v('account')),
+  },
+  {
+    method: 'POST',
+    path: '/accounts/{account}/unlock',
+    operation: 'unlockAccount',
+    group: 'Accounts',
+    summary: 'Let it send again',
+    parameters: [ACCOUNT],
+    args: (v) => command('account unlock', [], v('account')),
+  },
+  {
+    method: 'GET',
+    path: '/accounts/{account}/keys',
+    operation: 'listKeys',
+    group: 'Keys',
+    summary: 'List an account’s keys',
+    parameters: [ACCOUNT],
+    args: (v) => command('key list', [], v('account')),
+  },
+  {
+    method: 'POST',
+    path: '/accounts/{account}/keys',
+    operation: 'createKey',
+    group: 'Keys',
+    summary: 'Make a key; it is in this answer alone',
+    parameters: [ACCOUNT, body('name', 'To tell keys apart.'), body('expires', 'A date (UTC) or `90d`.')],
+    args: (v) => command('key create', flags(v, { name: 'name', expires: 'expires' }), v('account')),
+  },
+  {
+    method: 'POST',
+    path: '/keys/{key}/rotate',
+    operation: 'rotateKey',
+    group: 'Keys',
+    summary: 'Make a key that replaces this one',
+    parameters: [KEY, body('grace', 'How long the old one works; `24h` unless given.')],
+    args: (v) => command('key rotate', flags(v, { grace: 'grace' }), v('key')),
+  },
+  {
+    method: 'POST',
+    path: '/keys/{key}/revoke',
+    operation: 'revokeKey',
+    group: 'Keys',
+    summary: 'Refuse a key from now on',
+    parameters: [KEY],
+    args: (v) => command('key revoke', [], v('key')),
+  },
+  {
+    method: 'GET',
+    path: '/domains',
+    operation: 'listDomains',
+    group: 'Domains',
+    summary: 'List the sending domains with their records',
+    parameters: [],
+    args: () => command('domain list', []),
+  },
+  {
+    method: 'POST',
+    path: '/accounts/{account}/domains',
+    operation: 'addDomain',
+    group: 'Domains',
+    summary: 'Make keys for a domain and tell the records to publish',
+    parameters: [
+      ACCOUNT,
+      body('domain', 'Its name.', { required: true }),
+      body('subdomains', 'Its subdomains may send too.', { type: 'boolean' }),
+    ],
+    args: (v) => command('domain add', given(v, 'subdomains', 'subdomains'), v('account'), v('domain')),
+  },
+  {
+    method: 'GET',
+    path: '/domains/{domain}',
+    operation: 'showDomain',
+    group: 'Domains',
+    summary: 'The records to publish, and what was last found of them',
+    parameters: [DOMAIN],
+    args: (v) => command('domain records', [], v('domain')),
+  },
+  {
+    method: 'POST',
+    path: '/domains/{domain}/verify',
+    operation: 'verifyDomain',
+    group: 'Domains',
+    summary: 'Look its records up now',
+    parameters: [DOMAIN],
+    args: (v) => command('domain verify', [], v('domain')),
+  },
+  {
+    method: 'POST',
+    path: '/domains/{domain}/rotate',
+    operation: 'rotateDomain',
+    group: 'Domains',
+    summary: 'Stage new keys',
+    parameters: [DOMAIN],
+    args: (v) => command('domain rotate', [], v('domain')),
+  },
+  {
+    method: 'DELETE',
+    path: '/domains/{domain}',
+    operation: 'removeDomain',
+    group: 'Domains',
+    summary: 'Forget a domain; mail from it is refused',
+    parameters: [DOMAIN],
+    args: (v) => command('domain remove', [], v('domain')),
+  },
+  {
+    method: 'GET',
+    path: '/accounts/{account}/suppressions',
+    operation: 'listSuppressions',
+    group: 'Suppressions',
+    summary: 'List the addresses that get no mail',
+    parameters: [LIST],
+    args: (v) => command('suppression list', [], v('account')),
+  },
+  {
+    method: 'POST',
+    path: '/accounts/{account}/suppressions',
+    operation: 'addSuppression',
+    group: 'Suppressions',
+    summary: 'Put an address on a list',
+    parameters: [
+      LIST,
+      body('address', 'The email address.', { required: true }),
+      body('reason', '`bounce`, `complaint` or `manual`.'),
+    ],
+    args: (v) => command('suppression add', flags(v, { reason: 'reason' }), v('account'), v('address')),
+  },
+  {
+    method: 'DELETE',
+    path: '/accounts/{account}/suppressions/{address}',
+    operation: 'removeSuppression',
+    group: 'Suppressions',
+    summary: 'Take an address off a list',
+    parameters: [LIST, ADDRESS],
+    args: (v) => command('suppression remove', [], v('account'), v('address')),
+  },
+  {
+    method: 'GET',
+    path: '/messages',
+    operation: 'listMessages',
+    group: 'Messages',
+    summary: 'Find mail requests, the newest first',
+    parameters: [
+      query('account', 'Of one account.'),
+      query('state', 'In one state.'),
+      query('to', 'To one recipient.'),
+      query('since', 'Accepted since a date (UTC), or in the last `24h`.'),
+      BEFORE,
+      LIMIT,
+    ],
+    args: (v) =>
+      command(
+        'message list',
+        flags(v, { account: 'account', state: 'state', to: 'to', since: 'since', before: 'before', limit: 'limit' }),
+      ),
+  },
+  {
+    method: 'GET',
+    path: '/messages/{id}',
+    operation: 'showMessage',
+    group: 'Messages',
+    summary: 'One with its attempts and history',
+    parameters: [MESSAGE],
+    args: (v) => command('message show', [], v('id')),
+  },
+  {
+    method: 'GET',
+    path: '/messages/{id}/explain',
+    operation: 'explainMessage',
+    group: 'Messages',
+    summary: 'What it waits for and what decided, in sentences',
+    parameters: [MESSAGE],
+    args: (v) => command('message explain', [], v('id')),
+  },
+  {
+    method: 'POST',
+    path: '/messages/{id}/retry',
+    operation: 'retryMessage',
+    group: 'Messages',
+    summary: 'Try a queued or uncertain one now',
+    parameters: [MESSAGE],
+    args: (v) => command('message retry', [], v('id')),
+  },
+  {
+    method: 'POST',
+    path: '/messages/{id}/cancel',
+    operation: 'cancelMessage',
+    group: 'Messages',
+    summary: 'Withdraw a queued or uncertain one',
+    parameters: [MESSAGE],
+    args: (v) => command('message cancel', [], v('id')),
+  },
+  {
+    method: 'GET',
+    path: '/feedback',
+    operation: 'listFeedback',
+    group: 'Feedback',
+    summary: 'Reports that were not understood',
+    parameters: [BEFORE, LIMIT],
+    args: (v) => command('feedback list', flags(v, { before: 'before', limit: 'limit' })),
+  },
+  {
+    method: 'GET',
+    path: '/feedback/{id}',
+    operation: 'showFeedback',
+    group: 'Feedback',
+    summary: 'One as it came',
+    parameters: [NUMBER],
+    args: (v) => command('feedback show', [], v('id')),
+  },
+  {
+    method: 'GET',
+    path: '/audit',
+    operation: 'listAudit',
+    group: 'Operators',
+    summary: 'Who changed what',
+    parameters: [BEFORE, LIMIT],
+    args: (v) => command('audit', flags(v, { before: 'before', limit: 'limit' })),
+  },
+  {
+    method: 'GET',
+    path: '/tokens',
+    operation: 'listTokens',
+    group: 'Operators',
+    summary: 'Tokens of scripts',
+    parameters: [],
+    args: () => command('token list', []),
+  },
+  {
+    method: 'POST',
+    path: '/tokens',
+    operation: 'createToken',
+    group: 'Operators',
+    summary: 'Make a token; it is in this answer alone',
+    parameters: [body('name', 'Its name.', { required: true }), body('expires', 'A date (UTC) or `90d`.')],
+    args: (v) => command('token create', flags(v, { expires: 'expires' }), v('name')),
+  },
+  {
+    method: 'POST',
+    path: '/tokens/{id}/revoke',
+    operation: 'revokeToken',
+    group: 'Operators',
+    summary: 'Refuse a token from now on',
+    parameters: [NUMBER],
+    args: (v) => command('token revoke', [], v('id')),
+  },
+  {
+    method: 'GET',
+    path: '/config',
+    operation: 'showConfig',
+    group: 'Installation',
+    summary: 'The effective settings, secrets masked',
+    parameters: [],
+    args: () => command('config', []),
+  },
+  {
+    method: 'GET',
+    path: '/doctor',
+    operation: 'runDoctor',
+    group: 'Installation',
+    summary: 'Check the installation; takes up to a minute',
+    parameters: [],
+    args: () => command('doctor', []),
+  },
+];

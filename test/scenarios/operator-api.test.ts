@@ -1,0 +1,238 @@
+/** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ROUTES } from '../../src/operator/routes.ts';
+import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
+import { type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+let folder = '';
+let service: StandingService;
+let token = '';
+
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+  ({ token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+});
+afterAll(async () => {
+  await service.stop();
+});
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers: Headers;
+}
+
+async function ask(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+  url = service.operatorUrl,
+): Promise<Answer> {
+  const response = await fetch(`${url}${path}`, {
+    method,
+    redirect: 'manual',
+    headers: { ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+}
+const bearer = (value = token) => ({ Authorization: `Bearer ${value}` });
+const api = (method: string, path: string, body?: unknown) => ask(method, `/api/v1${path}`, body, bearer());
+const fault = (message: string | RegExp) => ({
+  result: 'error',
+  message: typeof message === 'string' ? message : expect.stringMatching(message),
+});
+
+describe('signing in', () => {
+  test('nothing is told or done without it, whatever is sent instead', async () => {
+    for (const headers of [
+      {},
+      { Cookie: 'postrider_session=x.y.z' },
+      { Authorization: 'Basic OnNlY3JldA==' },
+      bearer('po_wrong'),
+    ]) {
+      for (const { method, path } of ROUTES) {
+        if (method !== 'GET' || path.includes('{')) continue;
+        const answer = await ask(method, `/api/v1${path}`, undefined, headers);
+        expect([path, 401, 429]).toContain(answer.status);
+        expect(answer.body).toMatchObject({ result: 'error' });
+      }
+    }
+    const other = await rig.serve(rig.folder());
+    const answer = await ask('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
+    expect([answer.status, answer.body]).toEqual([401, fault(/^Sign in first/)]);
+    await other.stop();
+  });
+
+  test('the link of the start works once, and its session changes things only from a page of the listener', async () => {
+    const fresh = await rig.serve(rig.folder());
+    const { signIn } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
+    const path = signIn.slice(fresh.operatorUrl.length);
+    const first = await ask('GET', path, undefined, {}, fresh.operatorUrl);
+    expect([first.status, first.headers.get('location')]).toEqual([303, '/']);
+    const cookie = first.headers.get('set-cookie') ?? '';
+    expect(cookie).toMatch(/^postrider_session=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/);
+    expect((await ask('GET', path, undefined, {}, fresh.operatorUrl)).status).toBe(403);
+    const session = { Cookie: cookie.split(';')[0] ?? '' };
+    expect((await ask('GET', '/api/v1/accounts', undefined, session, fresh.operatorUrl)).body).toMatchObject([
+      { name: 'default' },
+    ]);
+    const change = (headers: Record<string, string>) =>
+      ask('POST', '/api/v1/accounts', { name: 'mine' }, { ...session, ...headers }, fresh.operatorUrl);
+    for (const headers of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }]) {
+      expect([(await change(headers)).status, headers]).toEqual([403, headers]);
+    }
+    expect((await change({ Origin: fresh.operatorUrl })).status).toBe(201);
+    const audit = await ask('GET', '/api/v1/audit', undefined, session, fresh.operatorUrl);
+    expect(audit.body).toMatchObject([{ who: 'page', action: 'account.create', subject: 'mine' }]);
+    const changed = (cookie.split(';')[0] ?? '').replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    expect((await ask('GET', '/api/v1/accounts', undefined, { Cookie: changed }, fresh.operatorUrl)).status).toBe(401);
+    await fresh.stop();
+  });
+
+  test('with a password there is no link; the password signs in, and guessing it is slowed', async () => {
+    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const url = guarded.operatorUrl;
+    expect(JSON.parse(guarded.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
+    const signIn = (password: string) => ask('POST', '/api/v1/sign-in', { password }, {}, url);
+    const good = await signIn('correct horse battery');
+    const session = { Cookie: (good.headers.get('set-cookie') ?? '').split(';')[0] ?? '' };
+    expect((await ask('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
+    const statuses: number[] = [];
+    for (let n = 0; n < 12; n += 1) statuses.push((await signIn(`guess ${n}`)).status);
+    expect(statuses.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 401));
+    const late = await signIn('correct horse battery');
+    expect([late.status, Number(late.headers.get('retry-after')) >= 1]).toEqual([429, true]);
+    expect((await ask('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
+    await guarded.stop();
+  });
+
+  test('a revoked or expired token is refused', async () => {
+    const made = await askCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
+    expect((await ask('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(200);
+    await runCommand(folder, ['token', 'revoke', String(made.id)]);
+    expect((await ask('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(401);
+  });
+});
+
+test('an account, its limits, its keys: made, shown, changed, locked, and refused by the public interface at once', async () => {
+  expect((await api('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
+  const { body: key, status } = await api('POST', '/accounts/acme/keys', { name: 'web' });
+  expect(status).toBe(201);
+  const { key: raw, id } = key as { key: string; id: string };
+  // The listener knows of it within a second.
+  await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
+  const mail = await accepted(service.publicUrl, raw);
+  expect((await api('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
+    rate: '1000/1h',
+    volume: 100,
+  });
+  expect((await api('POST', '/accounts/acme/lock', { reason: 'unpaid' })).body).toMatchObject({
+    state: 'locked',
+    reason: 'unpaid',
+  });
+  expect((await api('POST', '/accounts/acme/unlock')).body).toMatchObject({ state: 'active' });
+  expect((await api('POST', `/keys/${id}/revoke`)).status).toBe(200);
+  expect((await api('GET', '/accounts/acme/keys')).body).toMatchObject([{ id, name: 'web' }]);
+  expect((await api('GET', `/messages/${mail}`)).body).toMatchObject({ id: mail, account: 'acme' });
+  expect((await api('GET', `/messages/${mail}/explain`)).body).toMatchObject({
+    explanation: expect.arrayContaining([expect.any(String)]),
+  });
+});
+
+test('suppressions, domains, feedback, settings and the audit log are there', async () => {
+  expect((await api('POST', '/accounts/default/suppressions', { address: 'Rita@example.com' })).body).toMatchObject({
+    added: true,
+  });
+  expect((await api('GET', '/accounts/default/suppressions')).body).toMatchObject([
+    { address: 'rita@example.com', reason: 'manual' },
+  ]);
+  expect((await api('DELETE', '/accounts/default/suppressions/rita%40example.com')).status).toBe(200);
+  expect((await api('POST', '/accounts/*/suppressions', { address: 'all@example.com' })).status).toBe(200);
+  expect(
+    (await api('POST', '/accounts/default/domains', { domain: 'example.org', subdomains: true })).body,
+  ).toMatchObject({ domain: 'example.org', status: 'pending' });
+  expect((await api('GET', '/domains')).body).toMatchObject([{ domain: 'example.org' }]);
+  expect((await api('DELETE', '/domains/example.org')).body).toMatchObject({ status: 'removed' });
+  expect((await api('GET', '/feedback')).body).toEqual([]);
+  expect(JSON.stringify((await api('GET', '/config')).body)).toContain('POSTRIDER_DATABASE');
+  const { body } = await api('GET', '/audit?limit=3');
+  expect(body).toMatchObject([
+    { who: 'token:ci', action: 'domain.remove' },
+    { action: 'domain.add' },
+    { action: 'suppression.add', subject: '*' },
+  ]);
+});
+
+test('messages are found page by page', async () => {
+  const ids: string[] = [];
+  for (let n = 0; n < 5; n += 1)
+    ids.unshift(await accepted(service.publicUrl, service.key, { to: `page${n}@example.com` }));
+  const pages: string[] = [];
+  let before = '';
+  for (let n = 0; n < 3; n += 1) {
+    const { body } = await api('GET', `/messages?account=default&limit=2${before === '' ? '' : `&before=${before}`}`);
+    const page = (body as { id: string }[]).map(({ id }) => id);
+    pages.push(...page);
+    before = page.at(-1) ?? '';
+  }
+  expect(pages.slice(0, 5)).toEqual(ids);
+});
+
+describe('faults are clear, and nothing is half done', () => {
+  test.each([
+    ['GET', '/messages?state=lost', undefined, 400, /^--state: "lost" is not one of/],
+    ['GET', '/messages?colour=red', undefined, 400, /^Unknown parameter in the query: "colour"$/],
+    ['GET', '/messages?before=elsewhere', undefined, 400, /is not the id of a mail request/],
+    ['GET', '/messages?limit=0', undefined, 400, /^--limit:/],
+    ['GET', '/messages/0192a3b4-c5d6-7e8f-9012-3456789abcde', undefined, 404, /^there is no mail request/],
+    ['GET', '/accounts/nobody', undefined, 404, /^there is no account "nobody"/],
+    ['POST', '/accounts', {}, 400, /^Missing: name$/],
+    ['POST', '/accounts', { name: 'x', nmae: 'y' }, 400, /^Unknown parameter in the body: "nmae"$/],
+    ['POST', '/accounts', { name: ['x'] }, 400, /^name must be a string$/],
+    ['POST', '/accounts', [], 400, /must be a JSON object/],
+    ['POST', '/accounts', '{"name":', 400, /./],
+    ['POST', '/accounts', { name: 'default' }, 409, /^there is an account "default" already/],
+    ['POST', '/accounts', { name: '--json' }, 400, /begins with a hyphen/],
+    ['POST', '/accounts/default/lock', { reason: '--help' }, 200, null],
+    ['POST', '/accounts/default/unlock', undefined, 200, null],
+    [
+      'POST',
+      '/accounts/default/domains',
+      { domain: 'a.example', subdomains: 'yes' },
+      400,
+      /^subdomains must be true or false$/,
+    ],
+    ['POST', '/keys/key_999/revoke', undefined, 404, /^there is no working key key_999/],
+    ['GET', '/nothing', undefined, 404, /^Not found$/],
+  ] as const)('%s %s %j is %s', async (method, path, body, status, message) => {
+    const answer = await api(method, path, body);
+    expect([answer.status, message === null ? null : answer.body]).toEqual([
+      status,
+      message === null ? null : fault(message),
+    ]);
+  });
+});
+
+test('the document names every route, and the page for people shows it without a script', async () => {
+  const { body } = await ask('GET', '/api/v1/openapi.json');
+  const { paths, openapi } = body as {
+    paths: Record<string, Record<string, { operationId: string }>>;
+    openapi: string;
+  };
+  expect(openapi).toBe('3.1.0');
+  const operations = Object.values(paths).flatMap((methods) =>
+    Object.values(methods).map(({ operationId }) => operationId),
+  );
+  expect(operations.sort()).toEqual(ROUTES.map(({ operation }) => operation).sort());
+  expect(new Set(operations).size).toBe(operations.length);
+  const page = await ask('GET', '/reference');
+  expect(page.status).toBe(200);
+  expect(page.body).toContain('/api/v1/accounts/{account}/lock');
+  expect(page.body).not.toMatch(/<script/i);
+});
