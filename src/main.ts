@@ -21,6 +21,7 @@ import { createFeedbackReporter } from './observe/feedback-reporter.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
 import { createReporter } from './observe/reporter.ts';
+import { createTraces } from './observe/traces.ts';
 import type { Ran } from './operator/api.ts';
 import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
@@ -108,7 +109,8 @@ async function start(
     reasons: ERROR_CODES,
     droppedLines: log.dropped,
   });
-  const report = createReporter({ log, metrics, node });
+  const traces = createTraces(commands?.version ?? '');
+  const report = createReporter({ log, metrics, node, traces, now: clock.now });
   failures.report = report.failed;
 
   const directory = new KeyDirectory();
@@ -125,7 +127,14 @@ async function start(
   const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
 
   const feedback = roles.has('feedback')
-    ? await startFeedback({ settings, clock, store, report, feedback: createFeedbackReporter({ log, metrics }), stops })
+    ? await startFeedback({
+        settings,
+        clock,
+        store,
+        report,
+        feedback: createFeedbackReporter({ log, metrics, traces }),
+        stops,
+      })
     : NO_FEEDBACK;
 
   let operatorUrl: string | null = null;

@@ -2,6 +2,7 @@
 import type { FeedbackAnswer, FeedbackReport } from '../store/feedback.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import type { Traces } from './traces.ts';
 
 export interface FeedbackReporter {
   /** What the store made of a report. */
@@ -15,12 +16,16 @@ export interface FeedbackReporter {
 export function createFeedbackReporter({
   log,
   metrics,
+  traces = null,
 }: {
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Null where nobody listens to traces. */
+  readonly traces?: Traces | null;
 }): FeedbackReporter {
   return {
-    recorded(answer, { source, summary }) {
+    recorded(answer, { source, summary, at }) {
+      if (answer.kind === 'applied' || answer.kind === 'noted') traces?.heard(answer, at);
       switch (answer.kind) {
         case 'applied': {
           const { id, accountId, to: state, recipient: to, detail } = answer;

@@ -7,6 +7,7 @@ import type { AfterCheck, SendingDomain } from '../record/domain.ts';
 import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
 import type { BreakerState, Metrics } from './metrics.ts';
+import type { Traces } from './traces.ts';
 
 export interface Reporter {
   readonly http: HttpObserver;
@@ -40,10 +41,15 @@ export function createReporter({
   log,
   metrics,
   node,
+  traces = null,
+  now = Date.now,
 }: {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly node: string;
+  /** Null where nobody listens to traces. */
+  readonly traces?: Traces | null;
+  readonly now?: () => number;
 }): Reporter {
   const failed = (what: string, error: unknown) =>
     log.failed({ node, detail: what, error: error instanceof Error ? error.message : String(error) });
@@ -54,6 +60,7 @@ export function createReporter({
   function attempted(mail: LeasedMail, attempt: Attempt, change: Change): void {
     const { outcome, tookMs, remote } = attempt;
     metrics.attempted(outcome.kind, tookMs);
+    traces?.attempted(mail, attempt, change);
     const { id, accountId, to, attempts } = mail;
     const { code, enhanced, text } = outcome.reply;
     const fields = { id, accountId, to, attempts, remote, code, enhanced, text, tookMs };
@@ -112,6 +119,7 @@ export function createReporter({
     http: {
       accepted(mail, state, tookMs) {
         metrics.accepted(tookMs);
+        traces?.accepted(mail, state, now(), tookMs);
         const { id, accountId, keyId, to } = mail;
         log.accepted({ id, accountId, keyId, to, state, tookMs });
         if (state === 'suppressed') suppressed(mail);

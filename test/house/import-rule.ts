@@ -23,7 +23,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   store: ['pg'],
   queue: [],
   deliver: ['@aws-sdk/client-sesv2', '@smithy/node-http-handler'],
-  observe: ['pino', 'prom-client'],
+  observe: ['pino', 'prom-client', '@opentelemetry/api'],
   feedback: ['smtp-server', '@aws-sdk/client-sqs', '@smithy/node-http-handler'],
   domains: ['tldts', '@aws-sdk/client-sesv2'],
   doctor: [],
