@@ -36,6 +36,8 @@ export interface SignerParts {
 const MAX_KEYS = 4_000;
 
 interface OpenKey {
+  /** Kept with the key, so that what its signatures begin with is made once. */
+  readonly name: SignatureName;
   readonly sealed: string;
   readonly key: KeyObject;
 }
@@ -46,15 +48,17 @@ export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerPart
 
   let polite = false;
 
-  const keyOf = (wanted: SigningKey): KeyObject => {
+  const keyOf = (wanted: SigningKey): OpenKey => {
     const name = `${wanted.selector}._domainkey.${wanted.domain}`;
     let entry = opened.get(name);
-    if (entry === undefined || entry.sealed !== wanted.sealed)
-      entry = { sealed: wanted.sealed, key: load(wanted, name) };
+    if (entry === undefined || entry.sealed !== wanted.sealed || entry.name.algorithm !== wanted.algorithm) {
+      const { domain, selector, algorithm, sealed } = wanted;
+      entry = { name: { domain, selector, algorithm }, sealed, key: load(wanted, name) };
+    }
     opened.delete(name);
     opened.set(name, entry);
     if (opened.size > maxKeys) opened.delete(opened.keys().next().value ?? name);
-    return entry.key;
+    return entry;
   };
 
   const load = (wanted: SigningKey, name: string): KeyObject => {
@@ -81,8 +85,8 @@ export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerPart
         const shared = signable(data, bodyAt, except);
         const fields = new Array<string>(keys.length).fill('');
         let missing = keys.length;
-        for (const [index, name] of keys.entries()) {
-          const key = keyOf(name);
+        for (const [index, wanted] of keys.entries()) {
+          const { name, key } = keyOf(wanted);
           const input = signatureInput(shared, name, at);
           signWith(name.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key, (error, signature) => {
             if (error !== null) {

@@ -1,14 +1,17 @@
 /**
  * Signatures are made on the threads of libuv's pool and can fill every core. There they shall take only what is left:
  * accepting a request and committing it go first. Linux schedules threads by a niceness of their own, and raising it needs
- * no right; elsewhere nothing happens. Measured (docs/decisions/delivery.md): beside signing at full speed, requests are
- * answered almost twice as fast, and no fewer messages are signed.
+ * no right; elsewhere nothing happens.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 
 const POOL_THREAD = 'libuv-worker';
-const NICENESS = 10;
+/**
+ * With 10 every event finds the event loop asleep and is dealt with alone; with 5 several come together, and commits too,
+ * which costs less of the processor (docs/decisions/dkim.md has the figures, and what accepting pays for it).
+ */
+const NICENESS = 5;
 
 /** Lets the pool's threads that exist by now yield to all others of this process. Never throws. */
 export function yieldSigningThreads(tasks = '/proc/self/task'): void {

@@ -32,9 +32,20 @@ export interface Signable {
   readonly bodyHash: string;
 }
 
+/** The beginning of a DKIM-Signature, the same for all messages with the same fields. */
+interface Frame {
+  readonly names: readonly string[];
+  /** Its canonical form up to `s=`. */
+  readonly canonical: string;
+  /** The same as it is written, folded, and the column that it ends at. */
+  readonly written: string;
+  readonly column: number;
+}
+
 export interface SignatureInput {
-  /** The DKIM-Signature field up to its empty `b=`, in the pieces between which it may be folded. */
-  readonly tokens: readonly string[];
+  /** The DKIM-Signature field before its `b=`, folded, and the column that it ends at. */
+  readonly written: string;
+  readonly column: number;
   /** What the key signs: the canonical header for RSA (with SHA-256), its SHA-256 for Ed25519 (RFC 8463 section 3). */
   readonly bytes: Buffer;
 }
@@ -84,7 +95,17 @@ const RULES: readonly Rule[] = [
   ...SIGNED.map((name) => ({ name, lower: name.toLowerCase(), oversigned: false })),
 ];
 
+const RULE_OF: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, index) => [lower, index]));
+
 const NONE: ReadonlySet<string> = new Set();
+
+/**
+ * What is the same from message to message is made once: the `h=` list of the fields there are (a bit for each rule), and
+ * what each key's signatures with that list begin with. It is most of the text, and by far most of the memory.
+ */
+const LISTS = new Map<number, readonly string[]>();
+const MAX_LISTS = 64;
+const FRAMES = new WeakMap<SignatureName, Frame>();
 
 /** Columns of a line that is not one long token. Whatever stands at the 76th would be a space. */
 const FOLD_AT = 75;
@@ -100,67 +121,84 @@ export function signable(data: Buffer, bodyAt: number, except: ReadonlySet<strin
 
 /** Chooses the fields to sign, of one name from the last to the first (RFC 6376 section 5.4.2). */
 function signedHeader(fields: readonly HeaderField[], except: ReadonlySet<string>): SignedHeader {
-  const byName = new Map<string, HeaderField[]>();
-  for (const field of fields) {
-    const same = byName.get(field.name);
-    if (same === undefined) byName.set(field.name, [field]);
-    else same.push(field);
+  const texts = new Array<string>(RULES.length).fill('');
+  const counts = new Array<number>(RULES.length).fill(0);
+  let present = 0;
+  let once = true;
+  for (let i = fields.length - 1; i >= 0; i--) {
+    const field = fields[i] as HeaderField;
+    const rule = RULE_OF.get(field.name);
+    if (rule === undefined || (except.size > 0 && except.has(field.name) && field.name !== 'from')) continue;
+    if (counts[rule] !== 0) once = false;
+    counts[rule] = (counts[rule] as number) + 1;
+    present |= 1 << rule;
+    texts[rule] = `${texts[rule]}${relaxedField(field)}\r\n`;
   }
-  const names: string[] = [];
-  let text = '';
-  for (const { name, lower, oversigned } of RULES) {
-    if (except.size > 0 && except.has(lower) && lower !== 'from') continue;
-    const same = byName.get(lower);
-    for (let i = (same?.length ?? 0) - 1; i >= 0; i--) {
-      names.push(name);
-      text += `${relaxedField(same?.[i] as HeaderField)}\r\n`;
-    }
-    if (oversigned) names.push(name);
+  const text = texts.join('');
+  if (!once || except.size > 0) return { names: namesOf(counts, except), text };
+  let names = LISTS.get(present);
+  if (names === undefined) {
+    names = namesOf(counts, except);
+    if (LISTS.size < MAX_LISTS) LISTS.set(present, names);
   }
   return { names, text };
 }
 
+/** The `h=` list where each rule's field stands `counts` times. */
+function namesOf(counts: readonly number[], except: ReadonlySet<string>): readonly string[] {
+  return RULES.flatMap(({ name, lower, oversigned }, index) => {
+    const count = counts[index] ?? 0;
+    const left = except.has(lower) && lower !== 'from';
+    return new Array<string>(oversigned && !left ? count + 1 : count).fill(name);
+  });
+}
+
 /** The DKIM-Signature of one key, unsigned. `at` is milliseconds since the epoch, and becomes `t=` in whole seconds. */
 export function signatureInput({ header, bodyHash }: Signable, key: SignatureName, at: number): SignatureInput {
-  const { names } = header;
-  const tokens = [
-    'DKIM-Signature:',
-    'v=1;',
-    key.algorithm === 'rsa' ? 'a=rsa-sha256;' : 'a=ed25519-sha256;',
-    'c=relaxed/relaxed;',
-    `d=${key.domain};`,
-  ];
-  let named = '';
-  for (let i = 0; i < names.length; i++) {
-    const token = `${i === 0 ? 'h=' : ''}${names[i]}${i === names.length - 1 ? ';' : ':'}`;
-    named += i === 0 ? token : ` ${token}`;
-    tokens.push(token);
+  let frame = FRAMES.get(key);
+  if (frame === undefined || frame.names !== header.names) {
+    frame = frameOf(header.names, key);
+    FRAMES.set(key, frame);
   }
   const stamp = `t=${Math.floor(at / 1000)};`;
   const hashed = `bh=${bodyHash};`;
-  tokens.push('q=dns/txt;', `s=${key.selector};`, stamp, hashed);
   // RFC 6376 section 3.7: the field itself comes last, with an empty b= and without a CRLF. Folded at spaces alone, its
   // relaxed form is the same wherever it is folded.
-  const own = `dkim-signature:v=1; ${tokens[2]} ${tokens[3]} ${tokens[4]} ${named} q=dns/txt; s=${key.selector}; ${stamp} ${hashed} b=`;
-  const bytes = Buffer.from(header.text + own, 'latin1');
-  return { tokens, bytes: key.algorithm === 'rsa' ? bytes : hash('sha256', bytes, 'buffer') };
+  const bytes = Buffer.from(`${header.text}${frame.canonical} ${stamp} ${hashed} b=`, 'latin1');
+  return {
+    ...folded(frame.written, frame.column, [stamp, hashed]),
+    bytes: key.algorithm === 'rsa' ? bytes : hash('sha256', bytes, 'buffer'),
+  };
+}
+
+function frameOf(names: readonly string[], key: SignatureName): Frame {
+  const listed = names.map((name, i) => `${i === 0 ? 'h=' : ''}${name}${i === names.length - 1 ? ';' : ':'}`);
+  const algorithm = key.algorithm === 'rsa' ? 'a=rsa-sha256;' : 'a=ed25519-sha256;';
+  const before = [algorithm, 'c=relaxed/relaxed;', `d=${key.domain};`];
+  const tokens = ['v=1;', ...before, ...listed, 'q=dns/txt;', `s=${key.selector};`];
+  const field = 'DKIM-Signature:';
+  return { names, canonical: `dkim-signature:${tokens.join(' ')}`, ...folded(field, field.length, tokens) };
+}
+
+/** A field that is written up to `column`, with `tokens` behind it, each after a space or a fold. */
+function folded(
+  written: string,
+  column: number,
+  tokens: readonly string[],
+): { readonly written: string; readonly column: number } {
+  let [text, at] = [written, column];
+  for (const token of tokens) {
+    const fits = at + 1 + token.length <= FOLD_AT;
+    text += fits ? ` ${token}` : `\r\n ${token}`;
+    at = (fits ? at : 0) + 1 + token.length;
+  }
+  return { written: text, column: at };
 }
 
 /** The whole field, ended by CRLF. */
-export function signatureField({ tokens }: SignatureInput, signature: Buffer): string {
-  let field = tokens[0] ?? '';
-  let column = field.length;
-  for (let i = 1; i < tokens.length; i++) {
-    const token = tokens[i] as string;
-    if (column + 1 + token.length > FOLD_AT) {
-      field += `\r\n ${token}`;
-      column = 1 + token.length;
-    } else {
-      field += ` ${token}`;
-      column += 1 + token.length;
-    }
-  }
+export function signatureField({ written, column }: SignatureInput, signature: Buffer): string {
   const value = `b=${signature.toString('base64')}`;
+  let field = written;
   if (column + 1 + Math.min(value.length, FOLD_AT) <= FOLD_AT) field += ' ';
   else field += '\r\n ';
   for (let at = 0; at < value.length; at += FOLD_AT) {

@@ -99,6 +99,15 @@ describe('keys', () => {
     await signer.sign(data, bodyAt, [anew], AT);
     expect(opened).toHaveLength(5);
   });
+
+  it('are never used for another algorithm than their own, nor once they are open', async () => {
+    const { signer } = counting();
+    const [a] = keys;
+    if (a === undefined) throw new Error('a key was made');
+    await signer.sign(data, bodyAt, [a], AT);
+    await expect(signer.sign(data, bodyAt, [{ ...a, algorithm: 'ed25519' }], AT)).rejects.toThrow('is not ed25519');
+    expect((await verify(await signer.sign(data, bodyAt, [a], AT), txt)).map((one) => one.result)).toEqual(['pass']);
+  });
 });
 
 describe('where a signature cannot be made, nothing comes out', () => {

@@ -247,6 +247,31 @@ describe('a signature', () => {
     expect(signed(compose(mail)).equals(signed(compose(mail)))).toBe(true);
   });
 
+  it('of a key that has signed other lists of fields is what a key never used before makes', () => {
+    const used = { ...rsa };
+    const body = 'MIME-Version: 1.0\r\n\r\nThank you.\r\n';
+    const from = 'From: shop@example.org\r\n';
+    const headers = [from, `${from}Feedback-ID: a\r\n`, `${from}To: b@example.com\r\nTo: c@example.com\r\n`, '', from];
+    const excepts = [undefined, new Set(['mime-version', 'from']), undefined];
+    for (const except of excepts) {
+      for (const header of headers) {
+        const data = Buffer.from(header + body);
+        const shared = signable(data, data.indexOf('\r\n\r\n') + 4, except);
+        expect(fieldOf(shared, used, ACCEPTED_AT)).toBe(fieldOf(shared, { ...rsa }, ACCEPTED_AT));
+        const fresh = signable(Buffer.from(`X-One: 1\r\n${header}${body}`), data.indexOf('\r\n\r\n') + 14, except);
+        expect(fresh).toEqual(shared);
+      }
+    }
+  });
+
+  it('names a field that stands twice twice, and from the last to the first', () => {
+    const data = Buffer.from('To: b@example.com\r\nFrom: a@example.org\r\nTo: c@example.com\r\n\r\n');
+    const { header } = signable(data, data.length);
+    expect(header.text).toBe('from:a@example.org\r\nto:c@example.com\r\nto:b@example.com\r\n');
+    expect(header.names.slice(0, 5)).toEqual(['From', 'From', 'To', 'To', 'To']);
+    expect(header.names.filter((name) => name === 'Subject')).toHaveLength(1);
+  });
+
   it('covers each field that is there, and names once more those that a replay could add', () => {
     const extra: readonly ExtraHeader[] = [
       { name: 'Feedback-ID', value: '1:2:3:postrider' },
