@@ -4,7 +4,7 @@
  *
  *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
  *
- * Prints one JSON line: statuses, seconds, rate and latencies in ms.
+ * Prints one JSON line: statuses, when the first connection was begun (ms since the epoch), seconds, rate and latencies in ms.
  */
 import { connect } from 'node:net';
 
@@ -89,6 +89,7 @@ function begin(): void {
 }
 
 const started = performance.now();
+const startedAt = performance.timeOrigin + started;
 for (let n = 0; n < load.connections; n += 1) begin();
 const pace = load.rate === null ? null : setInterval(keepPace, 1);
 
@@ -110,6 +111,7 @@ function finish(): void {
   console.log(
     JSON.stringify({
       statuses,
+      startedAt,
       seconds,
       perSecond: Math.round(answered / seconds),
       p50: at(0.5),

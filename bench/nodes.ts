@@ -11,12 +11,18 @@ import { command, type Running, removeFolder, startPostrider } from './postrider
 
 const SECRET = '5e'.repeat(32);
 
+interface Loaded {
+  readonly perSecond: number;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+}
+
 export interface NodeBench {
   record(measure: string, value: number, unit: string, reach?: string | null): void;
-  /** Loads several nodes at once with so many requests in all; resolves to requests per second. */
-  load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<number>;
+  /** Loads several nodes at once with so many requests in all; resolves to requests per second, and when they began. */
+  load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<Loaded>;
   withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T>;
-  untilTaken(taken: () => Promise<number>, count: number, begin: () => Promise<unknown>): Promise<number>;
+  untilTaken(taken: () => Promise<number>, count: number, begin: () => Promise<Loaded>): Promise<number>;
 }
 
 /** So many nodes on a fresh database, all with the key of the first. */
@@ -43,8 +49,8 @@ export async function benchNodes({ record, load, withSink, untilTaken }: NodeBen
     for (const count of [1, 2, 3]) {
       const nodes = await startNodes(server, count, { POSTRIDER_ROLES: 'api' });
       await load(nodes, 5_000);
-      const theirs = await load([embedded], 20_000);
-      const ours = await load(nodes, 15_000);
+      const { perSecond: theirs } = await load([embedded], 20_000);
+      const { perSecond: ours } = await load(nodes, 15_000);
       record(`durable accept on PostgreSQL, ${count} nodes`, ours, '/s');
       record(`durable accept on PostgreSQL, ${count} nodes, over the embedded store`, ours / theirs, 'ratio');
       await end(nodes);
