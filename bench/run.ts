@@ -4,11 +4,12 @@
  *   npm run bench                    everything; a few minutes
  *   npm run bench -- accept relay    only these parts
  *
- * Prints a table and writes bench/results.json. Nothing here fails on a figure: a benchmark is no test.
+ * Prints a table and writes bench/results.json, where the parts not run keep their last figures. Nothing here fails on a
+ * figure: a benchmark is no test.
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -369,7 +370,10 @@ console.log(
 for (const part of PARTS) {
   if (asked.length === 0 || asked.includes(part)) await RUN[part]();
 }
+const RESULTS = new URL('results.json', import.meta.url);
+const earlier = (JSON.parse(readFileSync(RESULTS, 'utf8')) as { readonly figures: readonly Figure[] }).figures;
+const kept = earlier.filter(({ measure }) => figures.every((figure) => figure.measure !== measure));
 writeFileSync(
-  new URL('results.json', import.meta.url),
-  `${JSON.stringify({ node: process.versions.node, cores: cpus().length, figures }, null, 2)}\n`,
+  RESULTS,
+  `${JSON.stringify({ node: process.versions.node, cores: cpus().length, figures: [...kept, ...figures] }, null, 2)}\n`,
 );
