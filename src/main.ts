@@ -122,7 +122,7 @@ async function start(
   });
 
   const inbox = join(dataFolder(settings.database), 'inbox');
-  const handover = openTransport(settings.transport, { clock, inboxPath: inbox });
+  const handover = openTransport(settings.transport, { clock, inboxPath: inbox, failed: report.failed });
   const shared = { settings, place, store, health, directory, domains, metrics, report, drainMs, stops };
   const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
 

@@ -15,12 +15,16 @@ export interface Handover {
   readonly inbox: Inbox | null;
 }
 
-/** `inboxPath` is where `capture:` keeps its Maildir. Throws a one-line Error where the setting cannot be used. */
-export function openTransport(
-  setting: TransportSetting,
-  parts: { readonly clock: Clock; readonly inboxPath: string },
-): Handover {
-  const { clock, inboxPath } = parts;
+export interface HandoverParts {
+  readonly clock: Clock;
+  /** Where `capture:` keeps its Maildir. */
+  readonly inboxPath: string;
+  /** Told of what stops no message but somebody should see to. */
+  readonly failed?: (what: string, error: unknown) => void;
+}
+
+/** Throws a one-line Error where the setting cannot be used. */
+export function openTransport(setting: TransportSetting, { clock, inboxPath, failed }: HandoverParts): Handover {
   switch (setting.kind) {
     case 'capture':
       return {
@@ -28,7 +32,13 @@ export function openTransport(
         inbox: captureInbox(inboxPath),
       };
     case 'ses':
-      return { transport: simulatorTransport(sesTransport(setting, { clock }), clock), inbox: null };
+      return {
+        transport: simulatorTransport(
+          sesTransport(setting, { clock, ...(failed === undefined ? {} : { failed }) }),
+          clock,
+        ),
+        inbox: null,
+      };
     case 'smtp':
       return { transport: simulatorTransport(smtpTransport(setting, { clock }), clock), inbox: null };
   }

@@ -25,9 +25,11 @@ export interface SesParts {
   readonly clock: Clock;
   /** What speaks to the provider; made when first needed. */
   readonly connect?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
+  /** Told of what stops no message but somebody should see to. */
+  readonly failed?: (what: string, error: unknown) => void;
 }
 
-export function sesTransport(setting: SesSetting, { clock, connect = createSesClient }: SesParts): Transport {
+export function sesTransport(setting: SesSetting, { clock, connect = createSesClient, failed }: SesParts): Transport {
   const host = sesHost(setting);
   const pace = createPace(clock);
   const stop = new AbortController();
@@ -35,13 +37,14 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
   let client: Promise<SesClient> | null = null;
   let askedAt = Number.NEGATIVE_INFINITY;
   let known = false;
+  let silent = false;
 
   function clientOf(): Promise<SesClient> {
     client ??= connect(setting, CONNECTIONS.most, clock);
     return client;
   }
 
-  /** Asks for the send rate now and then. An account that does not say sends on at the rate known last. */
+  /** Asks for the send rate now and then. An account that does not say sends on at the rate known last, and is told of once. */
   function askRate(ses: SesClient): void {
     const since = clock.now() - askedAt;
     // A clock set back must not keep it from being asked.
@@ -50,9 +53,18 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
     ses.account(stop.signal).then(
       ({ maxSendRate }) => {
         known = true;
+        silent = false;
         pace.setRate(maxSendRate);
       },
-      () => undefined,
+      (error: unknown) => {
+        if (silent || stop.signal.aborted) return;
+        silent = true;
+        const { name, message, status } = faultOf(error);
+        const rate = `${Number(pace.rate.toFixed(1))} messages a second`;
+        const remedy = status === 403 ? '; allow ses:GetAccount' : '';
+        const text = `${host} does not say the account's send rate, so it stays at ${rate}${remedy}. ${name}: ${message}`;
+        failed?.('ses', new Error(clean(text)));
+      },
     );
   }
 

@@ -19,12 +19,13 @@ beforeEach(() => {
 async function rig(more: { readonly configurationSet?: string } = {}) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
+  const told: string[] = [];
   const transport = sesTransport(
     { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: more.configurationSet ?? null },
-    { clock: systemClock },
+    { clock: systemClock, failed: (what, error) => told.push(`${what}: ${error}`) },
   );
   onTestFinished(() => transport.close(100));
-  return { fake, transport };
+  return { fake, transport, told };
 }
 
 describe('a message', () => {
@@ -195,7 +196,7 @@ describe('the send rate', () => {
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
-  test('the account’s rate decides how many are under way; an account that does not say stops nothing', async () => {
+  test('the account’s rate decides how many are under way; an account that does not say stops nothing, and is told of', async () => {
     const { fake, transport } = await rig();
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
@@ -205,6 +206,8 @@ describe('the send rate', () => {
     silent.fake.account = fault(403, 'AccessDeniedException', 'no');
     expect((await silent.transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
     expect(silent.transport.concurrency).toBe(4);
+    await expect.poll(() => silent.told).toHaveLength(1);
+    expect(silent.told[0]).toMatch(/stays at 14 messages a second; allow ses:GetAccount\. AccessDeniedException: no$/);
   });
 
   test('the transport that the service opens follows the account’s rate too', async () => {
