@@ -6,6 +6,7 @@
  * one part fails.
  */
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
@@ -33,6 +34,8 @@ import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/fee
 import { nodeName, takePlace } from './wiring/node.ts';
 import { stopAll, type Undo } from './wiring/stops.ts';
 
+/** Where `npm ci` builds the operator's pages. */
+const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
 
@@ -139,6 +142,7 @@ async function start(
 
   let operatorUrl: string | null = null;
   let signInUrl: string | null = null;
+  let api: Awaited<ReturnType<typeof startApi>> | null = null;
   if (roles.has('operator')) {
     const operator = createOperatorListener({
       settings,
@@ -146,6 +150,7 @@ async function start(
       bind,
       metrics: () => metrics.scrape(),
       openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
+      dashboard: DASHBOARD,
       inbox: handover.inbox,
       api:
         commands === undefined
@@ -154,6 +159,13 @@ async function start(
               store,
               run: (args, who) => commands.run(store, args, who),
               version: commands.version,
+              about: () => ({
+                version: commands.version,
+                transport: settings.transport.kind,
+                password: settings.operatorPassword !== null,
+                publicUrl: api?.publicUrl ?? null,
+                firstKey: api?.firstKey ?? null,
+              }),
               key: operatorKey(settings),
             },
       failed: (error) => report.failed('operator', error),
@@ -163,7 +175,7 @@ async function start(
   }
 
   const ready = () => (dead ? 'the store has failed' : health.fault());
-  const api = roles.has('api') ? await startApi({ ...shared, ready, dispatcher, limits }) : null;
+  api = roles.has('api') ? await startApi({ ...shared, ready, dispatcher, limits }) : null;
   const publicUrl = api?.publicUrl ?? null;
   log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
   stops.push(() => log.draining({ node }));

@@ -1,5 +1,5 @@
 /** The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes. Pure. */
-import { escapeHtml } from './pages.ts';
+import { escapeHtml } from './escape-html.ts';
 import { type Parameter, ROUTES, type Route } from './routes.ts';
 
 const ERROR = { $ref: '#/components/schemas/Error' };

@@ -29,8 +29,23 @@ export interface ApiParts {
   readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
+  /** What a page has to know of the installation before anything else. */
+  readonly about: () => About;
   /** The document of this API, JSON text. */
   readonly document: string;
+}
+
+/** The installation, as a signed-in page is told of it. */
+export interface About {
+  readonly version: string;
+  /** The kind of transport. */
+  readonly transport: string;
+  /** False where the way in is the one-time link. */
+  readonly password: boolean;
+  /** Null where this process has no public listener. */
+  readonly publicUrl: string | null;
+  /** The raw key made on the empty store at this start, as the terminal shows it; null at every other start. */
+  readonly firstKey: string | null;
 }
 
 type Who = { readonly kind: 'known'; readonly who: string; readonly browser: boolean } | Refusal;
@@ -66,6 +81,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   });
   app.post(`${API}/sign-out`, (_request, reply) => reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' }));
   app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
+
+  app.get(`${API}/session`, async (request, reply) => {
+    const who = await whoIs(request);
+    return who.kind === 'refused' ? refuse(reply, who) : reply.send({ who: who.who, ...parts.about() });
+  });
 
   for (const route of ROUTES) {
     app.route({

@@ -1,8 +1,8 @@
 /**
- * The operator's listener: metrics, documents, health, the inbox of captured mail, and the operator API (api.ts). All but the
- * API is read only.
+ * The operator's listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). All but the API
+ * is read only.
  *
- * Promises: nothing but `/healthz` without access; no script ever runs in a page; a mail's source is shown as text.
+ * Promises: nothing but `/healthz` and the dashboard's own code without access.
  * Fails: `start` rejects with one clear line, also where no password is set and the address is not loopback.
  */
 import type { IncomingMessage } from 'node:http';
@@ -11,7 +11,7 @@ import { AccessControl, isLoopbackHost } from './access.ts';
 import { API, addApi } from './api.ts';
 import { apiDocument, apiReference } from './api-document.ts';
 import { answerClientError, endWith } from './below-http.ts';
-import { inboxPage, indexPage } from './pages.ts';
+import { addDashboard, isDashboard } from './dashboard.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
@@ -25,9 +25,6 @@ const HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 const JSON_TYPE = 'application/json; charset=utf-8';
-/** A mail's source needs no style either. */
-const SOURCE_CSP = "default-src 'none'; sandbox; frame-ancestors 'none'";
-const SHOWN = 200;
 const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 
 /** Builds the listener; nothing is bound before `start`. */
@@ -63,7 +60,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
 }
 
 function createApp(options: OperatorOptions, sessions: Sessions | null): FastifyInstance {
-  const { inbox, clock, api } = options;
+  const { clock, api } = options;
   const access = new AccessControl(options.settings.operatorPassword);
   const app = Fastify({
     logger: false,
@@ -105,7 +102,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       refuse(reply, 405, 'Method not allowed');
       return;
     }
-    if (request.routeOptions.url === '/healthz') {
+    if (request.routeOptions.url === '/healthz' || isDashboard(request.routeOptions.url)) {
       done();
       return;
     }
@@ -129,24 +126,15 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   });
 
   app.get('/healthz', (_request, reply) => reply.send({ result: 'ok', message: 'alive' }));
-  app.get('/', (_request, reply) => html(reply, indexPage(inbox !== null)));
   app.get('/metrics', async (_request, reply) => {
     const { contentType, text } = await options.metrics();
     return reply.type(contentType).send(text);
   });
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
-  app.get('/inbox', async (_request, reply) => {
-    if (inbox === null) return refuse(reply, 404, 'No inbox: POSTRIDER_TRANSPORT is not capture:');
-    return html(reply, inboxPage(await inbox.list(SHOWN), SHOWN));
-  });
-  app.get<{ Params: { id: string } }>('/inbox/:id', async (request, reply) => {
-    const source = inbox === null ? null : await inbox.source(request.params.id);
-    if (source === null) return refuse(reply, 404, 'No such message');
-    return reply.header('Content-Security-Policy', SOURCE_CSP).type('text/plain; charset=utf-8').send(source);
-  });
+  addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
-    addApi(app, { clock, access, sessions, store: api.store, run: api.run, document });
+    addApi(app, { clock, access, sessions, store: api.store, run: api.run, about: api.about, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
   app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));

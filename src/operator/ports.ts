@@ -3,7 +3,7 @@ import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { OperatorStore } from '../store/operator.ts';
-import type { Ran } from './api.ts';
+import type { About, Ran } from './api.ts';
 
 /** One captured message, as the list shows it. */
 export interface InboxEntry {
@@ -29,6 +29,8 @@ export interface OperatorOptions {
   /** Binds a server, or rejects with one clear line that begins with the setting. */
   readonly bind: (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  /** The folder of the built dashboard. */
+  readonly dashboard: string;
   /** The OpenAPI document, as JSON text. */
   readonly openApi: string;
   /** Null where the transport captures nothing. */
@@ -38,6 +40,7 @@ export interface OperatorOptions {
     readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
     readonly run: (args: readonly string[], who: string) => Promise<Ran>;
     readonly version: string;
+    readonly about: () => About;
     /** Signs sessions; the same on every node. */
     readonly key: Buffer;
   } | null;

@@ -66,7 +66,7 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'anchored, at most three characters',
   },
   {
-    file: 'src/operator/pages.ts',
+    file: 'src/operator/escape-html.ts',
     regex: `/[&<>"']/g`,
     why: 'one character class, no repetition',
   },

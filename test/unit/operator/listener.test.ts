@@ -27,6 +27,7 @@ function optionsOf(
     clock: { now: () => Date.now(), after: () => () => {} },
     bind,
     metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
+    dashboard: 'nowhere',
     openApi: '{"openapi":"3.1.0"}',
     inbox: {
       list: () => Promise.resolve(ENTRIES),

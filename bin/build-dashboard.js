@@ -1,0 +1,11 @@
+// Runs after `npm ci` and as `npm run build`: builds the operator's pages into dashboard/dist. An installation without
+// development dependencies has no Vite; the service runs without its pages then, and says so where they would be.
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+if (existsSync(join(root, 'node_modules', 'vite', 'package.json'))) {
+  const { build } = await import('vite');
+  await build({ configFile: join(root, 'dashboard', 'vite.config.ts'), logLevel: 'warn' });
+}

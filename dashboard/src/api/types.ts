@@ -1,0 +1,173 @@
+/** What the operator API answers, as the pages read it. Times are ISO 8601 in UTC. */
+
+export type State =
+  | 'queued'
+  | 'sending'
+  | 'delivered'
+  | 'bounced'
+  | 'complained'
+  | 'suppressed'
+  | 'expired'
+  | 'cancelled'
+  | 'uncertain';
+
+export const STATES: readonly State[] = [
+  'queued',
+  'sending',
+  'delivered',
+  'bounced',
+  'complained',
+  'suppressed',
+  'expired',
+  'cancelled',
+  'uncertain',
+];
+
+/** GET /session */
+export interface Session {
+  readonly who: string;
+  readonly version: string;
+  /** The kind of transport, such as `capture`, `smtp`, `ses`. */
+  readonly transport: string;
+  /** False where the way in is the one-time link. */
+  readonly password: boolean;
+  /** Of the public listener, or null where this node has none. */
+  readonly publicUrl: string | null;
+  /** The key made on the empty store at this start, while the service that made it runs; else null. */
+  readonly firstKey: string | null;
+}
+
+// ── Messages ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface MessageSummary {
+  readonly id: string;
+  readonly state: State;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+  readonly at: string;
+  readonly account: string | null;
+}
+
+/** GET /messages */
+export interface MessagePage {
+  readonly messages: readonly MessageSummary[];
+  /** For the next page; null where everything has been searched. */
+  readonly next: string | null;
+  /** Mail accepted since then has been searched; null where all of it. */
+  readonly searchedTo: string | null;
+}
+
+export interface MessageAttempt {
+  readonly at: string;
+  readonly tookMs: number;
+  readonly remote: string | null;
+  readonly outcome: string;
+  readonly reason: string | null;
+  readonly stage: string | null;
+  readonly code: number | null;
+  readonly enhanced: string | null;
+  readonly text: string | null;
+  readonly conversation: readonly string[];
+}
+
+export interface MessageEvent {
+  readonly at: string;
+  readonly verb: string;
+  readonly by: string;
+  readonly detail: string | null;
+}
+
+/** GET /messages/{id} */
+export interface MessageDetails extends MessageSummary {
+  readonly key: string;
+  readonly due: string | null;
+  readonly owner: string | null;
+  readonly tries: number;
+  readonly ended: string | null;
+  /** Null once erased. */
+  readonly message: string | null;
+  readonly attempts: readonly MessageAttempt[];
+  readonly events: readonly MessageEvent[];
+}
+
+/** GET /messages/{id}/explain */
+export interface Explanation {
+  readonly id: string;
+  readonly explanation: readonly string[];
+}
+
+// ── Overview ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+export type Range = '1h' | '24h' | '7d' | '30d';
+
+export interface Figures {
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly deferred: number;
+  readonly bounced: number;
+  readonly complained: number;
+  readonly suppressed: number;
+  readonly expired: number;
+  /** From accepted to delivered; null where nothing was delivered. */
+  readonly latencyMs: { readonly p50: number; readonly p99: number } | null;
+}
+
+export type Level = 'ok' | 'warning' | 'failure';
+
+/** GET /overview?range= */
+export interface Overview {
+  readonly range: Range;
+  readonly stepMs: number;
+  /** The oldest first, without gaps; `at` is the beginning of the step. */
+  readonly points: readonly ({ readonly at: string } & Figures)[];
+  readonly totals: Figures;
+  readonly queue: {
+    readonly queued: number;
+    readonly sending: number;
+    readonly uncertain: number;
+    readonly oldestAt: string | null;
+    /** Mail requests that leave and that come, over the last minutes. */
+    readonly leavingPerMinute: number;
+    readonly comingPerMinute: number;
+    readonly trend: 'empty' | 'draining' | 'growing' | 'waiting';
+    /** Where it is draining. */
+    readonly emptyAt: string | null;
+  };
+  readonly health: readonly {
+    readonly part: 'database' | 'transport' | 'domains' | 'feedback' | 'nodes';
+    readonly level: Level;
+    readonly text: string;
+  }[];
+  /** The gravest first. */
+  readonly attention: readonly {
+    readonly level: 'warning' | 'failure';
+    readonly text: string;
+    readonly remedy: string;
+    /** The page that it is about, such as `/accounts/shop`; null where there is none. */
+    readonly page: string | null;
+  }[];
+}
+
+// ── Inbox ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface InboxEntry {
+  readonly id: string;
+  readonly at: string;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+}
+
+/** GET /inbox */
+export interface InboxPage {
+  readonly messages: readonly InboxEntry[];
+}
+
+/** GET /inbox/{id}; its HTML is at /inbox/{id}/html, for a frame of its own, its source at /inbox/{id}/source. */
+export interface InboxMail extends InboxEntry {
+  readonly headers: readonly { readonly name: string; readonly value: string }[];
+  readonly text: string | null;
+  readonly html: boolean;
+  readonly bytes: number;
+}

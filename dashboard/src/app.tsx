@@ -1,0 +1,48 @@
+/** Who is signed in sees the frame with its pages; everybody else the sign-in. */
+import { Center, Loader } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Suspense } from 'react';
+import { Route, Switch } from 'wouter';
+import { ApiError, get } from './api/client';
+import { useLive } from './api/live';
+import type { Session } from './api/types';
+import { Frame } from './frame';
+import { pages } from './pages';
+import { Failure } from './parts/states';
+import { SignIn } from './sign-in';
+
+export function App() {
+  const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
+  if (session.isPending) return <Waiting />;
+  if (session.data === undefined || (session.error instanceof ApiError && session.error.status === 401)) {
+    if (session.error instanceof ApiError && session.error.status === 401)
+      return <SignIn reason={session.error.message} />;
+    return <Failure error={session.error} retry={() => session.refetch()} />;
+  }
+  return <SignedIn session={session.data} />;
+}
+
+function SignedIn({ session }: { readonly session: Session }) {
+  const live = useLive();
+  return (
+    <Frame session={session} live={live}>
+      <Suspense fallback={<Waiting />}>
+        <Switch>
+          {pages.map(({ path, Page }) => (
+            <Route key={path} path={path}>
+              {(parameters) => <Page parameters={parameters} session={session} />}
+            </Route>
+          ))}
+        </Switch>
+      </Suspense>
+    </Frame>
+  );
+}
+
+function Waiting() {
+  return (
+    <Center mih="40vh">
+      <Loader aria-label="Loading" />
+    </Center>
+  );
+}

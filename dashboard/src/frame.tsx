@@ -1,0 +1,132 @@
+/** The frame around every page: navigation, the state of the live connection, light and dark, sign out. */
+import {
+  AppShell,
+  Badge,
+  Burger,
+  Button,
+  Group,
+  NavLink,
+  ScrollArea,
+  Text,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useQueryClient } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Link, useLocation } from 'wouter';
+import { post } from './api/client';
+import type { Live } from './api/live';
+import type { Session } from './api/types';
+
+const PLACES: readonly { readonly label: string; readonly to: string; readonly only?: 'capture' }[] = [
+  { label: 'Overview', to: '/' },
+  { label: 'Messages', to: '/messages' },
+  { label: 'Inbox', to: '/inbox', only: 'capture' },
+  { label: 'Accounts', to: '/accounts' },
+  { label: 'Domains', to: '/domains' },
+  { label: 'Suppressions', to: '/suppressions' },
+  { label: 'Audit log', to: '/audit' },
+];
+
+const LIVE: Readonly<Record<Live, readonly [text: string, colour: string]>> = {
+  connecting: ['connecting', '#5c636a'],
+  live: ['live', '#1e6b37'],
+  lost: ['not connected', '#a3271c'],
+};
+
+interface FrameProps {
+  readonly session: Session;
+  readonly live: Live;
+  readonly children: ReactNode;
+}
+
+export function Frame({ session, live, children }: FrameProps) {
+  const [opened, { toggle, close }] = useDisclosure();
+  const [location] = useLocation();
+  const [text, colour] = LIVE[live];
+  return (
+    <AppShell
+      header={{ height: 56 }}
+      navbar={{ width: 210, breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      padding="md"
+    >
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <AppShell.Header px="md">
+        <Group h="100%" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
+            <Text fw={700} size="lg">
+              Postrider
+            </Text>
+            <Badge color={colour} variant="filled" tt="none" radius="sm" role="status">
+              {text}
+            </Badge>
+          </Group>
+          <Group gap="xs" wrap="nowrap">
+            <SchemeButton />
+            <SignOutButton />
+          </Group>
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="xs" aria-label="Pages">
+        <AppShell.Section grow component={ScrollArea}>
+          {PLACES.filter(({ only }) => only === undefined || session.transport === only).map(({ label, to }) => {
+            const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
+            return (
+              <NavLink
+                key={to}
+                component={Link}
+                href={to}
+                label={label}
+                active={active}
+                {...(active ? { 'aria-current': 'page' as const } : {})}
+                onClick={close}
+              />
+            );
+          })}
+        </AppShell.Section>
+        <AppShell.Section>
+          <NavLink href="/reference" label="API reference" />
+          <Text size="sm" c="dimmed" px="sm" py="xs">
+            Postrider {session.version} over <span className="wrap">{session.transport}:</span>
+          </Text>
+        </AppShell.Section>
+      </AppShell.Navbar>
+      <AppShell.Main id="content" tabIndex={-1}>
+        {children}
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function SchemeButton() {
+  const { setColorScheme } = useMantineColorScheme();
+  const now = useComputedColorScheme('light');
+  const other = now === 'dark' ? 'light' : 'dark';
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      onClick={() => setColorScheme(other)}
+      aria-label={`Show the page ${other}`}
+    >
+      {other === 'dark' ? 'Dark' : 'Light'}
+    </Button>
+  );
+}
+
+function SignOutButton() {
+  const queries = useQueryClient();
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      onClick={() => void post('/sign-out').then(() => queries.resetQueries())}
+    >
+      Sign out
+    </Button>
+  );
+}

@@ -1,0 +1,46 @@
+/** The page's start: providers around the app. */
+import '@mantine/core/styles.css';
+import '@mantine/notifications/styles.css';
+import './page.css';
+import { MantineProvider } from '@mantine/core';
+import { Notifications } from '@mantine/notifications';
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { ApiError } from './api/client';
+import { App } from './app';
+import { cssVariables, theme } from './theme';
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // Changes are told by events (api/live.ts); what was missed is asked again when the window is looked at.
+      staleTime: 5_000,
+      retry: (count, error) => count < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
+    },
+  },
+});
+
+/** The style tags that the component library makes must carry the page's nonce. */
+function nonce(): string {
+  return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
+}
+
+const root = document.getElementById('root');
+if (root !== null) {
+  createRoot(root).render(
+    <StrictMode>
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={cssVariables}
+        defaultColorScheme="auto"
+        getStyleNonce={nonce}
+      >
+        <Notifications position="top-right" />
+        <QueryClientProvider client={queries}>
+          <App />
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}

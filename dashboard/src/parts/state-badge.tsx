@@ -1,0 +1,23 @@
+/** The state of a mail request: its word on a colour of its own, readable in light and dark. */
+import { Badge } from '@mantine/core';
+import type { State } from '../api/types';
+
+const COLOURS: Readonly<Record<State, string>> = {
+  queued: '#1c5fa8',
+  sending: '#4b3fa7',
+  delivered: '#1e6b37',
+  bounced: '#a3271c',
+  complained: '#8b1d5c',
+  suppressed: '#5c636a',
+  expired: '#8a4b08',
+  cancelled: '#5c636a',
+  uncertain: '#7a5b00',
+};
+
+export function StateBadge({ state }: { readonly state: State }) {
+  return (
+    <Badge color={COLOURS[state]} variant="filled" tt="none" radius="sm">
+      {state}
+    </Badge>
+  );
+}
