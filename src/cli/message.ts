@@ -1,15 +1,15 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels mail requests. */
 import type { Command } from 'commander';
 import { isMailId } from '../admit/mail-id.ts';
-import { didYouMean } from '../config/nearest.ts';
 import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
 import type { Attempt } from '../deliver/outcome.ts';
-import { STATES, type State } from '../record/states.ts';
-import type { Account, MailDetails, MailEvent, MailSummary, OperatorAnswer, Store } from '../store/store.ts';
+import type { Account, MailDetails, MailEvent, OperatorAnswer, Store } from '../store/store.ts';
 import { type Context, findAccount } from './context.ts';
 import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { pairs, printable, shorten, stateCell, styled, table, time, timeOr } from './text.ts';
+import { mailTable, parseState, summaryJson } from './mail-lines.ts';
+import { addSearchCommand } from './message-search.ts';
+import { pairs, printable, stateCell, styled, time, timeOr } from './text.ts';
 
 const MOST_LISTED = 100_000;
 
@@ -37,6 +37,8 @@ export function addMessageCommands(program: Command, context: Context): void {
     .option('--limit <n>', 'at most so many', '50');
   list.option('--json', 'for machines');
   list.action((flags: ListFlags) => listMail(context, flags));
+
+  addSearchCommand(group, context);
 
   const show = group
     .command('show <id>')
@@ -101,16 +103,6 @@ async function listMail(context: Context, flags: ListFlags): Promise<void> {
   else context.out(mailTable(found));
 }
 
-function parseState(text: string): State {
-  const state = STATES.find((known) => known === text);
-  if (state === undefined)
-    throw new CommandFailure(
-      `--state: ${quote(text)} is not one of ${STATES.join(', ')}${didYouMean(text, STATES)}`,
-      2,
-    );
-  return state;
-}
-
 /** @throws CommandFailure where the text is no id that Postrider makes. */
 function mailId(text: string): string {
   const id = text.toLowerCase();
@@ -153,31 +145,6 @@ async function act(
     case 'wrong-state':
       throw new CommandFailure(`mail request ${mailId(id)} is ${answer.state}; ${rule}`);
   }
-}
-
-function summaryJson(mail: MailSummary): object {
-  return {
-    id: mail.id,
-    state: mail.state,
-    to: mail.to,
-    from: mail.from,
-    subject: mail.subject,
-    at: isoTime(mail.acceptedAt),
-  };
-}
-
-function mailTable(mails: readonly MailSummary[]): string {
-  const rows = mails.map((mail) => {
-    return [
-      mail.id,
-      stateCell(mail.state),
-      time(mail.acceptedAt),
-      shorten(mail.to, 40),
-      shorten(mail.from, 40),
-      shorten(mail.subject, 60),
-    ];
-  });
-  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT'], rows);
 }
 
 function detailsJson(mail: MailDetails, account: Account | null): object {

@@ -82,6 +82,20 @@ const limits = (value: Values): string[] =>
     maxComplaints: 'max-complaints',
   });
 
+const SEARCH = {
+  to: 'to',
+  from: 'from',
+  subject: 'subject',
+  account: 'account',
+  state: 'state',
+  since: 'since',
+  until: 'until',
+  cursor: 'cursor',
+  limit: 'limit',
+};
+/** Of one call, so that it is answered within 100 ms; `next` and `searchedTo` tell where to go on. */
+const SEARCH_WITHIN = '60ms';
+
 /** `--flag=value` for each member that is there. */
 function flags(value: Values, names: Readonly<Record<string, string>>): string[] {
   return Object.entries(names).flatMap(([name, flag]) => {
@@ -287,18 +301,21 @@ export const ROUTES: readonly Route[] = [
     group: 'Messages',
     summary: 'Find mail requests, the newest first',
     parameters: [
+      query(
+        'q',
+        'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a beginning.',
+      ),
+      query('to', 'Recipient: an address, an `@domain`, or words of it.'),
+      query('from', 'Sender: likewise.'),
+      query('subject', 'Words of the subject.'),
       query('account', 'Of one account.'),
       query('state', 'In one state.'),
-      query('to', 'To one recipient.'),
       query('since', 'Accepted since a date (UTC), or in the last `24h`.'),
-      BEFORE,
-      LIMIT,
+      query('until', 'Accepted before a date (UTC), or `24h` ago.'),
+      query('cursor', '`next` of the page before, with the same filters.'),
+      { ...LIMIT, about: 'At most so many, up to 200; 50 unless given.' },
     ],
-    args: (v) =>
-      command(
-        'message list',
-        flags(v, { account: 'account', state: 'state', to: 'to', since: 'since', before: 'before', limit: 'limit' }),
-      ),
+    args: (v) => command('message search', [...flags(v, SEARCH), `--within=${SEARCH_WITHIN}`], v('q')),
   },
   {
     method: 'GET',

@@ -11,6 +11,7 @@ import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from '
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorStore } from './operator.ts';
+import type { SearchStore } from './search.ts';
 import type { TrustStore } from './trust.ts';
 
 export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
@@ -190,7 +191,7 @@ export type OperatorAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
-export interface Store extends TrustStore, NodesStore, FeedbackStore, OperatorStore {
+export interface Store extends TrustStore, NodesStore, FeedbackStore, OperatorStore, SearchStore {
   accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
   /**
    * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is

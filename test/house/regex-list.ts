@@ -111,6 +111,26 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'anchored, fixed counts, on the names of our own tables',
   },
   {
+    file: 'src/store/search/query.ts',
+    regex: String.raw`/\s/`,
+    why: 'one character class, no repetition',
+  },
+  {
+    file: 'src/store/search/words.ts',
+    regex: String.raw`/[\u0300-\u036f]/g`,
+    why: 'one character class, no repetition',
+  },
+  {
+    file: 'src/store/search/words.ts',
+    regex: '/[a-z0-9]+/g',
+    why: 'one character class, repeated; what follows a match is none of it, so nothing is tried twice',
+  },
+  {
+    file: 'src/store/search/words.ts',
+    regex: String.raw`/[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv`,
+    why: 'one character class, repeated, in each alternative, and their first characters differ; nothing is tried twice',
+  },
+  {
     file: 'src/feedback/read/phrases.ts',
     regex: String.raw`/[,\n]/`,
     why: 'one character class, no repetition, on our own data',

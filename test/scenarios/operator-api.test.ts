@@ -169,27 +169,54 @@ test('suppressions, domains, feedback, settings and the audit log are there', as
   ]);
 });
 
-test('messages are found page by page', async () => {
+test('messages are found page by page, by words, address, account and state', async () => {
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1)
-    ids.unshift(await accepted(service.publicUrl, service.key, { to: `page${n}@example.com` }));
-  const pages: string[] = [];
-  let before = '';
-  for (let n = 0; n < 3; n += 1) {
-    const { body } = await api('GET', `/messages?account=default&limit=2${before === '' ? '' : `&before=${before}`}`);
-    const page = (body as { id: string }[]).map(({ id }) => id);
-    pages.push(...page);
-    before = page.at(-1) ?? '';
+    ids.unshift(
+      await accepted(service.publicUrl, service.key, {
+        to: `page${n}@paging.example.com`,
+        subject: `Invoice ${n} of five`,
+      }),
+    );
+  interface Page {
+    readonly messages: readonly { readonly id: string; readonly account: string }[];
+    readonly next: string | null;
+    readonly searchedTo: string | null;
   }
-  expect(pages.slice(0, 5)).toEqual(ids);
+  const page = async (query: string) => (await api('GET', `/messages?${query}`)).body as Page;
+  const pages: string[] = [];
+  let cursor = '';
+  for (let n = 0; n < 4; n += 1) {
+    const { messages, next, searchedTo } = await page(`q=paging+invoice&account=default&limit=2${cursor}`);
+    pages.push(...messages.map(({ id }) => id));
+    expect(searchedTo === null).toBe(next === null);
+    if (next === null) break;
+    cursor = `&cursor=${next}`;
+  }
+  expect(pages).toEqual(ids);
+  const newest = { id: ids[0], account: 'default', to: 'page4@paging.example.com', subject: 'Invoice 4 of five' };
+  for (const query of ['to=page4@paging.example.com', 'to=@paging.example&subject=4', 'q=4+FIV', `q=${ids[0]}`])
+    expect((await page(query)).messages).toMatchObject([newest]);
+  expect(await page('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedTo: null });
+  const { next } = await page('limit=1');
+  const other = await api('GET', `/messages?limit=1&q=other&cursor=${next}`);
+  expect([other.status, other.body]).toEqual([
+    400,
+    fault(/^the cursor belongs to another search; leave it out to begin anew$/),
+  ]);
+  expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
 
 describe('faults are clear, and nothing is half done', () => {
   test.each([
     ['GET', '/messages?state=lost', undefined, 400, /^--state: "lost" is not one of/],
     ['GET', '/messages?colour=red', undefined, 400, /^Unknown parameter in the query: "colour"$/],
-    ['GET', '/messages?before=elsewhere', undefined, 400, /is not the id of a mail request/],
+    ['GET', '/messages?cursor=elsewhere', undefined, 400, /^the cursor belongs to another search/],
     ['GET', '/messages?limit=0', undefined, 400, /^--limit:/],
+    ['GET', '/messages?limit=201', undefined, 400, /^--limit:/],
+    ['GET', '/messages?since=yesterday', undefined, 400, /^--since: "yesterday" is not a date/],
+    ['GET', '/messages?account=nobody', undefined, 404, /^there is no account "nobody"/],
+    ['GET', '/messages?to=!!', undefined, 400, /^--to: "!!" holds no letters or digits to search for$/],
     ['GET', '/messages/0192a3b4-c5d6-7e8f-9012-3456789abcde', undefined, 404, /^there is no mail request/],
     ['GET', '/accounts/nobody', undefined, 404, /^there is no account "nobody"/],
     ['POST', '/accounts', {}, 400, /^Missing: name$/],

@@ -16,6 +16,7 @@ import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareOperator } from './operator.ts';
 import { ensurePartitions } from './partitions.ts';
+import { prepareSearch } from './search.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
@@ -54,6 +55,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareSettle(pool),
     ...prepareSweep(pool),
     ...prepareMail(pool),
+    ...prepareSearch(pool),
     ...prepareNodes(pool),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),

@@ -14,6 +14,7 @@ import { prepareMail } from './mail.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareOperator } from './operator.ts';
 import { prepareReputation } from './reputation.ts';
+import { prepareSearch } from './search.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
@@ -43,6 +44,7 @@ const READS: ReadonlySet<OperationName> = new Set([
   'directorySince',
   'listMail',
   'showMail',
+  'searchMail',
   'queueFigures',
   'newestId',
   'listNodes',
@@ -69,6 +71,7 @@ function prepareOperations(database: DatabaseSync) {
     ...domains,
     directorySince: directory.since,
     ...prepareMail(database),
+    ...prepareSearch(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation.count),
     ...prepareOperator(database),

@@ -90,6 +90,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     touchKeys: (used) => writer.call('touchKeys', used),
     listMail: async (filter) => (await reader()).call('listMail', filter),
     showMail: async (id) => (await reader()).call('showMail', id),
+    searchMail: async (search, budgetMs) => (await reader()).call('searchMail', search, budgetMs),
     retryMail: (id, now) => writer.call('retryMail', id, now),
     cancelMail: (id, now) => writer.call('cancelMail', id, now),
     setThresholds: (name, thresholds) => writer.call('setThresholds', name, thresholds),

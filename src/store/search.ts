@@ -1,0 +1,33 @@
+/** The part of the store contract for finding mail requests. The words of a search are read by search/query.ts. */
+import type { State } from '../record/states.ts';
+import type { Want } from './search/query.ts';
+import type { MailSummary } from './store.ts';
+
+export interface MailSearch {
+  /** All of them; none for every mail request. */
+  readonly wants: readonly Want[];
+  readonly accountId: number | null;
+  readonly state: State | null;
+  /** Accepted at or after it; times are those in the ids. */
+  readonly since: number | null;
+  /** Accepted before it. */
+  readonly until: number | null;
+  /** With an id less than this one, for the next page. */
+  readonly before: string | null;
+  readonly limit: number;
+}
+
+export interface MailFound {
+  /** The newest first, `limit` at most. */
+  readonly mails: readonly MailSummary[];
+  /**
+   * Null where everything has been searched. Else the search goes on with it as `before`: the page is full, or the time was
+   * over, and then there may be fewer mails than wanted, or none.
+   */
+  readonly searchedTo: string | null;
+}
+
+export interface SearchStore {
+  /** Works for about `budgetMs` at most, and answers with what it has found by then. */
+  searchMail(search: MailSearch, budgetMs: number): Promise<MailFound>;
+}
