@@ -1,21 +1,11 @@
 /** `postrider account …`: makes, changes, shows, locks and unlocks accounts. */
 import type { Command } from 'commander';
-import {
-  formatRate,
-  formatThrottle,
-  isoTime,
-  parseCount,
-  parseMoment,
-  parsePercent,
-  parseRate,
-  parseThrottle,
-  quote,
-} from '../config/units.ts';
-import { percent, type Thresholds, type WindowCounts } from '../record/reputation.ts';
-import type { Account, AccountLimits, Changed, Store } from '../store/store.ts';
+import { parseCount, parseMoment, parsePercent, parseRate, parseThrottle, quote } from '../config/units.ts';
+import type { Thresholds, WindowCounts } from '../record/reputation.ts';
+import type { Account, AccountLimits, Guarded, Store } from '../store/store.ts';
+import { accountJson, accountLine, accountPairs, accountTable } from './account-text.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { type Cell, pairs, span, table, time } from './text.ts';
 
 interface LimitFlags {
   /** False by `--no-volume`. */
@@ -25,6 +15,7 @@ interface LimitFlags {
   readonly throttle?: string;
   readonly maxBounces?: string;
   readonly maxComplaints?: string;
+  readonly expected?: string;
   readonly json?: boolean;
 }
 
@@ -48,7 +39,10 @@ export function addAccountCommands(program: Command, context: Context): void {
     },
   );
   const set = withLimitFlags(group.command('set <name>').description('change limits; what is not named stays'));
-  set.option('--max-bounces <percent>', 'hard bounces of 7 days that lock the account, such as 10%; 100% never does');
+  withExpected(set).option(
+    '--max-bounces <percent>',
+    'hard bounces of 7 days that lock the account, such as 10%; 100% never does',
+  );
   set.option('--max-complaints <percent>', 'complaints of 7 days that lock it, such as 0.15%; 100% never does');
   set.action(async (name: string, flags: LimitFlags) => {
     const limits = limitsOf(flags, context.clock.now());
@@ -59,17 +53,20 @@ export function addAccountCommands(program: Command, context: Context): void {
       throw new CommandFailure(`nothing to set; give ${flagsThere}`, 2);
     }
     const account = await change(context, name, async (store, now) => {
-      const changed = counts.limits === 0 ? null : await store.setAccount(name, limits, now);
-      const missed = changed !== null && changed.kind !== 'done';
-      return counts.thresholds === 0 || missed ? (changed as Changed<Account>) : store.setThresholds(name, thresholds);
+      if (counts.limits === 0) return store.setThresholds(name, thresholds, flags.expected);
+      const changed = await store.setAccount(name, limits, now, flags.expected);
+      return counts.thresholds === 0 || changed.kind !== 'done' ? changed : store.setThresholds(name, thresholds);
     });
     report(context, account, flags.json, `changed account ${account.name}`);
   });
   const list = group.command('list').description('list accounts').option('--json', 'for machines');
   list.action(async (flags: { json?: boolean }) => {
-    const accounts = await context.withStore((store) => store.listAccounts());
     const now = context.clock.now();
-    if (flags.json) context.json(accounts.map((account) => accountJson(account, now)));
+    const [accounts, windows] = await context.withStore((store) =>
+      Promise.all([store.listAccounts(), store.reputations(now)]),
+    );
+    const counts = ({ id }: Account) => windows.get(id) ?? { emails: 0, bounces: 0, complaints: 0 };
+    if (flags.json) context.json(accounts.map((account) => accountJson(account, now, counts(account))));
     else if (accounts.length === 0) context.out('no accounts; make one with `postrider account create NAME`\n');
     else context.out(accountTable(accounts, now));
   });
@@ -85,14 +82,15 @@ export function addAccountCommands(program: Command, context: Context): void {
   });
   const lock = group.command('lock <name>').description('refuse its keys and hold its queued mail back');
   lock.requiredOption('--reason <text>', 'why, for the record').option('--json', 'for machines');
-  lock.action(async (name: string, flags: { reason: string; json?: boolean }) => {
-    checkText('--reason', flags.reason, 500);
-    const account = await change(context, name, (store, now) => store.lockAccount(name, flags.reason, now));
+  withExpected(lock).action(async (name: string, flags: { reason: string; expected?: string; json?: boolean }) => {
+    const { reason, expected } = flags;
+    checkText('--reason', reason, 500);
+    const account = await change(context, name, (store, now) => store.lockAccount(name, reason, now, expected));
     report(context, account, flags.json, `locked account ${account.name}`);
   });
   const unlock = group.command('unlock <name>').description('take its keys again').option('--json', 'for machines');
-  unlock.action(async (name: string, flags: { json?: boolean }) => {
-    const account = await change(context, name, (store, now) => store.unlockAccount(name, now));
+  withExpected(unlock).action(async (name: string, flags: { expected?: string; json?: boolean }) => {
+    const account = await change(context, name, (store, now) => store.unlockAccount(name, now, flags.expected));
     report(context, account, flags.json, `unlocked account ${account.name}`);
   });
 }
@@ -105,6 +103,10 @@ function withLimitFlags(command: Command): Command {
     .option('--rate <n/period>', 'such as 1000/1h, over which 403 is answered; or none')
     .option('--throttle <n/s>', 'such as 50/s or 50/s:200 (burst), over which 429 is answered; or none')
     .option('--json', 'for machines');
+}
+
+function withExpected(command: Command): Command {
+  return command.option('--expected <version>', 'only while it has this version (`account show --json`)');
 }
 
 /** Only what the flags name. @throws CommandFailure */
@@ -139,7 +141,7 @@ function thresholdsOf({ maxBounces, maxComplaints }: LimitFlags): Partial<Thresh
 async function change(
   context: Context,
   name: string,
-  work: (store: Store, now: number) => Promise<Changed<Account>>,
+  work: (store: Store, now: number) => Promise<Guarded<Account>>,
 ): Promise<Account> {
   const changed = await context.withStore((store) => work(store, context.clock.now()));
   switch (changed.kind) {
@@ -150,6 +152,10 @@ async function change(
     case 'exists':
       throw new CommandFailure(
         `there is an account ${JSON.stringify(name)} already; change it with \`postrider account set\``,
+      );
+    case 'stale':
+      throw new CommandFailure(
+        `somebody else changed account ${JSON.stringify(name)} meanwhile, so nothing was done; it is now: ${accountLine(changed.value)}`,
       );
   }
 }
@@ -173,105 +179,6 @@ function report(
   counts: WindowCounts | null = null,
 ): void {
   const now = context.clock.now();
-  const standing = counts === null ? {} : { reputation: counts };
-  if (json) context.json({ ...accountJson(account, now), ...standing });
+  if (json) context.json(accountJson(account, now, counts));
   else context.out((done === null ? '' : `${done}\n\n`) + accountPairs(account, now, counts));
-}
-
-interface Usage {
-  readonly volumeLeft: number | null;
-  readonly volumeExpired: boolean;
-  readonly rateUsed: number;
-  readonly rateLeft: number | null;
-}
-
-function usageOf({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number): Usage {
-  const running = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
-  const used = running ? rateUsed : 0;
-  return {
-    volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
-    volumeExpired: limits.volumeExpiresAt !== null && limits.volumeExpiresAt <= now,
-    rateUsed: used,
-    rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
-  };
-}
-
-function accountJson(account: Account, now: number): object {
-  const { limits, locked } = account;
-  const usage = usageOf(account, now);
-  return {
-    name: account.name,
-    state: locked === null ? 'active' : 'locked',
-    reason: locked?.reason ?? null,
-    created: isoTime(account.createdAt),
-    volume: limits.volume,
-    volumeExpires: limits.volumeExpiresAt === null ? null : isoTime(limits.volumeExpiresAt),
-    volumeUsed: account.volumeUsed,
-    volumeLeft: usage.volumeLeft,
-    rate: limits.rate === null ? null : formatRate(limits.rate),
-    rateUsed: usage.rateUsed,
-    rateLeft: usage.rateLeft,
-    throttle: limits.throttle === null ? null : formatThrottle(limits.throttle),
-    warning: account.warning,
-    maxBounces: account.thresholds.bounceRate,
-    maxComplaints: account.thresholds.complaintRate,
-  };
-}
-
-function stateOf(account: Account): Cell {
-  return account.locked === null ? { text: 'active', style: 'good' } : { text: 'locked', style: 'bad' };
-}
-
-function volumeText(account: Account, now: number): string {
-  const { volume, volumeExpiresAt } = account.limits;
-  const usage = usageOf(account, now);
-  const count = volume === null ? `unlimited (${account.volumeUsed} used)` : `${usage.volumeLeft} of ${volume} left`;
-  if (volumeExpiresAt === null) return count;
-  return usage.volumeExpired
-    ? `${count}, expired ${time(volumeExpiresAt)}`
-    : `${count}, until ${time(volumeExpiresAt)}`;
-}
-
-function rateText(account: Account, now: number): string {
-  const { rate } = account.limits;
-  return rate === null ? 'none' : `${formatRate(rate)} (${usageOf(account, now).rateLeft} left)`;
-}
-
-function accountTable(accounts: readonly Account[], now: number): string {
-  const rows = accounts.map((account) => {
-    const { throttle } = account.limits;
-    const limits = [
-      volumeText(account, now),
-      rateText(account, now),
-      throttle === null ? 'none' : formatThrottle(throttle),
-    ];
-    return [account.name, stateOf(account), ...limits];
-  });
-  return table(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
-}
-
-function accountPairs(account: Account, now: number, counts: WindowCounts | null): string {
-  const { throttle } = account.limits;
-  const { bounceRate, complaintRate } = account.thresholds;
-  const locked = account.locked === null ? [] : [['locked', lockText(account.locked, now)] as const];
-  return pairs([
-    ['name', account.name],
-    ['state', stateOf(account)],
-    ...locked,
-    ['created', time(account.createdAt)],
-    ['volume', volumeText(account, now)],
-    ['rate', rateText(account, now)],
-    ['throttle', throttle === null ? 'none' : formatThrottle(throttle)],
-    ['locks itself at', `${percent(bounceRate)} hard bounces or ${percent(complaintRate)} complaints`],
-    ...(counts === null ? [] : [['last 7 days', reputationText(counts)] as const]),
-    ...(account.warning === null ? [] : [['warning', { text: account.warning, style: 'waiting' }] as const]),
-  ]);
-}
-
-function reputationText({ emails, bounces, complaints }: WindowCounts): string {
-  return `${emails} emails, ${bounces} hard bounces, ${complaints} complaints`;
-}
-
-function lockText(locked: NonNullable<Account['locked']>, now: number): string {
-  return `${span(now - locked.at)} ago: ${locked.reason}`;
 }

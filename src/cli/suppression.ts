@@ -11,19 +11,16 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { canonicalAddress, parseAddress } from '../admit/address.ts';
 import { didYouMean } from '../config/nearest.ts';
-import { isoTime, quote } from '../config/units.ts';
-import type { Changed } from '../store/store.ts';
-import type { Suppression, SuppressionReason, TrustStore } from '../store/trust.ts';
-import { type Context, noAccount } from './context.ts';
+import { quote } from '../config/units.ts';
+import type { Suppression, SuppressionReason } from '../store/trust.ts';
+import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
+import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
+import type { SearchFlags } from './suppression-search.ts';
 import { printable, styled, time } from './text.ts';
 
-/** Read or written at a time. */
-const PAGE = 5_000;
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
-
-type Lists = Pick<TrustStore, 'listSuppressions'>;
 
 /** Adds the commands. `terminal` is where progress goes. */
 export function addSuppressionCommands(
@@ -68,6 +65,27 @@ export function addSuppressionCommands(
     context.withStore((store) => (flags.json ? listJson(context, store, account) : listText(context, store, account))),
   );
 
+  const search = group
+    .command('search <account> [text]')
+    .description('find addresses that begin with the text, or whose domain does (@example.com), page by page');
+  search.option('--after <address>', 'the last one of the page before').option('--limit <n>', 'at most so many', '50');
+  search.option('--json', 'for machines: {"suppressions","next"}');
+  search.action(async (account: string, text: string | undefined, flags: SearchFlags) => {
+    const { pageJson, searchList } = await import('./suppression-search.ts');
+    const page = await context.withStore((store) => searchList(store, account, text, flags));
+    if (flags.json) return context.json(pageJson(page));
+    if (page.entries.length === 0) return context.out('nothing found\n');
+    context.out(headLine() + page.entries.map(entryLine).join(''));
+    if (page.next !== null) context.out(`\nmore: --after ${page.next}\n`);
+  });
+
+  const show = group.command('show <address>').description('say which lists an address is on, and why');
+  show
+    .option('--json', 'for machines: {"address","suppressed","lists":[{"list","reason","source","at"}]}')
+    .action(async (written: string, flags: { json?: boolean }) =>
+      (await import('./suppression-search.ts')).showAddress(context, written, flags),
+    );
+
   const load = group
     .command('import <account> <file>')
     .description(
@@ -100,6 +118,7 @@ export function addSuppressionCommands(
 }
 
 async function listJson(context: Context, store: Lists, account: string): Promise<void> {
+  const { entryJson } = await import('./suppression-search.ts');
   let text = '[';
   let first = true;
   for await (const page of pages(store, account)) {
@@ -114,39 +133,28 @@ async function listJson(context: Context, store: Lists, account: string): Promis
   context.out(`${text}]\n`);
 }
 
-function entryJson({ address, reason, source, at }: Suppression): object {
-  return { address, reason, source, at: isoTime(at) };
-}
-
 /** Fixed columns, the address last: the widths of a list that is never in memory as a whole. */
 async function listText(context: Context, store: Lists, account: string): Promise<void> {
   let lines = 0;
   for await (const page of pages(store, account)) {
-    if (lines === 0 && page.length > 0)
-      context.out(`${styled('head', listLine('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`);
+    if (lines === 0 && page.length > 0) context.out(headLine());
     lines += page.length;
-    context.out(
-      page.map(({ address, reason, source, at }) => `${listLine(reason, time(at), source ?? '-', address)}\n`).join(''),
-    );
+    context.out(page.map(entryLine).join(''));
     await drained(process.stdout);
   }
   if (lines === 0) context.out(`the list of ${ofList(account)} is empty\n`);
 }
 
-function listLine(reason: string, since: string, source: string, address: string): string {
-  return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
+function headLine(): string {
+  return `${styled('head', listLine('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
 }
 
-/** Every entry, in pages. The first one is asked for before anything is written, so that a fault stands alone. */
-async function* pages(store: Lists, account: string): AsyncGenerator<readonly Suppression[]> {
-  let after: string | null = null;
-  for (;;) {
-    const page: readonly Suppression[] = done(account, await store.listSuppressions(account, after, PAGE));
-    yield page;
-    const last = page.at(-1);
-    if (last === undefined || page.length < PAGE) return;
-    after = last.address;
-  }
+function entryLine({ address, reason, source, at }: Suppression): string {
+  return `${listLine(reason, time(at), source ?? '-', address)}\n`;
+}
+
+function listLine(reason: string, since: string, source: string, address: string): string {
+  return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
 }
 
 /** A reader slower than the store must not leave a list of a million rows waiting in memory. */
@@ -245,9 +253,4 @@ function parseReason(text: string): SuppressionReason {
 /** `account acme` or `the whole service`. */
 function ofList(account: string): string {
   return account === '*' ? 'the whole service' : `account ${account}`;
-}
-
-function done<T>(account: string, changed: Changed<T>): T {
-  if (changed.kind === 'done') return changed.value;
-  throw noAccount(account);
 }

@@ -7,7 +7,7 @@
  */
 import type { SendingDomain } from '../record/domain.ts';
 import type { AuditEntry } from '../store/operator.ts';
-import type { Account, ApiKey, Changed, MailDetails, Store } from '../store/store.ts';
+import type { Account, ApiKey, Changed, Guarded, MailDetails, Store } from '../store/store.ts';
 
 /** Addresses of a list that an entry names; of the rest it tells the number. */
 const NAMED = 5;
@@ -67,40 +67,25 @@ export function audited(store: Store, who: string, now: () => number): Store {
         store.createAccount(name, limits, at),
         accountShown,
       ),
-    async setAccount(name, limits, at) {
+    async setAccount(name, limits, at, expected) {
       const before = await accountNow(name);
-      return change<Account, Changed<Account>>(
-        'account.set',
-        name,
-        before,
-        store.setAccount(name, limits, at),
-        accountShown,
-      );
+      const make = store.setAccount(name, limits, at, expected);
+      return change<Account, Guarded<Account>>('account.set', name, before, make, accountShown);
     },
-    async setThresholds(name, thresholds) {
+    async setThresholds(name, thresholds, expected) {
       const before = await accountNow(name);
-      const make = store.setThresholds(name, thresholds);
-      return change<Account, Changed<Account>>('account.set', name, before, make, accountShown);
+      const make = store.setThresholds(name, thresholds, expected);
+      return change<Account, Guarded<Account>>('account.set', name, before, make, accountShown);
     },
-    async lockAccount(name, reason, at) {
+    async lockAccount(name, reason, at, expected) {
       const before = await accountNow(name);
-      return change<Account, Changed<Account>>(
-        'account.lock',
-        name,
-        before,
-        store.lockAccount(name, reason, at),
-        accountShown,
-      );
+      const make = store.lockAccount(name, reason, at, expected);
+      return change<Account, Guarded<Account>>('account.lock', name, before, make, accountShown);
     },
-    async unlockAccount(name, at) {
+    async unlockAccount(name, at, expected) {
       const before = await accountNow(name);
-      return change<Account, Changed<Account>>(
-        'account.unlock',
-        name,
-        before,
-        store.unlockAccount(name, at),
-        accountShown,
-      );
+      const make = store.unlockAccount(name, at, expected);
+      return change<Account, Guarded<Account>>('account.unlock', name, before, make, accountShown);
     },
     createKey: (account, key, at) =>
       change<ApiKey, Changed<ApiKey>>('key.create', account, null, store.createKey(account, key, at), keyShown),

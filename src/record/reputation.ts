@@ -33,25 +33,48 @@ export type Standing =
   | { readonly kind: 'warning'; readonly reason: string }
   | { readonly kind: 'lock'; readonly reason: string };
 
+/** One figure of the window against its limit. */
+export interface Measure {
+  readonly of: 'bounces' | 'complaints';
+  readonly count: number;
+  /** Of 100 emails or more a rate counts, of fewer the number: `limit` is a fraction or a count; null where nothing locks. */
+  readonly by: 'rate' | 'count';
+  readonly limit: number | null;
+  /** The part of the limit that is used: from 0.5 it is warned about, from 1 the account is locked. */
+  readonly reached: number;
+}
+
+/** Both figures of the window. */
+export function measures(counts: WindowCounts, thresholds: Thresholds): readonly [Measure, Measure] {
+  const { emails, bounces, complaints } = counts;
+  return [
+    measured('bounces', bounces, emails, thresholds.bounceRate, CEILINGS.bounces),
+    measured('complaints', complaints, emails, thresholds.complaintRate, CEILINGS.complaints),
+  ];
+}
+
+function measured(of: Measure['of'], count: number, emails: number, rate: number, ceiling: number): Measure {
+  const by = emails < EMAILS_FOR_RATES ? 'count' : 'rate';
+  if (rate >= 1) return { of, count, by, limit: null, reached: 0 };
+  if (by === 'count') return { of, count, by, limit: ceiling, reached: count / ceiling };
+  if (rate === 0 || count === 0) return { of, count, by, limit: rate, reached: Math.min(1, count) };
+  return { of, count, by, limit: rate, reached: count / emails / rate };
+}
+
 /** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */
 export function standing(counts: WindowCounts, thresholds: Thresholds): Standing {
-  const measures = [
-    measure('hard bounces', counts.bounces, counts.emails, thresholds.bounceRate, CEILINGS.bounces),
-    measure('complaints', counts.complaints, counts.emails, thresholds.complaintRate, CEILINGS.complaints),
-  ];
+  const verdicts = measures(counts, thresholds).map((measure) => verdictOf(measure, counts.emails));
   return (
-    measures.find(({ kind }) => kind === 'lock') ?? measures.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
+    verdicts.find(({ kind }) => kind === 'lock') ?? verdicts.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
   );
 }
 
-function measure(what: string, count: number, emails: number, rate: number, ceiling: number): Standing {
-  if (count === 0 || rate >= 1) return { kind: 'good' };
-  const few = emails < EMAILS_FOR_RATES;
-  const reached = few ? count / ceiling : count / emails / rate;
-  const limit = few ? `${ceiling} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(rate);
-  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${limit})`;
-  if (reached >= 1) return { kind: 'lock', reason };
-  return reached >= 0.5 ? { kind: 'warning', reason } : { kind: 'good' };
+function verdictOf({ of, count, by, limit, reached }: Measure, emails: number): Standing {
+  if (limit === null || reached < 0.5) return { kind: 'good' };
+  const what = of === 'bounces' ? 'hard bounces' : 'complaints';
+  const most = by === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(limit);
+  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${most})`;
+  return { kind: reached >= 1 ? 'lock' : 'warning', reason };
 }
 
 /** `0.0015` as `0.15 %`. */

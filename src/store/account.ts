@@ -55,3 +55,6 @@ export type Changed<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'missing' }
   | { readonly kind: 'exists' };
+
+/** The answer of a change for which one may say what one saw: where it is otherwise by now, `stale` and as it is. */
+export type Guarded<T> = Changed<T> | { readonly kind: 'stale'; readonly value: T };

@@ -7,14 +7,14 @@
  */
 import type { Attempt } from '../deliver/outcome.ts';
 import type { State } from '../record/states.ts';
-import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
+import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorStore } from './operator.ts';
 import type { SearchStore } from './search.ts';
 import type { TrustStore } from './trust.ts';
 
-export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges } from './account.ts';
+export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
 
 // ── Accepting ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -253,10 +253,13 @@ export interface Store extends TrustStore, NodesStore, FeedbackStore, OperatorSt
     now: number,
   ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
   createAccount(name: string, limits: AccountLimits, now: number): Promise<Changed<Account>>;
-  /** Members left undefined stay; `resetVolume` is implied by a new volume: the count starts again at zero. */
-  setAccount(name: string, limits: Partial<AccountLimits>, now: number): Promise<Changed<Account>>;
-  lockAccount(name: string, reason: string, now: number): Promise<Changed<Account>>;
-  unlockAccount(name: string, now: number): Promise<Changed<Account>>;
+  /**
+   * Members left undefined stay; `resetVolume` is implied by a new volume: the count starts again at zero. With `expected`, here and
+   * below, nothing changes where the account has another `accountVersion` by now.
+   */
+  setAccount(name: string, limits: Partial<AccountLimits>, now: number, expected?: string): Promise<Guarded<Account>>;
+  lockAccount(name: string, reason: string, now: number, expected?: string): Promise<Guarded<Account>>;
+  unlockAccount(name: string, now: number, expected?: string): Promise<Guarded<Account>>;
   listAccounts(): Promise<readonly Account[]>;
   createKey(
     accountName: string,

@@ -1,7 +1,7 @@
 /** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../record/domain.ts';
 import type { Thresholds, WindowCounts } from '../record/reputation.ts';
-import type { Account, Changed } from './store.ts';
+import type { Account, Changed, Guarded } from './store.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
 
@@ -16,6 +16,18 @@ export interface Suppression {
 
 /** Whose list: an account's name, or `*` for the one of the whole service. */
 export type ListName = string;
+
+/** What a list is searched for: the beginning of addresses, or of what stands behind their last `@`. */
+export interface SuppressionSearch {
+  readonly of: 'address' | 'domain';
+  /** Not empty; as canonical addresses have it. */
+  readonly prefix: string;
+}
+
+/** An entry with the list that it is on. */
+export interface ListedSuppression extends Suppression {
+  readonly list: ListName;
+}
 
 /** What a check of a domain's records writes down. */
 export interface DomainUpdate {
@@ -34,15 +46,26 @@ export interface DomainUpdate {
 
 export interface TrustStore {
   /** Thresholds left undefined stay; the account's own replace the defaults. */
-  setThresholds(accountName: string, thresholds: Partial<Thresholds>): Promise<Changed<Account>>;
+  setThresholds(accountName: string, thresholds: Partial<Thresholds>, expected?: string): Promise<Guarded<Account>>;
   /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
   reputationOf(accountName: string, now: number): Promise<Changed<WindowCounts>>;
+  /** The same of all accounts that have any, by their numbers. */
+  reputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
 
   /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
   addSuppressions(list: ListName, entries: readonly Suppression[]): Promise<Changed<number>>;
   removeSuppression(list: ListName, address: string): Promise<Changed<boolean>>;
   /** In order of address, after `after`. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<Changed<readonly Suppression[]>>;
+  /** Those found, after the address `after`: in order of address, or of domain and then address. By an index, however long the list. */
+  searchSuppressions(
+    list: ListName,
+    search: SuppressionSearch,
+    after: string | null,
+    limit: number,
+  ): Promise<Changed<readonly Suppression[]>>;
+  /** Every list that has the address, `*` first. */
+  findSuppression(address: string): Promise<readonly ListedSuppression[]>;
 
   /** `exists` where any account owns the name already. */
   addDomain(

@@ -2,6 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DkimKey } from '../../src/record/domain.ts';
 import type { DirectoryChanges, Store } from '../../src/store/store.ts';
+import { accountVersion } from '../../src/store/version.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 
@@ -95,6 +96,80 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: true });
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: false });
     expect(await store.addSuppressions('nobody', [])).toEqual({ kind: 'missing' });
+  });
+
+  test('a list is searched by the beginning of addresses or of their domains, page by page, of that list alone', async () => {
+    const store = await storeWith('other');
+    const names = [
+      'ada@example.com',
+      'ada.b@example.org',
+      'bob@example.com',
+      '"a@b"@example.com',
+      'zoe@exam.test',
+      'ada@z.test',
+    ];
+    await store.addSuppressions('default', names.map(manual));
+    await store.addSuppressions('other', [manual('ada@other.example')]);
+    const all = async (of: 'address' | 'domain', prefix: string) => {
+      const found: string[] = [];
+      for (let after: string | null = null; ; after = found.at(-1) ?? null) {
+        const page = await store.searchSuppressions('default', { of, prefix }, after, 2);
+        if (page.kind !== 'done') throw new Error(page.kind);
+        if (page.value.length === 0) return found;
+        found.push(...page.value.map(({ address }) => address));
+      }
+    };
+    expect(await all('address', 'ada')).toEqual(['ada.b@example.org', 'ada@example.com', 'ada@z.test']);
+    expect(await all('address', 'ada@example.com')).toEqual(['ada@example.com']);
+    expect(await all('address', 'adz')).toEqual([]);
+    expect(await all('address', 'ada%')).toEqual([]);
+    expect(await all('domain', 'example.com')).toEqual(['"a@b"@example.com', 'ada@example.com', 'bob@example.com']);
+    expect(await all('domain', 'exam')).toEqual([
+      'zoe@exam.test',
+      '"a@b"@example.com',
+      'ada@example.com',
+      'bob@example.com',
+      'ada.b@example.org',
+    ]);
+    expect(await store.searchSuppressions('nobody', { of: 'address', prefix: 'a' }, null, 2)).toEqual({
+      kind: 'missing',
+    });
+  });
+
+  test('every list that has an address is told, that of the whole service first', async () => {
+    const store = await storeWith('other');
+    await store.addSuppressions('other', [manual('a@example.com')]);
+    await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);
+    expect(await store.findSuppression('a@example.com')).toEqual([
+      { list: '*', address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 },
+      { list: 'other', ...manual('a@example.com') },
+    ]);
+    expect(await store.findSuppression('b@example.com')).toEqual([]);
+  });
+
+  test('a change that names what was seen is made only while the account is as it was seen', async () => {
+    const store = await storeWith();
+    const version = async () => {
+      const found = await account(store, 'default');
+      return found === undefined ? '' : accountVersion(found);
+    };
+    const seen = await version();
+    expect((await store.setAccount('default', { volume: 5 }, 1, seen)).kind).toBe('done');
+    const stale = {
+      kind: 'stale',
+      value: expect.objectContaining({ limits: { ...NO_LIMITS, volume: 5 }, locked: null }),
+    };
+    expect(await store.setAccount('default', { volume: 6 }, 2, seen)).toEqual(stale);
+    expect(await store.setThresholds('default', { bounceRate: 0.5 }, seen)).toEqual(stale);
+    expect(await store.lockAccount('default', 'unpaid', 3, seen)).toEqual(stale);
+    // Mail that is accepted is no change of what an operator has set.
+    const mine = await version();
+    await store.accept([newMail({})]);
+    expect((await store.lockAccount('default', 'unpaid', 4, mine)).kind).toBe('done');
+    expect((await store.unlockAccount('default', 5, mine)).kind).toBe('stale');
+    expect((await store.unlockAccount('default', 6, await version())).kind).toBe('done');
+    expect((await store.setThresholds('default', { bounceRate: 0.5 }, await version())).kind).toBe('done');
+    expect(await store.setAccount('nobody', {}, 7, seen)).toEqual({ kind: 'missing' });
   });
 
   test('a domain has one owner, keeps its keys, and is free again once removed', async () => {
@@ -244,6 +319,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
     const counts = { emails: 15, bounces: 1, complaints: 0 };
     expect(await store.reputationOf('default', Date.now())).toEqual({ kind: 'done', value: counts });
+    expect(await store.reputations(Date.now())).toEqual(new Map([[1, counts]]));
     expect((await account(store, 'default'))?.locked).toBeNull();
   });
 

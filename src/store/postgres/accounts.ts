@@ -1,7 +1,8 @@
 /** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
-import type { Account, AccountLimits, ApiKey, Changed, Store } from '../store.ts';
+import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
+import { accountVersion } from '../version.ts';
 import { ACCOUNTS, nextRevision } from './directory.ts';
-import { forgive, windowOf } from './reputation.ts';
+import { forgive, windowOf, windows } from './reputation.ts';
 import * as rows from './rows.ts';
 import type { Database, Session, Statement } from './session.ts';
 
@@ -64,6 +65,7 @@ type Operations = Pick<
   | 'setAccount'
   | 'setThresholds'
   | 'reputationOf'
+  | 'reputations'
   | 'lockAccount'
   | 'unlockAccount'
   | 'listAccounts'
@@ -75,23 +77,26 @@ type Operations = Pick<
 >;
 
 export function prepareAccounts(database: Database): Operations {
-  /** A change of the account of that name, behind the directory's row: one at a time on all nodes. */
+  /** A change of the account of that name, behind the directory's row: one at a time on all nodes, and as it was seen. */
   function change(
     name: string,
+    expected: string | undefined,
     write: (session: Session, account: Account, revision: number) => Promise<unknown>,
-  ): Promise<Changed<Account>> {
+  ): Promise<Guarded<Account>> {
     return database.transaction(async (transaction) => {
       const revision = await nextRevision(transaction);
       const account = await find(transaction, name);
       if (account === null) return { kind: 'missing' };
+      if (expected !== undefined && expected !== accountVersion(account)) return { kind: 'stale', value: account };
       await write(transaction, account, revision);
       return done((await find(transaction, name)) ?? account);
     });
   }
 
-  const lock = (name: string, reason: string | null, at: number | null, forgiven: boolean) =>
-    change(name, async (session, { id }, revision) => {
-      if (forgiven) await forgive(session, id);
+  const lock = (name: string, reason: string | null, at: number | null, expected: string | undefined) =>
+    change(name, expected, async (session, { id }, revision) => {
+      // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
+      if (reason === null) await forgive(session, id);
       await session.query(SET_LOCK, [reason, at, revision, id]);
     });
 
@@ -123,25 +128,25 @@ export function prepareAccounts(database: Database): Operations {
         return made.length === 0 || account === null ? { kind: 'exists' } : done(account);
       });
     },
-    setAccount: (name, limits) =>
-      change(name, async (session, account, revision) => {
+    setAccount: (name, limits, _now, expected) =>
+      change(name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
         const columns = columnsOf({ ...account.limits, ...limits });
         await session.query(UPDATE, [...columns, newVolume, newRate, revision, account.id]);
         await session.query(newVolume ? FORGET_USAGE : GATHER_USAGE, [account.id]);
       }),
-    setThresholds: (name, { bounceRate, complaintRate }) =>
-      change(name, (session, { id }, revision) =>
+    setThresholds: (name, { bounceRate, complaintRate }, expected) =>
+      change(name, expected, (session, { id }, revision) =>
         session.query(SET_RATES, [bounceRate ?? null, complaintRate ?? null, revision, id]),
       ),
     async reputationOf(name, now) {
       const account = await find(database, name);
       return account === null ? { kind: 'missing' } : done(await windowOf(database, account.id, now));
     },
-    lockAccount: (name, reason, now) => lock(name, reason, now, false),
-    /** Its reputation begins anew, or the next bounce would lock it again. */
-    unlockAccount: (name) => lock(name, null, null, true),
+    reputations: (now) => windows(database, now),
+    lockAccount: (name, reason, now, expected) => lock(name, reason, now, expected),
+    unlockAccount: (name, _now, expected) => lock(name, null, null, expected),
     listAccounts: async () => (await database.query(ALL, [])).map(rows.account),
 
     createKey(accountName, { name, prefix, hash, expiresAt }, now): Promise<Changed<ApiKey>> {

@@ -7,7 +7,7 @@ import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, WINDOW_HOURS, type WindowCount
 import type { Tally } from '../tallies.ts';
 import { nextRevision } from './directory.ts';
 import * as rows from './rows.ts';
-import type { Session, Statement, Transaction } from './session.ts';
+import type { Row, Session, Statement, Transaction } from './session.ts';
 
 const ADD: Statement = {
   name: 'reputation_add',
@@ -20,6 +20,11 @@ const SUM: Statement = {
   text: `SELECT coalesce(sum(emails), 0)::bigint AS emails, coalesce(sum(bounces), 0)::bigint AS bounces,
       coalesce(sum(complaints), 0)::bigint AS complaints
     FROM reputation WHERE account_id = $1 AND hour > $2`,
+};
+const SUMS: Statement = {
+  name: 'reputation_sums',
+  text: `SELECT account_id, sum(emails)::bigint AS emails, sum(bounces)::bigint AS bounces, sum(complaints)::bigint AS complaints
+    FROM reputation WHERE hour > $1 GROUP BY account_id`,
 };
 const OLD: Statement = { name: 'reputation_old', text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2' };
 const CLEAR: Statement = { name: 'reputation_clear', text: 'DELETE FROM reputation WHERE account_id = $1' };
@@ -39,7 +44,22 @@ const WARN: Statement = {
 
 /** The sums of the window that ends at `now`. */
 export async function windowOf(session: Session, accountId: number, now: number): Promise<WindowCounts> {
-  const [row = {}] = await session.query(SUM, [accountId, Math.floor(now / BUCKET_MS) - WINDOW_HOURS]);
+  const [row = {}] = await session.query(SUM, [accountId, beginOf(now)]);
+  return countsOf(row);
+}
+
+/** The same of every account that has any, by its number. */
+export async function windows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
+  const found = await session.query(SUMS, [beginOf(now)]);
+  return new Map(found.map((row) => [rows.int(row, 'account_id'), countsOf(row)]));
+}
+
+/** The hour before the window that ends at `now`. */
+function beginOf(now: number): number {
+  return Math.floor(now / BUCKET_MS) - WINDOW_HOURS;
+}
+
+function countsOf(row: Row): WindowCounts {
   return {
     emails: rows.int(row, 'emails'),
     bounces: rows.int(row, 'bounces'),

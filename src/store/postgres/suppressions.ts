@@ -27,13 +27,36 @@ const LIST: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
+/** Behind every text that begins with what stands before it. */
+const LAST = '\u{10FFFF}';
+// The greater of the beginning and the cursor, so that a page deep in the list begins where it begins.
+const BY_ADDRESS: Statement = {
+  name: 'suppression_by_address',
+  text: `SELECT recipient, reason, source, at FROM suppression
+    WHERE account_id = $1 AND recipient >= greatest($2::text COLLATE "C", $3::text COLLATE "C") AND recipient < $4 AND recipient <> $3
+    ORDER BY recipient LIMIT $5`,
+};
+const BY_DOMAIN: Statement = {
+  name: 'suppression_by_domain',
+  text: `SELECT recipient, reason, source, at FROM suppression
+    WHERE account_id = $1 AND split_part(recipient, '@', -1) < $2 AND (split_part(recipient, '@', -1), recipient) > ($3, $4)
+    ORDER BY split_part(recipient, '@', -1), recipient LIMIT $5`,
+};
+const EVERYWHERE: Statement = {
+  name: 'suppression_everywhere',
+  text: `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
+    WHERE s.recipient = $1 ORDER BY s.account_id`,
+};
 const SCREEN: Statement = {
   name: 'suppression_screen',
   text: `SELECT m.id FROM mail_request m WHERE m.id = ANY($1::uuid[]) AND NOT EXISTS (
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
 };
 
-type Operations = Pick<TrustStore, 'addSuppressions' | 'removeSuppression' | 'listSuppressions'> & {
+type Operations = Pick<
+  TrustStore,
+  'addSuppressions' | 'removeSuppression' | 'listSuppressions' | 'searchSuppressions' | 'findSuppression'
+> & {
   screen(batch: readonly { readonly id: string }[]): Promise<boolean[]>;
 };
 
@@ -88,6 +111,25 @@ export function prepareSuppressions(database: Database): Operations {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       return { kind: 'done', value: (await database.query(LIST, [list, after ?? '', limit])).map(suppression) };
+    },
+    async searchSuppressions(name, { of, prefix }, after, limit): Promise<Changed<readonly Suppression[]>> {
+      const list = await listId(name);
+      if (list === null) return { kind: 'missing' };
+      const found =
+        of === 'address'
+          ? await database.query(BY_ADDRESS, [list, prefix, after ?? '', prefix + LAST, limit])
+          : await database.query(BY_DOMAIN, [
+              list,
+              prefix + LAST,
+              after === null ? prefix : after.slice(after.lastIndexOf('@') + 1),
+              after ?? '',
+              limit,
+            ]);
+      return { kind: 'done', value: found.map(suppression) };
+    },
+    async findSuppression(address) {
+      const found = await database.query(EVERYWHERE, [address]);
+      return found.map((row) => ({ ...suppression(row), list: rows.text(row, 'list') }));
     },
   };
 }

@@ -1,7 +1,8 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Thresholds, WindowCounts } from '../../record/reputation.ts';
-import type { Account, AccountLimits, ApiKey, Changed, Store } from '../store.ts';
+import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
+import { accountVersion } from '../version.ts';
 import type { prepareReputation } from './reputation.ts';
 import * as rows from './rows.ts';
 
@@ -11,7 +12,7 @@ const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: nu
 export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
-  reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'forgive'>,
+  reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'windows' | 'forgive'>,
 ) {
   const byName = database.prepare('SELECT * FROM account WHERE name = ?');
   const all = database.prepare('SELECT * FROM account ORDER BY name');
@@ -59,9 +60,26 @@ export function prepareAccounts(
     ] as const;
   }
 
-  function lock(name: string, reason: string | null, at: number | null): Changed<Account> {
-    const account = find(name);
+  /** Why the account may not be changed, or null: it is none, or not as it was seen. */
+  function against(
+    account: Account | null,
+    expected: string | undefined,
+  ): Exclude<Guarded<Account>, { kind: 'done' }> | null {
     if (account === null) return { kind: 'missing' };
+    return expected === undefined || expected === accountVersion(account) ? null : { kind: 'stale', value: account };
+  }
+
+  function lock(
+    name: string,
+    reason: string | null,
+    at: number | null,
+    expected: string | undefined,
+  ): Guarded<Account> {
+    const account = find(name);
+    const fault = against(account, expected);
+    if (account === null || fault !== null) return fault ?? { kind: 'missing' };
+    // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
+    if (reason === null) reputation.forgive(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
     return reread(name);
   }
@@ -82,9 +100,10 @@ export function prepareAccounts(
       insert.run(name, now, ...columnsOf(limits), nextRevision());
       return reread(name);
     },
-    setAccount(...[name, limits]: Parameters<Store['setAccount']>): Changed<Account> {
+    setAccount(...[name, limits, , expected]: Parameters<Store['setAccount']>): Guarded<Account> {
       const account = find(name);
-      if (account === null) return { kind: 'missing' };
+      const fault = against(account, expected);
+      if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       const newVolume = limits.volume === undefined ? 0 : 1;
       const newRate = limits.rate === undefined ? 0 : 1;
       update.run(
@@ -97,9 +116,12 @@ export function prepareAccounts(
       );
       return reread(name);
     },
-    setThresholds(name: string, { bounceRate, complaintRate }: Partial<Thresholds>): Changed<Account> {
+    setThresholds(
+      ...[name, { bounceRate, complaintRate }, expected]: [string, Partial<Thresholds>, string | undefined]
+    ): Guarded<Account> {
       const account = find(name);
-      if (account === null) return { kind: 'missing' };
+      const fault = against(account, expected);
+      if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       setRates.run(bounceRate ?? null, complaintRate ?? null, nextRevision(), account.id);
       return reread(name);
     },
@@ -107,13 +129,10 @@ export function prepareAccounts(
       const account = find(name);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
     },
-    lockAccount: (...[name, reason, now]: Parameters<Store['lockAccount']>) => lock(name, reason, now),
-    /** Its reputation begins anew, or the next bounce would lock it again. */
-    unlockAccount(...[name]: Parameters<Store['unlockAccount']>): Changed<Account> {
-      const account = find(name);
-      if (account !== null) reputation.forgive(account.id);
-      return lock(name, null, null);
-    },
+    reputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
+    lockAccount: (...[name, reason, now, expected]: Parameters<Store['lockAccount']>) =>
+      lock(name, reason, now, expected),
+    unlockAccount: (...[name, , expected]: Parameters<Store['unlockAccount']>) => lock(name, null, null, expected),
     listAccounts: (): Account[] => all.all().map(rows.account),
 
     createKey(

@@ -18,6 +18,10 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     `SELECT coalesce(sum(emails), 0) AS emails, coalesce(sum(bounces), 0) AS bounces, coalesce(sum(complaints), 0) AS complaints
      FROM reputation WHERE account_id = ? AND hour > ?`,
   );
+  const sums = database.prepare(
+    `SELECT account_id, sum(emails) AS emails, sum(bounces) AS bounces, sum(complaints) AS complaints
+     FROM reputation WHERE hour > ? GROUP BY account_id`,
+  );
   const old = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
   const clear = database.prepare('DELETE FROM reputation WHERE account_id = ?');
   const account = database.prepare('SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?');
@@ -27,12 +31,11 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   const warn = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
 
   function windowOf(accountId: number, now: number): WindowCounts {
-    const row = sum.get(accountId, Math.floor(now / BUCKET_MS) - WINDOW_HOURS) ?? {};
-    return {
-      emails: rows.int(row, 'emails'),
-      bounces: rows.int(row, 'bounces'),
-      complaints: rows.int(row, 'complaints'),
-    };
+    return countsOf(sum.get(accountId, beginOf(now)) ?? {});
+  }
+
+  function windows(now: number): Map<number, WindowCounts> {
+    return new Map(sums.all(beginOf(now)).map((row) => [rows.int(row, 'account_id'), countsOf(row)]));
   }
 
   /** Adds a tally and locks or warns where it makes the account reach a threshold. */
@@ -63,5 +66,18 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     clear.run(accountId);
   }
 
-  return { count, windowOf, forgive };
+  return { count, windowOf, windows, forgive };
+}
+
+/** The hour before the window that ends at `now`. */
+function beginOf(now: number): number {
+  return Math.floor(now / BUCKET_MS) - WINDOW_HOURS;
+}
+
+function countsOf(row: rows.Row): WindowCounts {
+  return {
+    emails: rows.int(row, 'emails'),
+    bounces: rows.int(row, 'bounces'),
+    complaints: rows.int(row, 'complaints'),
+  };
 }

@@ -1,0 +1,2 @@
+-- Suppressions by domain: what stands behind the last @ of the address.
+CREATE INDEX suppression_domain ON suppression (account_id, split_part(recipient, '@', -1), recipient);
