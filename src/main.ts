@@ -7,6 +7,7 @@
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { ServiceStanding } from './cli/overview/facts.ts';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
@@ -21,12 +22,17 @@ import type { ListenerLimits } from './http/ports.ts';
 import { createFeedbackReporter } from './observe/feedback-reporter.ts';
 import { createLog } from './observe/log.ts';
 import { createMetrics } from './observe/metrics.ts';
+import { createNews, TOPICS } from './observe/news.ts';
 import { createReporter } from './observe/reporter.ts';
+import { createStanding } from './observe/standing.ts';
+import { storeChanges } from './observe/store-changes.ts';
 import { createTraces } from './observe/traces.ts';
+import { countTraffic } from './observe/traffic.ts';
 import type { Ran } from './operator/api.ts';
 import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
+import { remember } from './store/remember.ts';
 import type { Store } from './store/store.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
@@ -38,6 +44,8 @@ import { stopAll, type Undo } from './wiring/stops.ts';
 const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
+/** The queue's figures are counted anew at most so often: in a queue of millions that takes a moment. */
+const FIGURES_MS = 1_000;
 
 export interface Service {
   readonly publicUrl: string | null;
@@ -63,10 +71,12 @@ export interface Surroundings {
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
   /** The commands of the operator API, over the service's own store; without them there is no such API. */
-  readonly commands?: {
-    readonly version: string;
-    readonly run: (store: Store, args: readonly string[], who: string) => Promise<Ran>;
-  };
+  readonly commands?: Commands;
+}
+
+export interface Commands {
+  readonly version: string;
+  readonly run: (store: Store, service: () => ServiceStanding, args: readonly string[], who: string) => Promise<Ran>;
 }
 
 /** Starts the service; rejects with an Error of one line. */
@@ -105,15 +115,28 @@ async function start(
   void store.failed.then(() => {
     dead = true;
   });
+  const queueFigures = remember(() => store.queueFigures(), FIGURES_MS, clock.now);
   const metrics = createMetrics({
     clock,
-    queueFigures: () => store.queueFigures(),
+    queueFigures,
     lastFeedbackAt: () => store.lastFeedbackAt(),
     reasons: ERROR_CODES,
     droppedLines: log.dropped,
   });
   const traces = createTraces(commands?.version ?? '');
-  const report = createReporter({ log, metrics, node, traces, now: clock.now });
+  const traffic = countTraffic({
+    node,
+    clock,
+    put: store.putTraffic,
+    failed: (error) => failures.report('write figures', error),
+  });
+  // After everything that counts: stops run in reverse.
+  stops.push(() => traffic.stop());
+  const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
+  const news = createNews({ clock, topics, changes: storeChanges(store, clock.now) });
+  stops.push(() => news.stop());
+  const standing = createStanding();
+  const report = createReporter({ log, metrics, node, traces, traffic, standing, news, now: clock.now });
   failures.report = report.failed;
 
   const directory = new KeyDirectory();
@@ -122,6 +145,8 @@ async function start(
     for (const account of changes.accounts) report.account(directory.account(account.id), account);
     directory.apply(changes);
     domains.apply(changes);
+    if (changes.accounts.length + changes.keys.length > 0) news.tell('accounts', 'overview');
+    if (changes.domains.length + changes.removed.length > 0) news.tell('domains', 'overview');
   });
 
   const inbox = join(dataFolder(settings.database), 'inbox');
@@ -135,11 +160,17 @@ async function start(
         clock,
         store,
         report,
-        feedback: createFeedbackReporter({ log, metrics, traces }),
+        feedback: createFeedbackReporter({ log, metrics, traces, traffic, news }),
         stops,
       })
     : NO_FEEDBACK;
 
+  const service = (): ServiceStanding => ({
+    node,
+    version: commands?.version ?? '',
+    storeFault: health.fault(),
+    delivery: dispatcher === null ? null : standing.read(clock.now()),
+  });
   let operatorUrl: string | null = null;
   let signInUrl: string | null = null;
   let api: Awaited<ReturnType<typeof startApi>> | null = null;
@@ -157,7 +188,8 @@ async function start(
           ? null
           : {
               store,
-              run: (args, who) => commands.run(store, args, who),
+              run: (args, who) => commands.run({ ...store, queueFigures }, service, args, who),
+              news,
               version: commands.version,
               about: () => ({
                 version: commands.version,

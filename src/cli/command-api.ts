@@ -4,10 +4,11 @@ import type { Environment } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Ran } from '../operator/api.ts';
 import { audited } from '../operator/audited.ts';
-import type { Store } from '../store/store.ts';
+import { type Store, StoreError } from '../store/store.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, describeError } from './failure.ts';
 import { runCommand } from './main.ts';
+import type { ServiceStanding } from './overview/facts.ts';
 
 export interface CommandSurroundings {
   readonly settings: Settings;
@@ -20,6 +21,7 @@ export interface CommandSurroundings {
 export async function runForApi(
   { settings, environment, dotEnv, clock }: CommandSurroundings,
   store: Store,
+  service: () => ServiceStanding,
   args: readonly string[],
   who: string,
 ): Promise<Ran> {
@@ -29,6 +31,7 @@ export async function runForApi(
     environment,
     clock,
     dotEnv,
+    service,
     settings: () => settings,
     out: (more) => {
       text += more;
@@ -41,6 +44,7 @@ export async function runForApi(
   try {
     await runCommand(args, context);
   } catch (error) {
+    if (error instanceof StoreError) return { ok: false, fault: 'broken', message: describeError(error) };
     if (!(error instanceof CommandFailure)) throw error;
     // A check that found a fault has told it in its answer (`domain verify`, `doctor`).
     if (value === undefined) return { ok: false, fault: faultOf(error), message: describeError(error) };

@@ -9,6 +9,7 @@ import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { Account, Store } from '../store/store.ts';
 import { CommandFailure } from './failure.ts';
+import type { ServiceStanding } from './overview/facts.ts';
 
 export interface Context {
   readonly environment: Environment;
@@ -21,6 +22,8 @@ export interface Context {
   out(text: string): void;
   /** One JSON value and a line feed to standard output. */
   json(value: unknown): void;
+  /** What the service knows of itself in which the command runs; absent for a command beside it. */
+  readonly service?: () => ServiceStanding;
   /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
   withStore<T>(work: (store: Store, settings: Settings) => Promise<T>): Promise<T>;
 }

@@ -16,6 +16,7 @@ import { addMessageCommands } from './message.ts';
 import { addMigrateStoreCommand } from './migrate-store.ts';
 import { addOpenApiCommand } from './openapi.ts';
 import { addOperatorCommands } from './operator.ts';
+import { addOverviewCommand } from './overview.ts';
 import { addSendCommand } from './send.ts';
 import { addServeCommand } from './serve.ts';
 import { addSuppressionCommands } from './suppression.ts';
@@ -75,6 +76,7 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
     .configureOutput({ writeOut: context.out, writeErr: complain });
   addServeCommand(program, context);
   addSendCommand(program, context);
+  addOverviewCommand(program, context);
   addAccountCommands(program, context);
   addKeyCommands(program, context);
   addDomainCommands(program, context);

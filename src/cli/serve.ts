@@ -5,7 +5,7 @@
  */
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
-import type { Store } from '../store/store.ts';
+import type { Commands } from '../main.ts';
 import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
 import { describeError } from './failure.ts';
@@ -41,8 +41,8 @@ export function addServeCommand(program: Command, context: Context): void {
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
     const stopped = firstSignal(context);
     const { clock, environment, dotEnv } = context;
-    const run = (store: Store, args: readonly string[], who: string) =>
-      runForApi({ settings, environment, dotEnv, clock }, store, args, who);
+    const run: Commands['run'] = (store, service, args, who) =>
+      runForApi({ settings, environment, dotEnv, clock }, store, service, args, who);
     const service = await startService(settings, { commands: { version: version(), run } });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)

@@ -2,7 +2,9 @@
 import type { FeedbackAnswer, FeedbackReport } from '../store/feedback.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import type { News } from './news.ts';
 import type { Traces } from './traces.ts';
+import type { TrafficCounter } from './traffic.ts';
 
 export interface FeedbackReporter {
   /** What the store made of a report. */
@@ -17,20 +19,27 @@ export function createFeedbackReporter({
   log,
   metrics,
   traces = null,
+  traffic = null,
+  news = null,
 }: {
   readonly log: Log;
   readonly metrics: Metrics;
   /** Null where nobody listens to traces. */
   readonly traces?: Traces | null;
+  readonly traffic?: TrafficCounter | null;
+  readonly news?: News | null;
 }): FeedbackReporter {
   return {
     recorded(answer, { source, summary, at }) {
       if (answer.kind === 'applied' || answer.kind === 'noted') traces?.heard(answer, at);
+      news?.tell('messages', 'overview');
+      if ('suppressed' in answer && answer.suppressed) news?.tell('suppressions');
       switch (answer.kind) {
         case 'applied': {
           const { id, accountId, to: state, recipient: to, detail } = answer;
           metrics.feedback(state);
           metrics.entered(state);
+          traffic?.noticed(state);
           log[state]({ id, accountId, to, detail, reason: `feedback:${source}` });
           return;
         }

@@ -7,7 +7,10 @@ import type { AfterCheck, SendingDomain } from '../record/domain.ts';
 import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
 import type { BreakerState, Metrics } from './metrics.ts';
+import type { News } from './news.ts';
+import type { ProcessStanding } from './standing.ts';
 import type { Traces } from './traces.ts';
+import type { TrafficCounter } from './traffic.ts';
 
 export interface Reporter {
   readonly http: HttpObserver;
@@ -42,6 +45,9 @@ export function createReporter({
   metrics,
   node,
   traces = null,
+  traffic = null,
+  standing = null,
+  news = null,
   now = Date.now,
 }: {
   readonly log: Log;
@@ -49,6 +55,10 @@ export function createReporter({
   readonly node: string;
   /** Null where nobody listens to traces. */
   readonly traces?: Traces | null;
+  /** Figures over time, what this process knows of itself, and who looks on; null where nobody wants to know. */
+  readonly traffic?: TrafficCounter | null;
+  readonly standing?: ProcessStanding | null;
+  readonly news?: News | null;
   readonly now?: () => number;
 }): Reporter {
   const failed = (what: string, error: unknown) =>
@@ -66,20 +76,28 @@ export function createReporter({
     const fields = { id, accountId, to, attempts, remote, code, enhanced, text, tookMs };
     const reason = 'reason' in outcome ? outcome.reason : outcome.kind;
     if (isAlarming(outcome)) {
-      metrics.alarmed(reason);
+      alarmed(reason, text);
       log.warned({
         ...fields,
         reason,
         detail: 'the next hop refuses this service itself, not this message: an operator has to look',
       });
     }
-    entered(change, outcome.kind === 'delivered' ? fields : { ...fields, reason });
+    entered(change, outcome.kind === 'delivered' ? fields : { ...fields, reason }, change.event.at - mail.acceptedAt);
   }
 
   /** One change of state: its figure, and the verb of the log that it has. */
-  function entered({ to, dueAt }: Change, fields: LogFields): void {
-    if (to === 'queued') metrics.deferred();
-    else metrics.entered(to);
+  function entered({ to, dueAt, suppress }: Change, fields: LogFields, ageMs?: number): void {
+    if (to === 'queued') {
+      metrics.deferred();
+      traffic?.deferred();
+    } else {
+      metrics.entered(to);
+      if (to === 'complained') traffic?.noticed(to);
+      else traffic?.entered(to, ageMs);
+    }
+    moved();
+    if (suppress !== null) news?.tell('suppressions');
     switch (to) {
       case 'queued':
         log.deferred({ ...fields, dueAt });
@@ -90,6 +108,7 @@ export function createReporter({
         log.warned({ ...fields, state: to, detail: 'a settlement cannot lead to this state' });
         return;
       case 'delivered':
+        news?.tell('inbox');
         log.delivered(fields);
         return;
       case 'bounced':
@@ -112,13 +131,34 @@ export function createReporter({
 
   function suppressed({ id, accountId, to }: { id: string; accountId: number; to: string }): void {
     metrics.entered('suppressed');
+    traffic?.entered('suppressed');
+    moved();
     log.suppressed({ id, accountId, to });
+  }
+
+  function expired(): void {
+    metrics.entered('expired');
+    traffic?.entered('expired');
+    moved();
+  }
+
+  function alarmed(reason: string, text: string): void {
+    metrics.alarmed(reason);
+    traffic?.alarmed();
+    standing?.alarmed(reason, text, now());
+  }
+
+  /** Mail requests have changed: whoever looks on is told. */
+  function moved(): void {
+    news?.tell('messages', 'overview');
   }
 
   return {
     http: {
       accepted(mail, state, tookMs) {
         metrics.accepted(tookMs);
+        traffic?.accepted();
+        moved();
         traces?.accepted(mail, state, now(), tookMs);
         const { id, accountId, keyId, to } = mail;
         log.accepted({ id, accountId, keyId, to, state, tookMs });
@@ -143,7 +183,7 @@ export function createReporter({
       followed: ({ id, accountId, to }, change) => entered(change, { id, accountId, to, detail: change.event.detail }),
       suppressed,
       expired({ id, accountId, to, attempts }) {
-        metrics.entered('expired');
+        expired();
         log.expired({ id, accountId, to, attempts });
       },
       lost: ({ id }) => log.warned({ id, detail: 'the lease was lost; what came of the attempt was not recorded' }),
@@ -151,7 +191,7 @@ export function createReporter({
     },
     sweeper: {
       expired(id) {
-        metrics.entered('expired');
+        expired();
         log.expired({ id });
       },
       recovered,
@@ -182,6 +222,8 @@ export function createReporter({
     },
     breaker(state, retryAt) {
       metrics.breaker(state);
+      standing?.breaker(state, retryAt);
+      news?.tell('overview');
       if (state === 'open') log.paused({ node, until: retryAt });
       else if (state === 'closed') log.resumed({ node });
     },

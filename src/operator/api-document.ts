@@ -50,7 +50,7 @@ function operation({ operation: operationId, group, summary, method, parameters 
     properties: Object.fromEntries(inBody.map((one) => [one.name, { type: one.type, description: one.about }])),
     additionalProperties: false,
   };
-  const refusals = [400, 401, 403, 404, 409, 429].map((status) => [
+  const refusals = [400, 401, 403, 404, 409, 429, 503].map((status) => [
     String(status),
     { description: REFUSALS[status], content: { 'application/json': { schema: ERROR } } },
   ]);
@@ -77,6 +77,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   404: 'There is no such thing.',
   409: 'It cannot be done as things are.',
   429: 'Too many wrong passwords or tokens.',
+  503: 'The database does not answer as it should.',
 };
 
 function parameterOf({ name, in: place, type, required, about }: Parameter): object {

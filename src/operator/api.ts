@@ -7,8 +7,10 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
+import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
+import { addEvents } from './events.ts';
 import { ROUTES, type Route, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -17,10 +19,10 @@ export const API = '/api/v1';
 /** A token's last use is written at most so often. */
 const TOUCH_MS = 60_000;
 
-/** What a command came to. */
+/** What a command came to; `broken` where the store does not do its part. */
 export type Ran =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly fault: 'misused' | 'missing' | 'refused'; readonly message: string };
+  | { readonly ok: false; readonly fault: 'misused' | 'missing' | 'refused' | 'broken'; readonly message: string };
 
 export interface ApiParts {
   readonly clock: Clock;
@@ -29,6 +31,8 @@ export interface ApiParts {
   readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
+  /** Live updates. */
+  readonly news: News;
   /** What a page has to know of the installation before anything else. */
   readonly about: () => About;
   /** The document of this API, JSON text. */
@@ -48,7 +52,10 @@ export interface About {
   readonly firstKey: string | null;
 }
 
-type Who = { readonly kind: 'known'; readonly who: string; readonly browser: boolean } | Refusal;
+/** `until`: when the sign-in ends, in ms since the epoch. */
+type Who =
+  | { readonly kind: 'known'; readonly who: string; readonly browser: boolean; readonly until: number }
+  | Refusal;
 interface Refusal {
   readonly kind: 'refused';
   readonly status: number;
@@ -56,10 +63,10 @@ interface Refusal {
   readonly retryAfterMs?: number;
 }
 
-const STATUS = { misused: 400, missing: 404, refused: 409 } as const;
+const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
 
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, access, sessions, store, run } = parts;
+  const { clock, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
 
   app.get('/sign-in', (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
@@ -86,6 +93,14 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const who = await whoIs(request);
     return who.kind === 'refused' ? refuse(reply, who) : reply.send({ who: who.who, ...parts.about() });
   });
+  addEvents(app, `${API}/events`, admitted, {
+    clock,
+    news,
+    holdsUntil: async (request) => {
+      const who = await whoIs(request);
+      return who.kind === 'refused' ? null : who.until;
+    },
+  });
 
   for (const route of ROUTES) {
     app.route({
@@ -104,6 +119,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         const read = valuesOf(route, request);
         if (typeof read === 'string') return refuse(reply, { kind: 'refused', status: 400, message: read });
         const ran = await run(route.args(read), who.who);
+        if (request.method !== 'GET') news.look();
         if (ran.ok)
           return reply
             .code(route.method === 'POST' && route.operation.startsWith('create') ? 201 : 200)
@@ -113,17 +129,30 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     });
   }
 
+  /** Answers who may not come. */
+  async function admitted(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
+    const who = await whoIs(request);
+    if (who.kind === 'refused') await refuse(reply, who);
+    return who.kind === 'known';
+  }
+
   async function whoIs(request: FastifyRequest): Promise<Who> {
     const { authorization, cookie } = request.headers;
     if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
       return tokenHolder(request, authorization.slice(7).trim());
     const session = sessionIn(cookie);
-    if (session !== null && sessions.holds(session, clock.now())) return { kind: 'known', who: 'page', browser: true };
+    if (session !== null && sessions.holds(session, clock.now()))
+      return { kind: 'known', who: 'page', browser: true, until: sessions.endOf(session) };
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
     // Without a password there is none that could be right.
     if (sessions.link !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
     return (
-      judge(request, authorization) ?? { kind: 'known', who: 'page', browser: request.headers.origin !== undefined }
+      judge(request, authorization) ?? {
+        kind: 'known',
+        who: 'page',
+        browser: request.headers.origin !== undefined,
+        until: Number.POSITIVE_INFINITY,
+      }
     );
   }
 
@@ -146,7 +175,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       touched.set(token.id, now);
       await store.touchToken(token.id, now);
     }
-    return { kind: 'known', who: `token:${token.name}`, browser: false };
+    return {
+      kind: 'known',
+      who: `token:${token.name}`,
+      browser: false,
+      until: token.expiresAt ?? Number.POSITIVE_INFINITY,
+    };
   }
 
   /** What is wrong with a password, or null. */

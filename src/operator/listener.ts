@@ -134,7 +134,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
-    addApi(app, { clock, access, sessions, store: api.store, run: api.run, about: api.about, document });
+    addApi(app, { ...api, clock, access, sessions, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
   app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));

@@ -2,6 +2,7 @@
 import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
+import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { About, Ran } from './api.ts';
 
@@ -39,6 +40,7 @@ export interface OperatorOptions {
   readonly api: {
     readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
     readonly run: (args: readonly string[], who: string) => Promise<Ran>;
+    readonly news: News;
     readonly version: string;
     readonly about: () => About;
     /** Signs sessions; the same on every node. */

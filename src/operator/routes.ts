@@ -117,6 +117,15 @@ function command(words: string, options: readonly string[], ...values: readonly 
 export const ROUTES: readonly Route[] = [
   {
     method: 'GET',
+    path: '/overview',
+    operation: 'showOverview',
+    group: 'Overview',
+    summary: 'Show figures over time, the queue, the health of the parts, and what wants attention',
+    parameters: [query('range', '`1h`, `24h`, `7d` or `30d`; 24h unless given.')],
+    args: (v) => command('overview', flags(v, { range: 'range' })),
+  },
+  {
+    method: 'GET',
     path: '/accounts',
     operation: 'listAccounts',
     group: 'Accounts',

@@ -13,6 +13,8 @@ export interface Sessions {
   begin(now: number): string;
   /** True for a value that `begin` made with the same key, until it ends. */
   holds(value: string, now: number): boolean;
+  /** When a value that holds ends (ms since the epoch). */
+  endOf(value: string): number;
   /** The word of the one-time link; null where there is a password. */
   readonly link: string | null;
   /** True once, for that word. */
@@ -37,6 +39,7 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
       const until = Number(text.split('.')[0]);
       return now < until && until - now <= SESSION_MS;
     },
+    endOf: (value) => Number(value.split('.')[0]),
     redeem(word) {
       if (link === null || spent || !same(word, link)) return false;
       spent = true;

@@ -19,6 +19,10 @@ const IDEMPOTENCY_MS = 24 * 3_600_000;
 /** What came back is remembered for so long, against its coming again; return paths are good for half of it. */
 const FEEDBACK_MS = 90 * 24 * 3_600_000;
 const FEEDBACK_EVERY_MS = 600_000;
+const TRAFFIC_EVERY_MS = 600_000;
+/** Figures by minutes are kept so long, by hours so long. */
+const MINUTES_MS = 48 * 3_600_000;
+const HOURS_MS = 400 * 24 * 3_600_000;
 /** Reports that were not understood; beyond that the oldest go. */
 const MOST_KEPT_FEEDBACK = 10_000;
 /** Rows of one round: small, so that no accept waits behind a sweep. */
@@ -28,7 +32,7 @@ export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
   readonly policy: Policy & { readonly keepBodyMs: number };
-  readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase' | 'forgetFeedback'>;
+  readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase' | 'forgetFeedback' | 'sweepTraffic'>;
   /** True where this node can tell which other nodes are dead: then it takes over what they held. */
   readonly judges: () => boolean;
   /** Mail requests whose outcome this node still holds, so that their leases are not over whatever the time. */
@@ -98,6 +102,7 @@ export function startSweeper({
   every(FEEDBACK_EVERY_MS, 'forget feedback', (now) =>
     store.forgetFeedback(now - FEEDBACK_MS, MOST_KEPT_FEEDBACK, ROUND),
   );
+  every(TRAFFIC_EVERY_MS, 'sweep traffic', (now) => store.sweepTraffic(now - MINUTES_MS, now - HOURS_MS, ROUND));
 
   return async () => {
     stopped = true;

@@ -12,6 +12,8 @@ import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorStore } from './operator.ts';
 import type { SearchStore } from './search.ts';
+import type { OverviewStore } from './overview.ts';
+import type { TrafficStore } from './traffic.ts';
 import type { TrustStore } from './trust.ts';
 
 export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
@@ -191,7 +193,14 @@ export type OperatorAnswer =
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
-export interface Store extends TrustStore, NodesStore, FeedbackStore, OperatorStore, SearchStore {
+export interface Store
+  extends TrustStore,
+    NodesStore,
+    FeedbackStore,
+    OperatorStore,
+    SearchStore,
+    TrafficStore,
+    OverviewStore {
   accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
   /**
    * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is

@@ -2,6 +2,7 @@
  * Moving a store: the tables of the embedded one with their columns, as data, in the order in which they are moved. The
  * mail requests themselves go page by page, each with its body, its place in the queue and its history.
  */
+import { TRAFFIC_COUNTS } from './traffic.ts';
 
 export interface TransferTable {
   readonly name: string;
@@ -81,6 +82,11 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     name: 'operator_token',
     key: ['id'],
     columns: ['id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
+  },
+  {
+    name: 'traffic',
+    key: ['span', 'at', 'node'],
+    columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies'],
   },
 ];
 

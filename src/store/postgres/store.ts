@@ -15,11 +15,13 @@ import { prepareMail } from './mail.ts';
 import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareOperator } from './operator.ts';
+import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareSearch } from './search.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
+import { prepareTraffic } from './traffic.ts';
 import { serverWarnings } from './warnings.ts';
 
 export interface PostgresOptions {
@@ -59,6 +61,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareNodes(pool),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
+    ...prepareTraffic(pool),
+    ...prepareOverview(pool),
     ...prepareAccounts(pool),
     ...prepareSuppressions(pool),
     ...domains,

@@ -13,11 +13,13 @@ import { prepareFeedback } from './feedback.ts';
 import { prepareMail } from './mail.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareOperator } from './operator.ts';
+import { prepareOverview } from './overview.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareSearch } from './search.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
+import { prepareTraffic } from './traffic.ts';
 
 export type Operations = ReturnType<typeof prepareOperations>;
 export type OperationName = keyof Operations;
@@ -57,6 +59,9 @@ const READS: ReadonlySet<OperationName> = new Set([
   'listAudit',
   'listTokens',
   'findToken',
+  'traffic',
+  'overviewFacts',
+  'changeMarks',
 ]);
 
 function prepareOperations(database: DatabaseSync) {
@@ -78,6 +83,8 @@ function prepareOperations(database: DatabaseSync) {
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation.count),
     ...prepareOperator(database),
+    ...prepareTraffic(database),
+    ...prepareOverview(database),
     probe: (): void => {
       probe.run();
     },

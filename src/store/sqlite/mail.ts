@@ -23,10 +23,15 @@ export function prepareMail(database: DatabaseSync) {
     `UPDATE mail_request SET state = '${cancelled}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const writeEvent = database.prepare(APPEND_EVENT);
-  const open = database.prepare(
-    'SELECT state, count(*) AS n, min(seq) AS oldest FROM mail_request WHERE ended_at IS NULL GROUP BY state',
+  // Counting the entries of an index whose condition is the question looks at no row: at 1,000,000 queued 25 ms, an eighth of
+  // what counting by state over the index of all open ones took.
+  const waiting = database.prepare(
+    `SELECT count(*) AS n FROM mail_request INDEXED BY mail_request_due WHERE state = 'queued'`,
   );
-  const acceptedAt = database.prepare('SELECT accepted_at FROM mail_request WHERE seq = ?');
+  const open = database.prepare('SELECT count(*) AS n FROM mail_request WHERE ended_at IS NULL AND state = ?');
+  const oldest = database.prepare(
+    'SELECT accepted_at FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = ? ORDER BY seq LIMIT 1',
+  );
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
 
   function list({ accountId, state, to, since, before = null, limit }: MailFilter): MailSummary[] {
@@ -90,16 +95,15 @@ export function prepareMail(database: DatabaseSync) {
     retryMail: (id: string, now: number): OperatorAnswer => operate(id, 'queued', now),
     cancelMail: (id: string, now: number): OperatorAnswer => operate(id, 'cancelled', now),
     queueFigures(): QueueFigures {
-      const figures = { queued: 0, sending: 0, uncertain: 0 };
-      let oldest: number | null = null;
-      for (const row of open.all()) {
-        const state = rows.state(row);
-        if (state === 'queued' || state === 'sending' || state === 'uncertain') figures[state] = rows.int(row, 'n');
-        const seq = rows.int(row, 'oldest');
-        if (state !== 'uncertain' && (oldest === null || seq < oldest)) oldest = seq;
-      }
-      const row = oldest === null ? undefined : acceptedAt.get(oldest);
-      return { ...figures, oldestAcceptedAt: row === undefined ? null : rows.int(row, 'accepted_at') };
+      const ages = ['queued', 'sending'].flatMap((state) =>
+        oldest.all(state).map((row) => rows.int(row, 'accepted_at')),
+      );
+      return {
+        queued: rows.int(waiting.get() ?? {}, 'n'),
+        sending: rows.int(open.get('sending') ?? {}, 'n'),
+        uncertain: rows.int(open.get('uncertain') ?? {}, 'n'),
+        oldestAcceptedAt: ages.length === 0 ? null : Math.min(...ages),
+      };
     },
     newestId(): string | null {
       const row = newest.get();

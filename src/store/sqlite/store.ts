@@ -125,6 +125,11 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     findToken: (hash) => writer.call('findToken', hash),
     revokeToken: (id, now) => writer.call('revokeToken', id, now),
     touchToken: (id, at) => writer.call('touchToken', id, at),
+    putTraffic: (node, batch) => writer.call('putTraffic', node, batch),
+    traffic: async (since, until, stepMs) => (await reader()).call('traffic', since, until, stepMs),
+    sweepTraffic: (minutes, hours, limit) => writer.call('sweepTraffic', minutes, hours, limit),
+    overviewFacts: async (now) => (await reader()).call('overviewFacts', now),
+    changeMarks: async (now) => (await reader()).call('changeMarks', now),
     probe: () => writer.call('probe'),
     failed: writer.failed,
     async close() {

@@ -37,6 +37,10 @@ function sweeperRig(
       calls.push(['erase', ...args]);
       return answers.erase?.() ?? 0;
     },
+    async sweepTraffic(...args: [number, number, number]) {
+      calls.push(['sweepTraffic', ...args]);
+      return 0;
+    },
     async forgetFeedback(...args: [number, number, number]) {
       calls.push(['forgetFeedback', ...args]);
       return 0;
@@ -71,6 +75,7 @@ test('each round asks for what is past its maximum age, for leases over, and for
   expect(named('hasten')).toEqual([['hasten', START + 138 * 60_000, START, 500]]);
   expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
   expect(named('forgetFeedback')).toEqual([['forgetFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(named('sweepTraffic')).toEqual([['sweepTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
 });
 
 test('rounds come again: every 5 s for expiry and leases, every minute for bodies', async () => {

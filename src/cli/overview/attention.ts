@@ -1,0 +1,201 @@
+/** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
+import { GRACE_MS, maySend } from '../../record/domain.ts';
+import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../store/overview.ts';
+import type { Account } from '../../store/store.ts';
+import { shorten, span, time } from '../text.ts';
+import { type Facts, hasFeedback } from './facts.ts';
+import { sumOf } from './figures.ts';
+import { transportName } from './health.ts';
+
+export interface Attention {
+  readonly level: 'warning' | 'failure';
+  readonly text: string;
+  readonly remedy: string;
+  /** Of the dashboard, or null. */
+  readonly page: string | null;
+}
+
+const OLD_MS = 3_600_000;
+const DAY_MS = 24 * 3_600_000;
+const TEXT_WIDTH = 200;
+
+export function attentionOf(facts: Facts): readonly Attention[] {
+  const { store, now } = facts;
+  const all = [
+    ...installation(facts),
+    ...queue(facts),
+    ...store.domains.troubled.map((domain) => domainAttention(domain, now)),
+    ...store.accounts.flatMap((account) => accountAttention(account, now)),
+    ...store.keys.map((key) => keyAttention(key, now)),
+    ...reports(facts),
+  ];
+  return [...all.filter(({ level }) => level === 'failure'), ...all.filter(({ level }) => level === 'warning')];
+}
+
+function failure(text: string, remedy: string, page: string | null = null): Attention {
+  return { level: 'failure', text, remedy, page };
+}
+
+function warning(text: string, remedy: string, page: string | null = null): Attention {
+  return { level: 'warning', text, remedy, page };
+}
+
+function accountPage(name: string): string {
+  return `/accounts/${encodeURIComponent(name)}`;
+}
+
+function installation(facts: Facts): readonly Attention[] {
+  const { settings, service, nodes, recent, now } = facts;
+  const found: Attention[] = [];
+  if (service !== null && service.storeFault !== null) {
+    const remedy = 'Look at the disk, or at the database server and its log; clients get 500 and try again';
+    found.push(failure(`The database does not commit: nothing is accepted`, remedy));
+  }
+  const { breaker, alarms } = service?.delivery ?? { breaker: null, alarms: [] };
+  if (breaker !== null && breaker.state !== 'closed') {
+    const remedy = '`postrider doctor` tries it; what is queued goes on by itself once it answers';
+    found.push(
+      failure(`The next hop takes nothing: ${transportName(settings.transport)}`, remedy, '/messages?state=queued'),
+    );
+  }
+  const { alarmed } = sumOf(recent);
+  for (const { reason, text, lastAt } of alarms) {
+    const said = `${span(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
+    const remedy = ALARM_REMEDIES[reason] ?? '`postrider doctor` looks at the transport';
+    found.push(
+      failure(
+        reason === 'signing'
+          ? `Messages cannot be signed, ${said}`
+          : `The next hop refuses this service (${reason}), ${said}`,
+        remedy,
+      ),
+    );
+  }
+  if (alarmed > 0 && alarms.length === 0) {
+    const remedy = 'The log of the nodes that deliver has its words (`warned`)';
+    found.push(warning(`The next hop refused this service itself ${times(alarmed)} in the last hour`, remedy));
+  }
+  if (settings.database.kind === 'postgres') {
+    for (const { name, aliveUntil, seenAt } of nodes) {
+      if (aliveUntil > now) continue;
+      const remedy =
+        'Start it again, or leave it: the others have taken over what it held, and it is forgotten within the hour';
+      found.push(warning(`The node ${name} fell silent ${span(now - seenAt)} ago`, remedy));
+    }
+    const delivering = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
+    if (!delivering)
+      found.push(failure('No node delivers', 'Start one with POSTRIDER_ROLES=all, or with deliver among them'));
+  }
+  const needed = settings.transport.kind !== 'capture' && settings.senders === 'authenticated';
+  if (needed && facts.store.domains.all === 0) {
+    found.push(
+      warning('No domain may send yet: every sender is refused', 'Add a domain and publish its records', '/domains'),
+    );
+  }
+  return found;
+}
+
+const ALARM_REMEDIES: Readonly<Record<string, string>> = {
+  configuration: 'Correct POSTRIDER_TRANSPORT, or the account at the provider; `postrider doctor` tries it',
+  reputation: 'Read the provider’s words and look at what was sent; its support lifts such blocks',
+  signing: 'Bring the secret back that sealed the keys, or rotate them; `postrider doctor` tells which',
+};
+
+function queue({ queue: { uncertain, oldestAcceptedAt }, now, settings }: Facts): readonly Attention[] {
+  const found: Attention[] = [];
+  if (uncertain > 0) {
+    const remedy = 'Decide for each: retry sends it again, cancel lets it be';
+    found.push(warning(`${uncertain} handed over with nobody knowing the answer`, remedy, '/messages?state=uncertain'));
+  }
+  if (oldestAcceptedAt !== null && now - oldestAcceptedAt > OLD_MS) {
+    const remedy = `Its page explains what it waits for; it ends as expired at the age of ${span(settings.maxAgeMs)}`;
+    found.push(
+      warning(
+        `The oldest in the queue was accepted ${span(now - oldestAcceptedAt)} ago`,
+        remedy,
+        '/messages?state=queued',
+      ),
+    );
+  }
+  return found;
+}
+
+function domainAttention(domain: TroubledDomain, now: number): Attention {
+  const { name, status, failingSince, lacking } = domain;
+  const page = `/domains/${encodeURIComponent(name)}`;
+  switch (status) {
+    case 'pending':
+      return warning(`${name} may not send yet: its records were not seen`, 'Publish its records, then verify', page);
+    case 'failing': {
+      const remedy = 'Publish its DKIM records again';
+      if (!maySend(domain)) return failure(`${name} has lost its records: its mail is refused`, remedy, page);
+      const left = (failingSince ?? now) + GRACE_MS - now;
+      return failure(
+        `${name} has lost its records: its mail is refused ${left > 0 ? `in ${span(left)}` : 'soon'}`,
+        remedy,
+        page,
+      );
+    }
+    case 'authenticated': {
+      const purposes = [...new Set(lacking.map(({ purpose }) => purpose))].join(', ');
+      return warning(
+        `${name} lacks records or has wrong ones: ${purposes}`,
+        'Its page shows them beside what DNS has',
+        page,
+      );
+    }
+  }
+}
+
+function accountAttention(account: Account, now: number): readonly Attention[] {
+  const { name, locked, warning: cause, limits, volumeUsed } = account;
+  const page = accountPage(name);
+  if (locked !== null)
+    return [
+      failure(
+        `Account ${name} is locked: ${shorten(locked.reason, TEXT_WIDTH)}`,
+        'Mend the cause, then unlock it',
+        page,
+      ),
+    ];
+  const found: Attention[] = [];
+  if (cause !== null)
+    found.push(warning(`Account ${name} is half way to being locked: ${cause}`, 'Look at whom it writes to', page));
+  const { volume, volumeExpiresAt } = limits;
+  const more = 'Give it a new volume, or tell its owner';
+  if (volume !== null && volumeUsed >= volume)
+    found.push(failure(`Account ${name} has used its volume of ${volume}`, more, page));
+  else if (volume !== null && volumeUsed >= volume * NEARLY_USED)
+    found.push(warning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, more, page));
+  if (volumeExpiresAt !== null && volumeExpiresAt <= now)
+    found.push(failure(`Account ${name}’s volume expired ${time(volumeExpiresAt)}`, more, page));
+  else if (volumeExpiresAt !== null && volumeExpiresAt - now < 7 * DAY_MS)
+    found.push(warning(`Account ${name}’s volume expires in ${span(volumeExpiresAt - now)}`, more, page));
+  return found;
+}
+
+function keyAttention(
+  { id, name, account, expiresAt, lastUsedAt }: Facts['store']['keys'][number],
+  now: number,
+): Attention {
+  const left = (expiresAt ?? now) - now;
+  const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_MS;
+  const used = inUse ? `in use ${span(now - lastUsedAt)} ago` : 'the last one of its account';
+  const text = `key_${id} (${name}) of account ${account} expires in ${span(left)}: ${used}`;
+  const remedy = 'Rotate it, or give its clients another one before';
+  return inUse && left < DAY_MS
+    ? failure(text, remedy, accountPage(account))
+    : warning(text, remedy, accountPage(account));
+}
+
+function reports({ store, settings }: Facts): readonly Attention[] {
+  const { notUnderstood } = store;
+  if (notUnderstood === 0 || !hasFeedback(settings)) return [];
+  const count = notUnderstood < MOST_TOLD ? String(notUnderstood) : `${MOST_TOLD} or more`;
+  const text = `${count} of the reports of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
+  return [warning(text, '`postrider feedback list` and `feedback show ID` show them')];
+}
+
+function times(count: number): string {
+  return count === 1 ? 'once' : `${count} times`;
+}

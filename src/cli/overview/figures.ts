@@ -1,0 +1,73 @@
+/** Figures over time as the overview tells them: points without gaps, sums, percentiles read out of the histograms. */
+import { isoTime } from '../../config/units.ts';
+import { addLatencies, type Latencies, percentile } from '../../record/latency.ts';
+import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../store/traffic.ts';
+
+/** How far back, and by which steps: so many that a line can be read. */
+export const RANGES = {
+  '1h': { stepMs: MINUTE_MS, steps: 60 },
+  '24h': { stepMs: 10 * MINUTE_MS, steps: 144 },
+  '7d': { stepMs: HOUR_MS, steps: 168 },
+  '30d': { stepMs: 6 * HOUR_MS, steps: 120 },
+} as const;
+export type Range = keyof typeof RANGES;
+
+export interface Figures {
+  readonly accepted: number;
+  readonly delivered: number;
+  readonly deferred: number;
+  readonly bounced: number;
+  readonly complained: number;
+  readonly suppressed: number;
+  readonly expired: number;
+  readonly latencyMs: { readonly p50: number; readonly p99: number } | null;
+}
+
+/** The beginning of the first step; the last one is under way at `now`. */
+export function beginningOf(range: Range, now: number): number {
+  const { stepMs, steps } = RANGES[range];
+  return now - (now % stepMs) - (steps - 1) * stepMs;
+}
+
+/** `steps` are those with traffic, from `beginningOf` on. */
+export function figuresOver(range: Range, now: number, steps: readonly TrafficStep[]) {
+  const { stepMs, steps: count } = RANGES[range];
+  const since = beginningOf(range, now);
+  const byTime = new Map(steps.map((step) => [step.at, step]));
+  return {
+    points: Array.from({ length: count }, (_, n) => {
+      const at = since + n * stepMs;
+      return { at: isoTime(at), ...figures(byTime.get(at) ?? NOTHING) };
+    }),
+    totals: figures(sumOf(steps)),
+  };
+}
+
+const NOTHING: Traffic = sumOf([]);
+
+/** All of them together. */
+export function sumOf(steps: readonly Traffic[]): Traffic {
+  const latencies = new Map<number, number>();
+  for (const step of steps) addLatencies(latencies, step.latencies);
+  const counts = TRAFFIC_COUNTS.map((name) => [name, steps.reduce((sum, step) => sum + step[name], 0)] as const);
+  return { ...(Object.fromEntries(counts) as Record<(typeof TRAFFIC_COUNTS)[number], number>), latencies };
+}
+
+function figures({
+  accepted,
+  delivered,
+  deferred,
+  bounced,
+  complained,
+  suppressed,
+  expired,
+  latencies,
+}: Traffic): Figures {
+  const counts = { accepted, delivered, deferred, bounced, complained, suppressed, expired };
+  return { ...counts, latencyMs: latencyOf(latencies) };
+}
+
+function latencyOf(latencies: Latencies): Figures['latencyMs'] {
+  const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
+  return p50 === null || p99 === null ? null : { p50, p99 };
+}

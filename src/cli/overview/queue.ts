@@ -1,0 +1,60 @@
+/** How long the queue is, whether it grows, and when it will be empty, as far as the last minutes tell. Pure. */
+import type { QueueFigures } from '../../store/store.ts';
+import { MINUTE_MS, type TrafficStep } from '../../store/traffic.ts';
+import { sumOf } from './figures.ts';
+
+/** Rates are taken over so long, or since the traffic within it began. */
+export const RATE_MS = 5 * MINUTE_MS;
+const LEAST_MS = 10_000;
+/** What leaves within this is on its way rather than queued. */
+const ON_ITS_WAY_MS = 5_000;
+
+export interface QueueFacts {
+  readonly figures: QueueFigures;
+  /** Minutes with traffic, those of the last `RATE_MS` at least. */
+  readonly recent: readonly TrafficStep[];
+  /** When the next is due of an account that is not locked, or null. */
+  readonly nextDueAt: number | null;
+  /** True where this process knows that its next hop takes nothing. */
+  readonly held: boolean;
+}
+
+export type Trend = 'empty' | 'draining' | 'growing' | 'waiting';
+
+export interface QueueStanding extends QueueFigures {
+  readonly leavingPerMinute: number;
+  readonly comingPerMinute: number;
+  readonly trend: Trend;
+  /** Where it is draining: so many more are said to leave than come. */
+  readonly emptyAt: number | null;
+  /** Where it is waiting for a time: when the next one is due. */
+  readonly nextDueAt: number | null;
+}
+
+export function queueStanding({ figures, recent, nextDueAt, held }: QueueFacts, now: number): QueueStanding {
+  const since = now - (now % MINUTE_MS) - RATE_MS + MINUTE_MS;
+  const steps = recent.filter(({ at }) => at >= since);
+  const { accepted, ended } = sumOf(steps);
+  const minutes = Math.max(LEAST_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
+  const [coming, leaving] = [accepted / minutes, ended / minutes];
+  const { queued, sending } = figures;
+  const waiting = queued + sending;
+  const rates = { leavingPerMinute: rounded(leaving), comingPerMinute: rounded(coming) };
+  const standing = (trend: Trend, inMinutes: number | null = null): QueueStanding => ({
+    ...figures,
+    ...rates,
+    trend,
+    emptyAt: inMinutes === null ? null : Math.round(now + inMinutes * MINUTE_MS),
+    nextDueAt: trend === 'waiting' && queued > 0 ? nextDueAt : null,
+  });
+  if (waiting === 0) return standing('empty');
+  const nothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
+  if (held || nothingDue || (accepted === 0 && ended === 0)) return standing('waiting');
+  // However fast mail comes, what is there is gone in a moment.
+  if (waiting <= (leaving * ON_ITS_WAY_MS) / MINUTE_MS) return standing('draining', waiting / leaving);
+  return leaving > coming ? standing('draining', waiting / (leaving - coming)) : standing('growing');
+}
+
+function rounded(perMinute: number): number {
+  return perMinute >= 10 ? Math.round(perMinute) : Math.round(perMinute * 10) / 10;
+}

@@ -1,0 +1,41 @@
+/** What this process knows of itself and no store tells: the state of its breaker, and what the next hop held against it of late. */
+import type { BreakerState } from './metrics.ts';
+
+/** An alarm is news for so long. */
+const NEWS_MS = 3_600_000;
+
+/** A refusal that is about this service itself. */
+export interface Alarm {
+  /** Such as `configuration`. */
+  readonly reason: string;
+  /** The next hop's own words; untrusted. */
+  readonly text: string;
+  readonly lastAt: number;
+}
+
+export interface ProcessStanding {
+  breaker(state: BreakerState, retryAt: number | null): void;
+  alarmed(reason: string, text: string, at: number): void;
+  read(now: number): {
+    readonly breaker: { readonly state: BreakerState; readonly retryAt: number | null };
+    /** The last of each reason, the newest first. */
+    readonly alarms: readonly Alarm[];
+  };
+}
+
+export function createStanding(): ProcessStanding {
+  let breaker: { state: BreakerState; retryAt: number | null } = { state: 'closed', retryAt: null };
+  const alarms = new Map<string, Alarm>();
+  return {
+    breaker(state, retryAt) {
+      breaker = { state, retryAt };
+    },
+    alarmed(reason, text, at) {
+      alarms.set(reason, { reason, text, lastAt: at });
+    },
+    read(now) {
+      const late = [...alarms.values()].filter(({ lastAt }) => now - lastAt < NEWS_MS);
+      return { breaker, alarms: late.sort((a, b) => b.lastAt - a.lastAt) };
+    },
+  };
+}

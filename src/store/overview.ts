@@ -1,0 +1,67 @@
+/**
+ * The part of the store contract for an operator's first look: what wants attention, found cheaply however much is stored, and
+ * marks that move when something has changed, whichever process did it.
+ */
+import type { RecordCheck } from '../record/domain.ts';
+import type { Account, ApiKey } from './account.ts';
+
+/** Volumes and keys that lapse within this are told of beforehand; a volume that has lapsed, for as long after. */
+export const SOON_MS = 7 * 24 * 3_600_000;
+/** A key used within this is in use; a report that was not understood is news for as long. */
+export const RECENT_MS = 24 * 3_600_000;
+/** Of the volume, the part from which on it is told of. */
+export const NEARLY_USED = 0.9;
+/** Of each kind, at most so many are told of. */
+export const MOST_TOLD = 100;
+/** Accounts looked at for when the next mail request is due. */
+export const MOST_LOOKS = 2_000;
+
+/** A domain whose mail is in danger, or some of whose records are not as they should be. */
+export interface TroubledDomain {
+  readonly name: string;
+  readonly status: 'pending' | 'authenticated' | 'failing';
+  readonly checkedAt: number | null;
+  readonly failingSince: number | null;
+  /** The records that an answered check has found missing or wrong, by purpose and name. */
+  readonly lacking: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
+}
+
+export interface OverviewFacts {
+  /** False where nothing was ever accepted. */
+  readonly everAccepted: boolean;
+  /** When the next queued mail request of an account that is not locked is due; null where there is none. */
+  readonly nextDueAt: number | null;
+  /** Locked, warned, or with a volume that is nearly used, lapses soon or has lapsed of late. */
+  readonly accounts: readonly Account[];
+  /** Working keys that expire soon: those in use, and those that are their account's last. */
+  readonly keys: readonly (ApiKey & { readonly account: string })[];
+  readonly domains: {
+    readonly authenticated: number;
+    readonly all: number;
+    readonly troubled: readonly TroubledDomain[];
+  };
+  /** Reports of late that were not understood, up to `MOST_TOLD`. */
+  readonly notUnderstood: number;
+}
+
+/** Each changes with what it stands for, and is compared only with itself. */
+export interface ChangeMarks {
+  readonly newestId: string | null;
+  /** The newest entry of the audit log; 0 for none. */
+  readonly audit: number;
+  /** All that every node has counted of late, and of that what puts addresses on suppression lists. */
+  readonly counted: number;
+  readonly refused: number;
+}
+
+export interface OverviewStore {
+  overviewFacts(now: number): Promise<OverviewFacts>;
+  changeMarks(now: number): Promise<ChangeMarks>;
+}
+
+/** What an answered check found missing or wrong; `checks` is the column's JSON. */
+export function lackingOf(checks: string): TroubledDomain['lacking'] {
+  return (JSON.parse(checks) as readonly RecordCheck[])
+    .filter(({ found }) => found === 'missing' || found === 'wrong')
+    .map(({ purpose, name }) => ({ purpose, name }));
+}

@@ -1,0 +1,100 @@
+/** An operator's first look: what wants attention, and marks of change. */
+import { lackingOf, MOST_LOOKS, MOST_TOLD, NEARLY_USED, type OverviewStore, RECENT_MS, SOON_MS } from '../overview.ts';
+import { HOUR_MS } from '../traffic.ts';
+import { ACCOUNTS } from './directory.ts';
+import * as rows from './rows.ts';
+import type { Database, Statement } from './session.ts';
+
+const NEWEST: Statement = { name: 'overview_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
+// One seek for each account with something queued, as in turn.ts.
+const NEXT_DUE: Statement = {
+  name: 'overview_next_due',
+  text: `WITH RECURSIVE seen AS (
+      (SELECT lane, account_id, due_at FROM queue WHERE state = 'queued' ORDER BY lane, account_id, due_at LIMIT 1)
+      UNION ALL
+      SELECT n.lane, n.account_id, n.due_at FROM seen s CROSS JOIN LATERAL (
+        SELECT q.lane, q.account_id, q.due_at FROM queue q WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id)
+        ORDER BY q.lane, q.account_id, q.due_at LIMIT 1) n
+    ), looked AS (SELECT * FROM seen LIMIT ${MOST_LOOKS})
+    SELECT min(l.due_at) AS due_at FROM looked l JOIN account a ON a.id = l.account_id WHERE a.locked_at IS NULL`,
+};
+const TROUBLED_ACCOUNTS: Statement = {
+  name: 'overview_accounts',
+  text: `${ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
+    OR (a.volume IS NOT NULL AND ${NEARLY_USED} * a.volume
+      <= a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))
+    ORDER BY a.name LIMIT ${MOST_TOLD}`,
+};
+const KEYS: Statement = {
+  name: 'overview_keys',
+  text: `SELECT k.*, a.name AS account FROM api_key k JOIN account a ON a.id = k.account_id
+    WHERE k.revoked_at IS NULL AND k.expires_at > $1 AND k.expires_at <= $2 AND a.locked_at IS NULL
+      AND (k.last_used_at > $3 OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
+        AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > $2)))
+    ORDER BY k.expires_at LIMIT ${MOST_TOLD}`,
+};
+const DOMAIN_COUNTS: Statement = {
+  name: 'overview_domain_counts',
+  text: `SELECT count(*)::int AS "all", (count(*) FILTER (WHERE status = 'authenticated'))::int AS authenticated FROM domain WHERE NOT removed`,
+};
+const TROUBLED_DOMAINS: Statement = {
+  name: 'overview_domains',
+  text: `SELECT name, status, checked_at, failing_since, checks FROM domain
+    WHERE NOT removed AND (status <> 'authenticated' OR checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')
+    ORDER BY name LIMIT ${MOST_TOLD}`,
+};
+const KEPT: Statement = {
+  name: 'overview_kept',
+  text: `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MOST_TOLD}) f WHERE at > $1`,
+};
+const MARKS: Statement = {
+  name: 'overview_marks',
+  text: `SELECT (SELECT id FROM mail_request ORDER BY id DESC LIMIT 1) AS newest, coalesce((SELECT max(id) FROM audit), 0)::bigint AS audit,
+      coalesce(sum(accepted + deferred + ended + bounced + complained + alarmed), 0)::bigint AS counted,
+      coalesce(sum(bounced + complained), 0)::bigint AS refused
+    FROM traffic WHERE span = ${HOUR_MS} AND at > $1`,
+};
+
+export function prepareOverview(database: Database): OverviewStore {
+  return {
+    async overviewFacts(now) {
+      const soon = now + SOON_MS;
+      const [newest, due, accounts, keys, counts, troubled, kept] = await Promise.all([
+        database.query(NEWEST, []),
+        database.query(NEXT_DUE, []),
+        database.query(TROUBLED_ACCOUNTS, [now - SOON_MS, soon]),
+        database.query(KEYS, [now, soon, now - RECENT_MS]),
+        database.query(DOMAIN_COUNTS, []),
+        database.query(TROUBLED_DOMAINS, []),
+        database.query(KEPT, [now - RECENT_MS]),
+      ]);
+      return {
+        everAccepted: newest.length > 0,
+        nextDueAt: rows.intOrNull(due[0] ?? { due_at: null }, 'due_at'),
+        accounts: accounts.map(rows.account),
+        keys: keys.map((row) => ({ ...rows.apiKey(row), account: rows.text(row, 'account') })),
+        domains: {
+          all: rows.int(counts[0] ?? {}, 'all'),
+          authenticated: rows.int(counts[0] ?? {}, 'authenticated'),
+          troubled: troubled.map((row) => ({
+            name: rows.text(row, 'name'),
+            status: rows.oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
+            checkedAt: rows.intOrNull(row, 'checked_at'),
+            failingSince: rows.intOrNull(row, 'failing_since'),
+            lacking: lackingOf(rows.text(row, 'checks')),
+          })),
+        },
+        notUnderstood: rows.int(kept[0] ?? {}, 'n'),
+      };
+    },
+    async changeMarks(now) {
+      const [row = {}] = await database.query(MARKS, [now - 2 * HOUR_MS]);
+      return {
+        newestId: rows.textOrNull(row, 'newest'),
+        audit: rows.int(row, 'audit'),
+        counted: rows.int(row, 'counted'),
+        refused: rows.int(row, 'refused'),
+      };
+    },
+  };
+}

@@ -1,0 +1,68 @@
+/** Figures over time: each node's own rows by minute and hour, and their sums. */
+import {
+  countsOf,
+  HOUR_MS,
+  latenciesText,
+  MINUTE_MS,
+  parseLatencies,
+  spanOf,
+  TRAFFIC_COUNTS,
+  type TrafficStore,
+} from '../traffic.ts';
+import * as rows from './rows.ts';
+import type { Database, Statement } from './session.ts';
+
+const COUNTS = TRAFFIC_COUNTS.join(', ');
+const PUT: Statement = {
+  name: 'traffic_put',
+  text: `INSERT INTO traffic (node, span, at, latencies, ${COUNTS})
+    SELECT $1, * FROM unnest($2::int[], $3::bigint[], $4::text[]${TRAFFIC_COUNTS.map((_, at) => `, $${at + 5}::bigint[]`).join('')})
+    ON CONFLICT (span, at, node) DO UPDATE SET latencies = excluded.latencies, ${TRAFFIC_COUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
+};
+const SUMS: Statement = {
+  name: 'traffic_sums',
+  text: `SELECT at / $1::bigint * $1::bigint AS step, string_agg(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ')}
+    FROM traffic WHERE span = $2 AND at >= $3 AND at < $4 GROUP BY step ORDER BY step`,
+};
+const SWEEP: Statement = {
+  name: 'traffic_sweep',
+  text: `DELETE FROM traffic WHERE (span, at, node) IN (
+    SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
+};
+/** Figures are no mail: nobody waits for their sync. */
+const HASTY: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
+
+export function prepareTraffic(database: Database): TrafficStore {
+  return {
+    async putTraffic(node, batch) {
+      if (batch.length === 0) return;
+      const column = <Value>(of: (row: (typeof batch)[number]) => Value) => batch.map(of);
+      await database.transaction(async (transaction) => {
+        await Promise.all([
+          transaction.query(HASTY, []),
+          transaction.query(PUT, [
+            node,
+            column(({ spanMs }) => spanMs),
+            column(({ at }) => at),
+            column(({ latencies }) => latenciesText(latencies)),
+            ...TRAFFIC_COUNTS.map((name) => column((row) => row[name])),
+          ]),
+        ]);
+      });
+    },
+    async traffic(since, until, stepMs) {
+      return (await database.query(SUMS, [stepMs, spanOf(stepMs), since, until])).map((row) => ({
+        at: rows.int(row, 'step'),
+        ...countsOf((column) => rows.int(row, column)),
+        latencies: parseLatencies(rows.text(row, 'latencies')),
+      }));
+    },
+    async sweepTraffic(minutesBefore, hoursBefore, limit) {
+      const [minutes, hours] = await Promise.all([
+        database.query(SWEEP, [MINUTE_MS, minutesBefore, limit]),
+        database.query(SWEEP, [HOUR_MS, hoursBefore, limit]),
+      ]);
+      return minutes.length + hours.length;
+    },
+  };
+}

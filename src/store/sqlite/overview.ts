@@ -1,0 +1,108 @@
+/** An operator's first look: what wants attention, and marks of change. */
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  type ChangeMarks,
+  lackingOf,
+  MOST_LOOKS,
+  MOST_TOLD,
+  NEARLY_USED,
+  type OverviewFacts,
+  RECENT_MS,
+  SOON_MS,
+  type TroubledDomain,
+} from '../overview.ts';
+import { HOUR_MS } from '../traffic.ts';
+import * as rows from './rows.ts';
+
+const BROKEN = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;
+
+export function prepareOverview(database: DatabaseSync) {
+  const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
+  // One seek for each account with something queued, and one for its first.
+  const nextAccount = database.prepare(
+    `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
+     WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
+  );
+  const firstDue = database.prepare(
+    `SELECT due_at FROM mail_request INDEXED BY mail_request_due
+     WHERE state = 'queued' AND lane = ? AND account_id = ? AND (SELECT locked_at IS NULL FROM account WHERE id = account_id)
+     ORDER BY due_at LIMIT 1`,
+  );
+  const accounts = database.prepare(
+    `SELECT * FROM account WHERE locked_at IS NOT NULL OR warning IS NOT NULL OR volume_expires_at BETWEEN :from AND :soon
+       OR volume_used >= volume * ${NEARLY_USED} ORDER BY name LIMIT ${MOST_TOLD}`,
+  );
+  const keys = database.prepare(
+    `SELECT k.*, a.name AS account FROM api_key k JOIN account a ON a.id = k.account_id
+     WHERE k.revoked_at IS NULL AND k.expires_at > :now AND k.expires_at <= :soon AND a.locked_at IS NULL
+       AND (k.last_used_at > :recent OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
+         AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > :soon)))
+     ORDER BY k.expires_at LIMIT ${MOST_TOLD}`,
+  );
+  const domainCounts = database.prepare(
+    `SELECT count(*) AS "all", coalesce(sum(status = 'authenticated'), 0) AS authenticated FROM domain WHERE removed = 0`,
+  );
+  const troubled = database.prepare(
+    `SELECT name, status, checked_at, failing_since, checks FROM domain
+     WHERE removed = 0 AND (status <> 'authenticated' OR ${BROKEN}) ORDER BY name LIMIT ${MOST_TOLD}`,
+  );
+  const kept = database.prepare(
+    `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MOST_TOLD}) WHERE at > ?`,
+  );
+  const audit = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
+  const counted = database.prepare(
+    `SELECT coalesce(sum(accepted + deferred + ended + bounced + complained + alarmed), 0) AS counted,
+       coalesce(sum(bounced + complained), 0) AS refused FROM traffic WHERE span = ${HOUR_MS} AND at > ?`,
+  );
+
+  function nextDueAt(now: number): number | null {
+    let least: number | null = null;
+    let at = nextAccount.get(-1, 0);
+    for (let looks = 0; at !== undefined && looks < MOST_LOOKS; looks += 1) {
+      const [lane, account] = [rows.int(at, 'lane'), rows.int(at, 'account_id')];
+      const first = firstDue.get(lane, account);
+      if (first !== undefined) least = Math.min(least ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
+      // Something is due: which is the first makes no difference.
+      if (least !== null && least <= now) return least;
+      at = nextAccount.get(lane, account);
+    }
+    return least;
+  }
+
+  return {
+    overviewFacts(now: number): OverviewFacts {
+      const soon = now + SOON_MS;
+      const counts = domainCounts.get() ?? {};
+      return {
+        everAccepted: newest.get() !== undefined,
+        nextDueAt: nextDueAt(now),
+        accounts: accounts.all({ from: now - SOON_MS, soon }).map(rows.account),
+        keys: keys
+          .all({ now, soon, recent: now - RECENT_MS })
+          .map((row) => ({ ...rows.apiKey(row), account: rows.text(row, 'account') })),
+        domains: {
+          all: rows.int(counts, 'all'),
+          authenticated: rows.int(counts, 'authenticated'),
+          troubled: troubled.all().map((row) => ({
+            name: rows.text(row, 'name'),
+            status: rows.text(row, 'status') as TroubledDomain['status'],
+            checkedAt: rows.intOrNull(row, 'checked_at'),
+            failingSince: rows.intOrNull(row, 'failing_since'),
+            lacking: lackingOf(rows.text(row, 'checks')),
+          })),
+        },
+        notUnderstood: rows.int(kept.get(now - RECENT_MS) ?? {}, 'n'),
+      };
+    },
+    changeMarks(now: number): ChangeMarks {
+      const sums = counted.get(now - 2 * HOUR_MS) ?? {};
+      const last = newest.get();
+      return {
+        newestId: last === undefined ? null : rows.text(last, 'id'),
+        audit: rows.int(audit.get() ?? {}, 'id'),
+        counted: rows.int(sums, 'counted'),
+        refused: rows.int(sums, 'refused'),
+      };
+    },
+  };
+}

@@ -1,0 +1,48 @@
+/** Figures over time: each node's own rows by minute and hour, and their sums. */
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  countsOf,
+  HOUR_MS,
+  latenciesText,
+  MINUTE_MS,
+  parseLatencies,
+  spanOf,
+  TRAFFIC_COUNTS,
+  type TrafficRow,
+  type TrafficStep,
+} from '../traffic.ts';
+import * as rows from './rows.ts';
+
+export function prepareTraffic(database: DatabaseSync) {
+  const counts = TRAFFIC_COUNTS.join(', ');
+  const write = database.prepare(
+    `INSERT OR REPLACE INTO traffic (span, at, node, latencies, ${counts}) VALUES (?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
+  );
+  // Numbers arrive as floating point, and steps are whole.
+  const sums = database.prepare(
+    `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
+     FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,
+  );
+  const forget = database.prepare(
+    `DELETE FROM traffic WHERE (span, at, node) IN (SELECT span, at, node FROM traffic WHERE span = ? AND at < ? LIMIT ?)`,
+  );
+
+  return {
+    putTraffic(node: string, batch: readonly TrafficRow[]): void {
+      for (const row of batch) {
+        const values = TRAFFIC_COUNTS.map((name) => row[name]);
+        write.run(row.spanMs, row.at, node, latenciesText(row.latencies), ...values);
+      }
+    },
+    traffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
+      sums.all({ step: stepMs, span: spanOf(stepMs), since, until }).map((row) => ({
+        at: rows.int(row, 'step'),
+        ...countsOf((column) => rows.int(row, column)),
+        latencies: parseLatencies(rows.text(row, 'latencies')),
+      })),
+    sweepTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {
+      const minutes = Number(forget.run(MINUTE_MS, minutesBefore, limit).changes);
+      return minutes + Number(forget.run(HOUR_MS, hoursBefore, limit).changes);
+    },
+  };
+}

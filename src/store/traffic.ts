@@ -1,0 +1,85 @@
+/**
+ * The part of the store contract for figures over time: how many mail requests were accepted, delivered, refused, in each minute
+ * and in each hour. Each node writes rows of its own, whole each time, so that no node waits for another and a write that is
+ * done twice counts once.
+ */
+import type { Latencies } from '../record/latency.ts';
+
+/** What is counted, in the order of the columns. */
+export const TRAFFIC_COUNTS = [
+  'accepted',
+  'delivered',
+  'deferred',
+  'bounced',
+  'complained',
+  'suppressed',
+  'expired',
+  'ended',
+  'alarmed',
+] as const;
+
+/**
+ * `ended`: those that left the queue for good, whatever came of them, notices of later aside. `alarmed`: refusals that are about
+ * this service itself.
+ */
+export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
+export type TrafficCounts = Readonly<Record<TrafficCount, number>>;
+
+export interface Traffic extends TrafficCounts {
+  /** From accepted to delivered. */
+  readonly latencies: Latencies;
+}
+
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 3_600_000;
+
+/** All that one node has counted in one minute or hour so far. */
+export interface TrafficRow extends Traffic {
+  readonly spanMs: typeof MINUTE_MS | typeof HOUR_MS;
+  /** When the span begins; a multiple of it. */
+  readonly at: number;
+}
+
+/** The sums of one step. */
+export interface TrafficStep extends Traffic {
+  readonly at: number;
+}
+
+export interface TrafficStore {
+  /** Writes rows of this node in place of what it wrote of the same spans before. A crash may lose the last of it. */
+  putTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
+  /**
+   * Sums over all nodes for each step of `stepMs` from `since` up to, without, `until`, in order; steps without traffic are left
+   * out. Steps begin at multiples of `stepMs`, which is of minutes or of hours: whole hours are read from the hours.
+   */
+  traffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
+  /** Deletes up to `limit` minutes that began before the one time and hours that began before the other; resolves to how many. */
+  sweepTraffic(minutesBefore: number, hoursBefore: number, limit: number): Promise<number>;
+}
+
+/** Latencies as a column holds them: `bucket:count` pairs with blanks between. Sums are such texts one after another. */
+export function latenciesText(latencies: Latencies): string {
+  return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
+}
+
+/** Reads one such text, or several joined by blanks. */
+export function parseLatencies(text: string): Latencies {
+  const sums = new Map<number, number>();
+  for (const pair of text.split(' ')) {
+    const colon = pair.indexOf(':');
+    if (colon <= 0) continue;
+    const bucket = Number(pair.slice(0, colon));
+    sums.set(bucket, (sums.get(bucket) ?? 0) + Number(pair.slice(colon + 1)));
+  }
+  return sums;
+}
+
+/** The span whose rows a step is read from. */
+export function spanOf(stepMs: number): TrafficRow['spanMs'] {
+  return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
+}
+
+/** The counts of a row, its columns named as they are. */
+export function countsOf(int: (column: string) => number): TrafficCounts {
+  return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, int(name)])) as Record<TrafficCount, number>;
+}

@@ -1,0 +1,208 @@
+/** What every store promises about figures over time, and about an operator's first look. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { AccountLimits, Store } from '../../src/store/store.ts';
+import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/store/traffic.ts';
+import { STORES } from '../rig/stores.ts';
+
+const HOUR = Date.UTC(2030, 0, 1, 10);
+const NOW = HOUR + 30 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+
+function row(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<TrafficRow> = {}): TrafficRow {
+  const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
+    (typeof TRAFFIC_COUNTS)[number],
+    number
+  >;
+  return { spanMs, at, ...none, latencies: new Map(), ...counts };
+}
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  const opened = async () => {
+    const store = await open();
+    onTestFinished(() => store.close());
+    return store;
+  };
+  const done = <T>(changed: { kind: 'done'; value: T } | { kind: string }): T => {
+    if (!('value' in changed)) throw new Error(changed.kind);
+    return changed.value;
+  };
+  const key = async (store: Store, account: string, name: string, expiresAt: number | null) =>
+    done(await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW));
+
+  test('figures of every node are summed step by step, a row written again counts once', async () => {
+    const store = await opened();
+    await store.putTraffic('one', [row(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) })]);
+    await store.putTraffic('one', [
+      row(MINUTE_MS, HOUR, {
+        accepted: 5,
+        delivered: 3,
+        latencies: new Map([
+          [4, 1],
+          [9, 2],
+        ]),
+      }),
+      row(MINUTE_MS, HOUR + MINUTE_MS, { bounced: 1, ended: 1 }),
+      row(HOUR_MS, HOUR, { accepted: 5, delivered: 3, bounced: 1, ended: 4 }),
+    ]);
+    await store.putTraffic('two', [
+      row(MINUTE_MS, HOUR, { accepted: 10, latencies: new Map([[9, 10]]) }),
+      row(HOUR_MS, HOUR, { accepted: 10, alarmed: 3 }),
+      row(HOUR_MS, HOUR + HOUR_MS, { expired: 9 }),
+    ]);
+    const minutes = await store.traffic(HOUR, HOUR + 5 * MINUTE_MS, MINUTE_MS);
+    expect(minutes).toMatchObject([
+      { at: HOUR, accepted: 15, delivered: 3, bounced: 0 },
+      { at: HOUR + MINUTE_MS, accepted: 0, bounced: 1, ended: 1 },
+    ]);
+    expect([...(minutes[0]?.latencies ?? [])].sort(([a], [b]) => a - b)).toEqual([
+      [4, 1],
+      [9, 12],
+    ]);
+    expect(await store.traffic(HOUR, HOUR + 10 * MINUTE_MS, 10 * MINUTE_MS)).toMatchObject([
+      { at: HOUR, accepted: 15, bounced: 1 },
+    ]);
+    expect(await store.traffic(HOUR, HOUR + HOUR_MS, HOUR_MS)).toMatchObject([
+      { at: HOUR, accepted: 15, alarmed: 3, ended: 4 },
+    ]);
+    expect(await store.traffic(HOUR + 2 * MINUTE_MS, HOUR + 5 * MINUTE_MS, MINUTE_MS)).toEqual([]);
+  });
+
+  test('minutes and hours that are past their time are deleted, a few at a time, and no others', async () => {
+    const store = await opened();
+    const minutes = [0, 1, 2, 3].map((n) => row(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
+    await store.putTraffic('one', [...minutes, row(HOUR_MS, HOUR, { accepted: 4 })]);
+    expect(await store.sweepTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(2);
+    expect(await store.sweepTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(1);
+    expect(await store.traffic(HOUR, NOW, MINUTE_MS)).toMatchObject([{ at: HOUR + 3 * MINUTE_MS }]);
+    expect(await store.traffic(HOUR, NOW, HOUR_MS)).toHaveLength(1);
+    expect(await store.sweepTraffic(0, HOUR + 1, 2)).toBe(1);
+    expect(await store.traffic(HOUR, NOW, HOUR_MS)).toEqual([]);
+  });
+
+  test('an empty store wants no attention', async () => {
+    const store = await opened();
+    expect(await store.overviewFacts(NOW)).toEqual({
+      everAccepted: false,
+      nextDueAt: null,
+      accounts: [],
+      keys: [],
+      domains: { all: 0, authenticated: 0, troubled: [] },
+      notUnderstood: 0,
+    });
+    expect(await store.changeMarks(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
+    expect(await store.queueFigures()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldestAcceptedAt: null });
+  });
+
+  test('accounts want attention that are locked, or whose volume is nearly used or lapses', async () => {
+    const store = await opened();
+    const made = (name: string, limits: Partial<AccountLimits> = {}) =>
+      store.createAccount(name, { ...LIMITS, ...limits }, NOW);
+    await made('good', { volume: 10 });
+    await made('used', { volume: 0 });
+    await made('lapsing', { volumeExpiresAt: NOW + DAY_MS });
+    await made('lapsed', { volumeExpiresAt: NOW - DAY_MS });
+    await made('later', { volumeExpiresAt: NOW + 30 * DAY_MS });
+    await made('long gone', { volumeExpiresAt: NOW - 30 * DAY_MS });
+    await made('locked');
+    await store.lockAccount('locked', 'unpaid', NOW);
+    const { accounts } = await store.overviewFacts(NOW);
+    expect(accounts.map(({ name }) => name)).toEqual(['lapsed', 'lapsing', 'locked', 'used']);
+  });
+
+  test('keys want attention that expire soon while in use, or as the last of their account', async () => {
+    const store = await opened();
+    await store.createAccount('two', LIMITS, NOW);
+    await store.createAccount('one', LIMITS, NOW);
+    await key(store, 'two', 'good', null);
+    const used = await key(store, 'two', 'used', NOW + DAY_MS);
+    await key(store, 'two', 'unused', NOW + DAY_MS);
+    await key(store, 'two', 'gone', NOW - 1);
+    await key(store, 'one', 'last', NOW + 2 * DAY_MS);
+    await store.touchKeys([{ id: used.id, at: NOW - 1_000 }]);
+    const { keys } = await store.overviewFacts(NOW);
+    expect(keys.map(({ name, account }) => [account, name])).toEqual([
+      ['two', 'used'],
+      ['one', 'last'],
+    ]);
+  });
+
+  test('domains want attention that cannot send yet, or lack a record', async () => {
+    const store = await opened();
+    await store.createAccount('acme', LIMITS, NOW);
+    const names = ['new.example', 'good.example', 'bare.example'];
+    const [, good, bare] = await Promise.all(
+      names.map(async (name) => done(await store.addDomain('acme', { name, subdomains: false, keys: [] }, NOW))),
+    );
+    const check = (name: string, found: 'found' | 'missing' | 'unknown') =>
+      ({ purpose: 'spf', type: 'TXT', name, value: 'v=spf1 -all', found, seen: [], detail: '' }) as const;
+    for (const [domain, found] of [
+      [good, 'unknown'],
+      [bare, 'missing'],
+    ] as const) {
+      if (domain === undefined) throw new Error('not made');
+      const { id, revision, name } = domain;
+      const at = { checkedAt: NOW, authenticatedAt: NOW, failingSince: null };
+      await store.updateDomain({
+        id,
+        revision,
+        status: 'authenticated',
+        ...at,
+        checks: [check(name, found)],
+        keys: [],
+      });
+    }
+    const { domains } = await store.overviewFacts(NOW);
+    expect(domains).toMatchObject({
+      all: 3,
+      authenticated: 2,
+      troubled: [
+        { name: 'bare.example', status: 'authenticated', lacking: [{ purpose: 'spf', name: 'bare.example' }] },
+        { name: 'new.example', status: 'pending', lacking: [] },
+      ],
+    });
+  });
+
+  test('the next that is due is told, those of locked accounts aside; and marks move with every change', async () => {
+    const store = await opened();
+    const marks = [await store.changeMarks(NOW)];
+    const accept = async (name: string, at: number, n: number) => {
+      const account = done(await store.createAccount(name, LIMITS, at));
+      const mail = {
+        id: `019${n}a3b4-c5d6-7000-8000-000000000000`,
+        accountId: account.id,
+        keyId: 1,
+        acceptedAt: at,
+        to: 'rita@example.com',
+        recipient: 'rita@example.com',
+        from: 'shop@example.org',
+        subject: 'Hello',
+        message: 'Hello',
+        idempotency: null,
+        lease: null,
+        suppressed: false,
+      };
+      expect(await store.accept([mail])).toMatchObject([{ kind: 'accepted' }]);
+    };
+    await accept('first', NOW - 5_000, 1);
+    await accept('second', NOW + 5_000, 2);
+    expect(await store.overviewFacts(NOW)).toMatchObject({ everAccepted: true, nextDueAt: NOW - 5_000 });
+    expect(await store.queueFigures()).toMatchObject({ queued: 2, oldestAcceptedAt: NOW - 5_000 });
+    await store.lockAccount('first', 'unpaid', NOW);
+    expect(await store.overviewFacts(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
+    marks.push(await store.changeMarks(NOW));
+    await store.writeAudit({
+      at: NOW,
+      who: 'cli:root',
+      action: 'account.lock',
+      subject: 'first',
+      before: null,
+      after: null,
+    });
+    await store.putTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
+    marks.push(await store.changeMarks(NOW));
+    expect(marks[1]).toMatchObject({ newestId: '0192a3b4-c5d6-7000-8000-000000000000', audit: 0, counted: 0 });
+    expect(marks[2]).toMatchObject({ audit: 1, counted: 3, refused: 1 });
+    expect(marks[2]?.newestId).toBe(marks[1]?.newestId);
+  });
+});
