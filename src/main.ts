@@ -14,6 +14,7 @@ import type { Settings } from './config/settings.ts';
 import { openTransport } from './deliver/open.ts';
 import { DomainDirectory } from './domains/directory.ts';
 import { dataFolder, operatorKey } from './domains/setup.ts';
+import { readEntity } from './feedback/read/entity.ts';
 import { bind } from './http/bind.ts';
 import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
@@ -183,6 +184,7 @@ async function start(
       openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
       dashboard: DASHBOARD,
       inbox: handover.inbox,
+      readEntity,
       api:
         commands === undefined
           ? null

@@ -1,13 +1,17 @@
-/** The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes. Pure. */
+/** The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (routes.ts, inbox.ts). Pure. */
 import { escapeHtml } from './escape-html.ts';
-import { type Parameter, ROUTES, type Route } from './routes.ts';
+import { INBOX_ROUTES } from './inbox.ts';
+import { type Described, type Parameter, ROUTES } from './routes.ts';
+
+/** Every route under the API's base: commands first, then what is no command. */
+const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES];
 
 const ERROR = { $ref: '#/components/schemas/Error' };
 
 /** JSON text. */
 export function apiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const route of ROUTES) {
+  for (const route of ALL) {
     paths[route.path] ??= {};
     Object.assign(paths[route.path] ?? {}, { [route.method.toLowerCase()]: operation(route) });
   }
@@ -20,7 +24,7 @@ export function apiDocument(version: string, base: string): string {
     },
     servers: [{ url: base }],
     security: [{ token: [] }, { session: [] }],
-    tags: [...new Set(ROUTES.map(({ group }) => group))].map((name) => ({ name })),
+    tags: [...new Set(ALL.map(({ group }) => group))].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {
@@ -40,7 +44,7 @@ export function apiDocument(version: string, base: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-function operation({ operation: operationId, group, summary, method, parameters }: Route): object {
+function operation({ operation: operationId, group, summary, method, parameters, answer }: Described): object {
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
@@ -64,7 +68,7 @@ function operation({ operation: operationId, group, summary, method, parameters 
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
     responses: {
-      [success]: { description: 'Done.', content: { 'application/json': { schema: {} } } },
+      [success]: { description: 'Done.', content: { [answer ?? 'application/json']: { schema: {} } } },
       ...Object.fromEntries(refusals),
     },
   };
@@ -86,9 +90,9 @@ function parameterOf({ name, in: place, type, required, about }: Parameter): obj
 
 /** The page for people; no script in it. */
 export function apiReference(base: string): string {
-  const groups = [...new Set(ROUTES.map(({ group }) => group))];
+  const groups = [...new Set(ALL.map(({ group }) => group))];
   const sections = groups.map((group) => {
-    const routes = ROUTES.filter((route) => route.group === group).map((route) => routeText(base, route));
+    const routes = ALL.filter((route) => route.group === group).map((route) => routeText(base, route));
     return `<h2 id="${escapeHtml(group.toLowerCase())}">${escapeHtml(group)}</h2>${routes.join('')}`;
   });
   const contents = groups.map(
@@ -105,7 +109,7 @@ export function apiReference(base: string): string {
   );
 }
 
-function routeText(base: string, { method, path, summary, parameters }: Route): string {
+function routeText(base: string, { method, path, summary, parameters }: Described): string {
   const rows = parameters.map(
     ({ name, in: place, type, required, about }) =>
       `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${escapeHtml(about)}</td></tr>`,

@@ -11,6 +11,8 @@ import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import { addEvents } from './events.ts';
+import { addInbox } from './inbox.ts';
+import type { Inbox, ReadEntity } from './ports.ts';
 import { ROUTES, type Route, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -35,6 +37,9 @@ export interface ApiParts {
   readonly news: News;
   /** What a page has to know of the installation before anything else. */
   readonly about: () => About;
+  /** Null where the transport captures nothing. */
+  readonly inbox: Inbox | null;
+  readonly readEntity: ReadEntity;
   /** The document of this API, JSON text. */
   readonly document: string;
 }
@@ -100,6 +105,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       const who = await whoIs(request);
       return who.kind === 'refused' ? null : who.until;
     },
+  });
+
+  addInbox(app, API, parts, async (request, reply) => {
+    const who = await whoIs(request);
+    if (who.kind === 'refused') return refuse(reply, who);
   });
 
   for (const route of ROUTES) {

@@ -73,7 +73,7 @@ export function isDashboard(route: string | undefined): boolean {
     route === '/icon.svg' ||
     route === '/assets/:name' ||
     ADDRESSES.includes(route) ||
-    ADDRESSES.includes(route.slice(0, -2))
+    (route.endsWith('/*') && ADDRESSES.includes(route.slice(0, -2)))
   );
 }
 

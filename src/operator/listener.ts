@@ -134,7 +134,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
-    addApi(app, { ...api, clock, access, sessions, document });
+    const { inbox, readEntity } = options;
+    addApi(app, { ...api, clock, access, sessions, inbox, readEntity, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
   app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));

@@ -2,6 +2,7 @@
 import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
+import type { Entity } from '../feedback/read/entity.ts';
 import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { About, Ran } from './api.ts';
@@ -18,11 +19,16 @@ export interface InboxEntry {
 
 /** The local inbox of the `capture:` transport. */
 export interface Inbox {
-  /** The newest first. */
-  list(limit: number): Promise<readonly InboxEntry[]>;
+  /** The newest first; with `before` those older than that id. */
+  list(limit: number, before: string | null): Promise<readonly InboxEntry[]>;
+  /** One, or null where there is none. */
+  entry(id: string): Promise<InboxEntry | null>;
   /** The whole message as it would have gone out, or null where there is none. */
   source(id: string): Promise<Buffer | null>;
 }
+
+/** Cuts a message into its MIME entities, whatever octets it holds; of a leaf at most `longest` octets are decoded. */
+export type ReadEntity = (raw: Uint8Array, longest: number) => Entity;
 
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword'>;
@@ -36,6 +42,7 @@ export interface OperatorOptions {
   readonly openApi: string;
   /** Null where the transport captures nothing. */
   readonly inbox: Inbox | null;
+  readonly readEntity: ReadEntity;
   /** The operator API, or null where this process does not have it. */
   readonly api: {
     readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;

@@ -14,7 +14,8 @@ export interface Parameter {
   readonly about: string;
 }
 
-export interface Route {
+/** A route as the document and the reference tell of it. */
+export interface Described {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Parameters of the path in braces. */
   readonly path: string;
@@ -22,6 +23,12 @@ export interface Route {
   readonly group: string;
   readonly summary: string;
   readonly parameters: readonly Parameter[];
+  /** Media type of the answer; JSON unless given. */
+  readonly answer?: string;
+}
+
+/** A route that is a command. */
+export interface Route extends Described {
   readonly args: (value: Values) => readonly string[];
 }
 

@@ -11,8 +11,8 @@ import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorStore } from './operator.ts';
-import type { SearchStore } from './search.ts';
 import type { OverviewStore } from './overview.ts';
+import type { SearchStore } from './search.ts';
 import type { TrafficStore } from './traffic.ts';
 import type { TrustStore } from './trust.ts';
 

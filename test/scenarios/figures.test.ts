@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { accepted, submit } from '../rig/service.ts';
-import { ask, type StandingService, scenario } from './standing.ts';
+import { ask, type StandingService, scenario, signedIn } from './standing.ts';
 
 const rig = scenario();
 
@@ -40,8 +40,12 @@ test('the inbox shows subjects as they were submitted', async () => {
   const service = await rig.serve(rig.folder());
   const subject = 'Grüße aus Köln 👋 – für alle <b>Kunden</b>, und darum etwas länger als eine Zeile sein darf';
   await accepted(service.publicUrl, service.key, { subject });
-  const shown = subject.replace('<b>', '&lt;b&gt;').replace('</b>', '&lt;/b&gt;');
-  await expect.poll(async () => (await ask(`${service.operatorUrl}/inbox`)).text, { timeout: 20_000 }).toContain(shown);
+  const headers = await signedIn(service);
+  const subjects = async () => {
+    const { text } = await ask(`${service.operatorUrl}/api/v1/inbox`, { headers });
+    return (JSON.parse(text) as { messages: { subject: string }[] }).messages.map((mail) => mail.subject);
+  };
+  await expect.poll(subjects, { timeout: 20_000 }).toEqual([subject]);
 });
 
 test('a reader of the log that stalls stops neither accepting, nor delivering, nor the stop', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
 import { askCommand, runCommand, submit } from '../rig/service.ts';
-import { ask, idOf, scenario } from './standing.ts';
+import { ask, idOf, scenario, signedIn } from './standing.ts';
 
 const rig = scenario();
 
@@ -64,9 +64,21 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   ]);
   expect(mail.messageId).toBe(`<${id}@example.org>`);
 
-  const inbox = await ask(`${first.operatorUrl}/inbox`);
-  expect([inbox.status, inbox.text.includes('ada@example.com'), inbox.text.includes(id)]).toEqual([200, true, true]);
-  expect((await ask(`${first.operatorUrl}/inbox/${id}`)).text).toBe(source.toString());
+  const page = await ask(`${first.operatorUrl}/inbox`);
+  expect([page.status, page.text.includes('<div id="root">')]).toEqual([200, true]);
+  const scripts = [...page.text.matchAll(/ src="(\/assets\/[^"]+\.js)"/g)].map(([, path]) => path ?? '');
+  expect(scripts).not.toEqual([]);
+  for (const path of scripts) {
+    const script = await ask(`${first.operatorUrl}${path}`);
+    expect([script.status, script.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
+  }
+  const headers = await signedIn(first);
+  const inbox = await ask(`${first.operatorUrl}/api/v1/inbox`, { headers });
+  expect(JSON.parse(inbox.text)).toMatchObject({
+    messages: [{ id, to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello' }],
+    next: null,
+  });
+  expect((await ask(`${first.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(source.toString());
 
   await expect.poll(async () => (await store.showMail(id))?.state, { timeout: 10_000 }).toBe('delivered');
   const shown = await askCommand<{ attempts: { outcome: string }[]; events: { verb: string }[] }>(folder, [

@@ -3,7 +3,7 @@ import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { accepted, askCommand, submit } from '../rig/service.ts';
-import { type Answer, ask, idOf, type StandingService, scenario, tally } from './standing.ts';
+import { type Answer, ask, idOf, type StandingService, scenario, signedIn, tally } from './standing.ts';
 
 const rig = scenario();
 const MAIL = { to: 'rita@example.com', from: 'shop@example.org', subject: 'Your receipt', message: 'Thank you.' };
@@ -12,6 +12,8 @@ const MIB = 1_048_576;
 let folder = '';
 let service: StandingService;
 let store: Store;
+/** Of a page that is signed in. */
+let session: { readonly Cookie: string };
 /** A service with a relay and the default sender policy. */
 let relay: StandingService;
 
@@ -22,6 +24,7 @@ beforeAll(async () => {
     rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
   ]);
   store = await rig.beside(folder);
+  session = await signedIn(service);
 });
 
 interface Request {
@@ -206,9 +209,9 @@ test('health needs no key and tells the truth', async () => {
 describe('the message', () => {
   const parsed = async (mail: Partial<typeof MAIL>) => {
     const id = await accepted(service.publicUrl, service.key, mail);
-    const path = `${service.operatorUrl}/inbox/${id}`;
-    await expect.poll(async () => (await ask(path)).status, { timeout: 10_000 }).toBe(200);
-    const source = Buffer.from(await (await fetch(path)).arrayBuffer());
+    const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
+    await expect.poll(async () => (await ask(path, { headers: session })).status, { timeout: 10_000 }).toBe(200);
+    const source = Buffer.from(await (await fetch(path, { headers: session })).arrayBuffer());
     return { source, mail: await PostalMime.parse(source) };
   };
 
@@ -300,7 +303,7 @@ describe('simulator addresses', () => {
       const id = sent.find(({ to }) => to.startsWith(kind))?.id ?? '';
       expect((await store.showMail(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
     }
-    const inbox = (await ask(`${service.operatorUrl}/inbox`)).text;
+    const inbox = (await ask(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
     expect(sent.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 

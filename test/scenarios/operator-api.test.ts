@@ -1,5 +1,6 @@
 /** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { INBOX_ROUTES } from '../../src/operator/inbox.ts';
 import { ROUTES } from '../../src/operator/routes.ts';
 import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
 import { type StandingService, scenario } from './standing.ts';
@@ -50,20 +51,21 @@ const fault = (message: string | RegExp) => ({
 
 describe('signing in', () => {
   test('nothing is told or done without it, whatever is sent instead', async () => {
+    // A service of its own: whoever shows wrong tokens has to wait.
+    const other = await rig.serve(rig.folder());
     for (const headers of [
       {},
       { Cookie: 'postrider_session=x.y.z' },
       { Authorization: 'Basic OnNlY3JldA==' },
       bearer('po_wrong'),
     ]) {
-      for (const { method, path } of ROUTES) {
+      for (const { method, path } of [...ROUTES, ...INBOX_ROUTES]) {
         if (method !== 'GET' || path.includes('{')) continue;
-        const answer = await ask(method, `/api/v1${path}`, undefined, headers);
+        const answer = await ask(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
         expect(answer.body).toMatchObject({ result: 'error' });
       }
     }
-    const other = await rig.serve(rig.folder());
     const answer = await ask('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
     expect([answer.status, answer.body]).toEqual([401, fault(/^Sign in first/)]);
     await other.stop();
@@ -256,7 +258,7 @@ test('the document names every route, and the page for people shows it without a
   const operations = Object.values(paths).flatMap((methods) =>
     Object.values(methods).map(({ operationId }) => operationId),
   );
-  expect(operations.sort()).toEqual(ROUTES.map(({ operation }) => operation).sort());
+  expect(operations.sort()).toEqual([...ROUTES, ...INBOX_ROUTES].map(({ operation }) => operation).sort());
   expect(new Set(operations).size).toBe(operations.length);
   const page = await ask('GET', '/reference');
   expect(page.status).toBe(200);

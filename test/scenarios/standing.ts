@@ -16,6 +16,8 @@ export interface StandingService {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
+  /** Signs in once; null where a password does. */
+  readonly signIn: string | null;
   /** Where bounces are taken, as `host:port`, and the provider's notices, as a URL; null where they are not. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** The raw key of an empty store's first start, else the empty string. */
@@ -97,8 +99,8 @@ export function scenario(): Scenario {
       const running = await start(folder, ['--json'], settings, /\n/);
       const [first] = running.stdout().split('\n');
       const said = JSON.parse(first ?? '') as Omit<StandingService, 'key'> & { key: string | null };
-      const { publicUrl, operatorUrl, feedback } = said;
-      return { ...running, publicUrl, operatorUrl, feedback, key: said.key ?? '' };
+      const { publicUrl, operatorUrl, signIn, feedback } = said;
+      return { ...running, publicUrl, operatorUrl, signIn, feedback, key: said.key ?? '' };
     },
     async serveForPeople(folder, settings = {}) {
       // The last thing printed: the curl's body on an empty store, the hint for a key on any other.
@@ -111,6 +113,7 @@ export function scenario(): Scenario {
         feedback: { smtp: null, http: null },
         publicUrl: found(/Public interface +(\S+)\/api\/v1\/send-mail/),
         operatorUrl: found(/Operator +(\S+)/),
+        signIn: found(/Sign in \(once\) +(\S+)/),
         key: found(/(pr_[A-Za-z0-9_-]{43})/),
       };
     },
@@ -127,6 +130,14 @@ export interface Answer {
 export async function ask(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, init);
   return { status: response.status, text: await response.text(), headers: response.headers };
+}
+
+/** Signs in with the link of the start, as the browser that it is opened in; the header that a signed-in page sends. */
+export async function signedIn({ signIn }: StandingService): Promise<{ readonly Cookie: string }> {
+  const answer = await ask(signIn ?? '', { redirect: 'manual' });
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0];
+  if (cookie === undefined) throw new Error(`signing in was answered with ${answer.status} ${answer.text}`);
+  return { Cookie: cookie };
 }
 
 /** How often each value occurs. */

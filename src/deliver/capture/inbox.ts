@@ -23,8 +23,10 @@ export interface InboxEntry {
 }
 
 export interface Inbox {
-  /** The newest first; ids are UUIDv7, so their order is that of acceptance. */
-  list(limit: number): Promise<readonly InboxEntry[]>;
+  /** The newest first; ids are UUIDv7, so their order is that of acceptance. With `before` those older than that id. */
+  list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
+  /** One, or null where there is none with this id. */
+  entry(id: string): Promise<InboxEntry | null>;
   /** The whole message as captured, or null where there is none with this id. */
   source(id: string): Promise<Buffer | null>;
 }
@@ -35,27 +37,39 @@ export function captureInbox(directory: string): Inbox {
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
 
   return {
-    async list(limit: number): Promise<readonly InboxEntry[]> {
-      const names = await orNull(readdir(maildir.new));
-      const ids = (names ?? [])
-        .filter((name) => name.endsWith(MESSAGE_SUFFIX))
-        .map((name) => name.slice(0, -MESSAGE_SUFFIX.length))
-        .filter(isMessageId)
-        .sort()
-        .reverse()
-        .slice(0, Math.max(0, Math.min(limit, MAX_LIMIT)));
+    async list(limit: number, before: string | null = null): Promise<readonly InboxEntry[]> {
+      const names = (await orNull(readdir(maildir.new))) ?? [];
       const entries: InboxEntry[] = [];
-      for (const id of ids) {
+      for (const id of newest(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
         const entry = await orNull(entryOf(id, pathOf(id)));
         if (entry !== null) entries.push(entry);
       }
       return entries;
     },
 
+    entry(id: string): Promise<InboxEntry | null> {
+      return isMessageId(id) ? orNull(entryOf(id, pathOf(id))) : Promise.resolve(null);
+    },
+
     source(id: string): Promise<Buffer | null> {
       return isMessageId(id) ? orNull(readFile(pathOf(id))) : Promise.resolve(null);
     },
   };
+}
+
+/** The greatest ids below `before`, the greatest first. Keeps no more than it gives: sorting 100,000 names takes far longer. */
+function newest(names: readonly string[], most: number, before: string | null): readonly string[] {
+  const kept: string[] = [];
+  for (const name of names) {
+    if (!name.endsWith(MESSAGE_SUFFIX)) continue;
+    const id = name.slice(0, -MESSAGE_SUFFIX.length);
+    if ((before !== null && id >= before) || (kept.length >= most && id <= (kept.at(-1) ?? ''))) continue;
+    if (!isMessageId(id)) continue;
+    const at = kept.findIndex((other) => other < id);
+    kept.splice(at < 0 ? kept.length : at, 0, id);
+    if (kept.length > most) kept.pop();
+  }
+  return kept;
 }
 
 async function entryOf(id: string, path: string): Promise<InboxEntry> {

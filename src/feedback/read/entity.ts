@@ -13,7 +13,7 @@ const LONGEST_HEADER = 131_072;
 /** RFC 2046 section 5.1.1 allows 70 characters; some write more. */
 const LONGEST_BOUNDARY = 250;
 const MOST_PARAMETERS = 32;
-/** Characters of a leaf that are decoded. Whoever reports has said it by then. */
+/** Characters of a leaf that are decoded, unless more are asked for. Whoever reports has said it by then. */
 const LONGEST_TEXT = 262_144;
 
 export interface Entity {
@@ -24,7 +24,7 @@ export interface Entity {
   readonly parameters: ReadonlyMap<string, string>;
   /** Those of a multipart in which a boundary was found; of a leaf none. */
   readonly parts: readonly Entity[];
-  /** The content of a leaf with its transfer encoding undone, one character for each octet, the first 256 Ki. */
+  /** The content of a leaf with its transfer encoding undone, one character for each octet, up to the longest. */
   readonly octets: () => string;
   /** The content of a leaf as text, LF at line ends. */
   readonly text: () => string;
@@ -39,9 +39,9 @@ interface Open {
   readonly bodyStart: number;
 }
 
-/** Reads a whole message. Line ends may be bare LF, as files and gateways leave them. */
-export function readEntity(raw: Uint8Array): Entity {
-  return parse(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'));
+/** Reads a whole message. Line ends may be bare LF, as files and gateways leave them. Of a leaf at most `longest` octets are decoded. */
+export function readEntity(raw: Uint8Array, longest: number = LONGEST_TEXT): Entity {
+  return parse(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), longest);
 }
 
 /** Every leaf in order. */
@@ -49,7 +49,7 @@ export function leavesOf(entity: Entity): readonly Entity[] {
   return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(leavesOf);
 }
 
-function parse(text: string): Entity {
+function parse(text: string, longest: number): Entity {
   /** From the whole message inwards; the last one is being read. */
   const stack: Open[] = [];
   /** Delimiter to the depth of the entity whose parts it parts. */
@@ -73,7 +73,7 @@ function parse(text: string): Entity {
       const entity = stack.pop();
       if (entity === undefined) return;
       if (entity.boundary !== null) delimiters.delete(`--${entity.boundary}`);
-      stack.at(-1)?.parts.push(closed(entity, text, end));
+      stack.at(-1)?.parts.push(closed(entity, text, end, longest));
     }
   };
 
@@ -95,7 +95,7 @@ function parse(text: string): Entity {
     }
   }
   closeTo(1, text.length);
-  return root === undefined ? NOTHING : closed(root, text, text.length);
+  return root === undefined ? NOTHING : closed(root, text, text.length, longest);
 }
 
 /** The end of a multipart: its delimiter counts no more, and it stays open for nothing but being closed. */
@@ -113,14 +113,19 @@ const NOTHING: Entity = {
   text: () => '',
 };
 
-function closed({ fields, type, parameters, parts, bodyStart }: Open, text: string, end: number): Entity {
+function closed(
+  { fields, type, parameters, parts, bodyStart }: Open,
+  text: string,
+  end: number,
+  longest: number,
+): Entity {
   if (parts.length > 0) return { fields, type, parameters, parts, octets: () => '', text: () => '' };
   // A multipart whose boundary never came is text, and so is an unknown leaf: whoever asks for it reads it as that.
   const real = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
   const decoded = (): Uint8Array => {
-    const body = text.slice(bodyStart, Math.max(bodyStart, Math.min(end, bodyStart + 2 * LONGEST_TEXT)));
-    octets ??= decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, LONGEST_TEXT);
+    const body = text.slice(bodyStart, Math.max(bodyStart, Math.min(end, bodyStart + 2 * longest)));
+    octets ??= decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, longest);
     return octets;
   };
   return {

@@ -107,6 +107,30 @@ describe('the inbox', () => {
     expect(entries[0]).toMatchObject({ from: 'a@sender.example', to: 'b@b.example', subject: 'nº 3 folded' });
   });
 
+  test('is read page by page, whatever order the files are in, and one by its id', async () => {
+    const folder = temporaryFolder();
+    const transport = captureTransport(folder, systemClock);
+    const messages = Array.from({ length: 7 }, () => outgoing());
+    for (const at of [3, 0, 6, 1, 5, 2, 4]) await transport.attempt(messages[at] ?? outgoing(), null);
+    const inbox = captureInbox(folder);
+    const pages: string[] = [];
+    for (let before: string | null = null; ; before = pages.at(-1) ?? null) {
+      const page = await inbox.list(3, before);
+      if (page.length === 0) break;
+      pages.push(...page.map(({ id }) => id));
+    }
+    expect(pages).toEqual(
+      messages
+        .map(({ id }) => id)
+        .sort()
+        .reverse(),
+    );
+    expect((await inbox.list(0)).length).toBe(0);
+    expect(await inbox.entry(pages[2] ?? '')).toEqual((await inbox.list(3))[2]);
+    expect(await inbox.entry('01890000-0000-7000-8000-ffffffffffff')).toBeNull();
+    expect(await inbox.entry('../new/x')).toBeNull();
+  });
+
   test('shows every subject as it was submitted, the longest too', async () => {
     const folder = temporaryFolder();
     const transport = captureTransport(folder, systemClock);

@@ -1,0 +1,143 @@
+/** The inbox of `capture:` at the real service: hostile mail is shown as data, and only to whoever signed in. */
+import { beforeAll, describe, expect, test } from 'vitest';
+import { accepted, askCommand } from '../rig/service.ts';
+import { ask, type StandingService, scenario, signedIn } from './standing.ts';
+
+const rig = scenario();
+let folder = '';
+let service: StandingService;
+let session: { readonly Cookie: string };
+
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+  session = await signedIn(service);
+});
+
+const inbox = (path: string, headers: Record<string, string> = session, at = service) =>
+  ask(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
+
+/** Submits, and waits until it lies in the inbox. */
+async function captured(
+  mail: { subject?: string; message?: string },
+  at = service,
+  headers = session,
+): Promise<string> {
+  const id = await accepted(at.publicUrl, at.key, mail);
+  await expect.poll(async () => (await inbox(`/${id}`, headers, at)).status, { timeout: 10_000 }).toBe(200);
+  return id;
+}
+
+const HOSTILE = [
+  '<script>alert(1)</script>',
+  '"><img src=x onerror=alert(1)>',
+  '</textarea></title></style><svg onload=alert(1)>',
+  '<a href="javascript:alert(1)">x</a><a href="https://evil.example/" target="_top">y</a>',
+  '<meta http-equiv="refresh" content="0;url=https://evil.example/"><base href="https://evil.example/" target="_self">',
+  '<style>@import "//evil.example/x.css";body{background:url(//evil.example/x.png)}</style>',
+  '<link rel="preconnect" href="https://evil.example/"><link rel="stylesheet" href="//evil.example/x.css">',
+  '<form action="/api/v1/tokens" method="post"><input name="name" value="x"></form>',
+  '<iframe srcdoc="<script>parent.alert(1)</script>"></iframe><object data="data:text/html,x"></object>',
+  '{"__proto__":1}\u2028\u2029 {{constructor}} #{7*7} <!--',
+];
+const POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
+
+describe('hostile mail', () => {
+  test.each(HOSTILE)('%j as subject and body is told as data, and its HTML can do nothing', async (text) => {
+    const message = `<!doctype html><html><body>${text}</body></html>`;
+    const id = await captured({ subject: text, message });
+
+    const listed = await inbox('');
+    expect(listed.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    const { messages } = JSON.parse(listed.text) as { messages: { id: string; subject: string }[] };
+    expect(messages.find((mail) => mail.id === id)).toMatchObject({ subject: text });
+
+    const one = await inbox(`/${id}`);
+    expect([one.headers.get('content-type'), one.headers.get('x-content-type-options')]).toEqual([
+      'application/json; charset=utf-8',
+      'nosniff',
+    ]);
+    const mail = JSON.parse(one.text) as { headers: { name: string; value: string }[]; text: string; html: boolean };
+    expect(mail).toMatchObject({ id, subject: text, html: true });
+    expect(mail.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
+
+    const html = await inbox(`/${id}/html`);
+    expect(html.status).toBe(200);
+    expect(Object.fromEntries(html.headers)).toMatchObject({
+      'content-security-policy': POLICY,
+      'content-type': 'text/html; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-resource-policy': 'same-origin',
+      'x-dns-prefetch-control': 'off',
+      'cache-control': 'no-store',
+    });
+    expect(html.text.trimEnd()).toBe(
+      message.replace('<!doctype html>', '<!doctype html><base target="_blank">').replaceAll('<link', '<x-link'),
+    );
+
+    const source = await inbox(`/${id}/source`);
+    expect(Object.fromEntries(source.headers)).toMatchObject({
+      'content-security-policy': "default-src 'none'; sandbox",
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    });
+  });
+
+  test('as plain text has no HTML to be shown', async () => {
+    const id = await captured({ message: '<b>bold</b><script>alert(1)</script>' });
+    expect(JSON.parse((await inbox(`/${id}`)).text)).toMatchObject({
+      html: false,
+      text: expect.stringContaining('<b>bold</b><script>alert(1)</script>'),
+    });
+    expect((await inbox(`/${id}/html`)).status).toBe(404);
+  });
+
+  test('of nearly 1 MiB is shown whole', async () => {
+    const lines = 'Zwölf Boxkämpfer <b>jagen</b> Viktor.\n'.repeat(24_000);
+    const html = await captured({ message: `<html><p>${lines}</p></html>` });
+    const framed = (await inbox(`/${html}/html`)).text.trimEnd();
+    expect(framed === `<base target="_blank"><html><p>${lines}</p></html>`).toBe(true);
+    const plain = JSON.parse((await inbox(`/${await captured({ message: lines })}`)).text) as { text: string };
+    expect(plain.text === lines).toBe(true);
+  }, 20_000);
+});
+
+describe('access', () => {
+  test('nothing is told without sign-in, and a token or the password signs in as well', async () => {
+    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const basic = { Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}` };
+    await accepted(guarded.publicUrl, guarded.key, { message: '<html>secret</html>' });
+    const ids = async () =>
+      (JSON.parse((await inbox('', basic, guarded)).text) as { messages: { id: string }[] }).messages.map(
+        ({ id }) => id,
+      );
+    await expect.poll(ids, { timeout: 10_000 }).toHaveLength(1);
+    const [id] = await ids();
+    const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
+    for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {
+      expect((await inbox(path, basic, guarded)).status).toBe(200);
+      for (const headers of [{}, session, { Authorization: `Bearer ${token}` }]) {
+        const answer = await inbox(path, headers, guarded);
+        expect([path, answer.status, answer.text.includes('secret')]).toEqual([path, 401, false]);
+      }
+    }
+    expect((await inbox('', { Authorization: `Bearer ${token}` })).status).toBe(200);
+    await guarded.stop();
+  });
+
+  test('where nothing is captured the page is told so, and changes nothing about the rest', async () => {
+    const relay = await rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
+    const headers = await signedIn(relay);
+    for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {
+      const answer = await inbox(path, headers, relay);
+      expect([path, answer.status, answer.text]).toEqual([
+        path,
+        404,
+        '{"result":"error","message":"There is no inbox: POSTRIDER_TRANSPORT is not capture:"}',
+      ]);
+    }
+    await relay.stop();
+  });
+});

@@ -1,0 +1,140 @@
+/** The dashboard's own code: served to anybody, because it holds no data, and nothing else is. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliDecompressSync } from 'node:zlib';
+import Fastify from 'fastify';
+import { describe, expect, test } from 'vitest';
+import { addDashboard, isDashboard } from '../../../src/operator/dashboard.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+const INDEX = '<!doctype html><meta content="__NONCE__"><style nonce="__NONCE__"></style><div id="root"></div>';
+const SCRIPT = `console.log(1);${'// a comment that compresses well\n'.repeat(60)}`;
+const ADDRESSES = [
+  '/',
+  '/messages',
+  '/messages/0192a3b4-c5d6-7e8f-9012-3456789abcde',
+  '/messages/?state=queued',
+  '/inbox',
+  '/inbox/any/thing',
+  '/accounts/acme',
+  '/domains/example.org',
+  '/suppressions',
+  '/audit',
+];
+
+function built(): string {
+  const folder = join(temporaryFolder(), 'dist');
+  mkdirSync(join(folder, 'assets'), { recursive: true });
+  writeFileSync(join(folder, 'index.html'), INDEX);
+  writeFileSync(join(folder, 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
+  writeFileSync(join(folder, 'assets', 'app-1a2b.js'), SCRIPT);
+  writeFileSync(join(folder, 'assets', 'app-1a2b.css'), 'a{color:red}');
+  writeFileSync(join(folder, 'assets', 'app-1a2b.js.map'), '{}');
+  writeFileSync(join(folder, '..', 'secret.js'), 'secret');
+  return folder;
+}
+
+function serving(folder: string) {
+  const app = Fastify();
+  addDashboard(app, folder);
+  return (url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
+    app.inject({ url, headers, method });
+}
+
+describe('the page', () => {
+  test('is the same at each of its addresses, with a nonce of its own in page and policy each time', async () => {
+    const ask = serving(built());
+    const nonces = new Set<string>();
+    for (const address of ADDRESSES) {
+      const answer = await ask(address);
+      expect([address, answer.statusCode, answer.headers['content-type']]).toEqual([
+        address,
+        200,
+        'text/html; charset=utf-8',
+      ]);
+      const policy = String(answer.headers['content-security-policy']);
+      const nonce = /style-src 'self' 'nonce-([A-Za-z0-9+/]{22}==)'/.exec(policy)?.[1] ?? '';
+      expect(answer.body).toBe(INDEX.replaceAll('__NONCE__', nonce));
+      expect(policy).toMatch(/default-src 'none'; script-src 'self';.*base-uri 'none';.*frame-ancestors 'none'$/);
+      nonces.add(nonce);
+    }
+    expect(nonces.size).toBe(ADDRESSES.length);
+  });
+
+  test('without a build says how to make one, and comes once it is made', async () => {
+    const folder = join(temporaryFolder(), 'dist');
+    const ask = serving(folder);
+    const before = await ask('/');
+    expect([before.statusCode, before.body.includes('npm run build')]).toEqual([200, true]);
+    expect((await ask('/assets/app-1a2b.js')).statusCode).toBe(404);
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'index.html'), INDEX);
+    expect((await ask('/')).body).toContain('id="root"');
+  });
+
+  test('answers HEAD without a body', async () => {
+    const ask = serving(built());
+    for (const address of ['/', '/inbox/1', '/assets/app-1a2b.js', '/icon.svg']) {
+      const answer = await ask(address, {}, 'HEAD');
+      expect([address, answer.statusCode, answer.body]).toEqual([address, 200, '']);
+    }
+  });
+});
+
+describe('assets', () => {
+  test('have their types, are kept by browsers for good, and go out compressed to whoever can read that', async () => {
+    const ask = serving(built());
+    const plain = await ask('/assets/app-1a2b.js');
+    expect([plain.statusCode, plain.body, plain.headers['content-encoding']]).toEqual([200, SCRIPT, undefined]);
+    expect(plain.headers).toMatchObject({
+      'content-type': 'text/javascript; charset=utf-8',
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'Accept-Encoding',
+    });
+    const small = await ask('/assets/app-1a2b.js', { 'Accept-Encoding': 'gzip, deflate, br' });
+    expect(small.headers['content-encoding']).toBe('br');
+    expect(small.rawPayload.length).toBeLessThan(SCRIPT.length / 4);
+    expect(brotliDecompressSync(small.rawPayload).toString()).toBe(SCRIPT);
+    const style = await ask('/assets/app-1a2b.css', { 'Accept-Encoding': 'br' });
+    expect([style.headers['content-type'], style.headers['content-encoding']]).toEqual([
+      'text/css; charset=utf-8',
+      undefined,
+    ]);
+    const icon = await ask('/icon.svg');
+    expect([icon.headers['content-type'], icon.headers['cache-control']]).toEqual(['image/svg+xml', 'no-cache']);
+  });
+
+  test.each([
+    '/assets/other.js',
+    '/assets/app-1a2b.js.map',
+    '/assets/',
+    '/assets/..%2findex.html',
+    '/assets/..%2f..%2fsecret.js',
+    '/assets/..%5c..%5csecret.js',
+    '/assets/%2e%2e%2f%2e%2e%2fsecret.js',
+    '/assets/%00',
+    '/assets/../../secret.js',
+    '/assets/constructor',
+    '/index.html',
+    '/secret.js',
+  ])('%s is not found', async (path) => {
+    expect((await serving(built())(path)).statusCode).toBe(404);
+  });
+});
+
+test('nothing else counts as the dashboard', () => {
+  for (const route of ['/', '/inbox', '/inbox/*', '/messages/*', '/assets/:name', '/icon.svg'])
+    expect([route, isDashboard(route)]).toEqual([route, true]);
+  for (const route of [
+    undefined,
+    '',
+    '*',
+    '/*',
+    '/metrics',
+    '/openapi.json',
+    '/reference',
+    '/healthz',
+    '/api/v1/inbox',
+  ])
+    expect([route, isDashboard(route)]).toEqual([route, false]);
+});
