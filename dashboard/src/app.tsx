@@ -5,6 +5,7 @@ import { Suspense } from 'react';
 import { Route, Switch } from 'wouter';
 import { ApiError, get } from './api/client';
 import { useLive } from './api/live';
+import { LiveState } from './api/live-state';
 import type { Session } from './api/types';
 import { Frame } from './frame';
 import { pages } from './pages';
@@ -25,17 +26,19 @@ export function App() {
 function SignedIn({ session }: { readonly session: Session }) {
   const live = useLive();
   return (
-    <Frame session={session} live={live}>
-      <Suspense fallback={<Waiting />}>
-        <Switch>
-          {pages.map(({ path, Page }) => (
-            <Route key={path} path={path}>
-              {(parameters) => <Page parameters={parameters} session={session} />}
-            </Route>
-          ))}
-        </Switch>
-      </Suspense>
-    </Frame>
+    <LiveState value={live}>
+      <Frame session={session} live={live}>
+        <Suspense fallback={<Waiting />}>
+          <Switch>
+            {pages.map(({ path, Page }) => (
+              <Route key={path} path={path}>
+                {(parameters) => <Page parameters={parameters} session={session} />}
+              </Route>
+            ))}
+          </Switch>
+        </Suspense>
+      </Frame>
+    </LiveState>
   );
 }
 

@@ -5,7 +5,9 @@
  */
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
+import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
+
 import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
 import { describeError } from './failure.ts';
@@ -103,25 +105,17 @@ export function banner(started: Started, settings: Settings): string {
     `\n${styled('head', 'Postrider is running.')}\n\n`,
     pairs(places.map(([name, value]) => [`  ${name}`, value] as const)),
     warning === null ? '' : `\n${styled('waiting', warning)}\n`,
-    firstKey === null ? `\nA key for clients: npx postrider key create ACCOUNT\n\n` : firstSteps(firstKey, publicUrl),
+    firstKey === null
+      ? `\nA key for clients: npx postrider key create ACCOUNT\n\n`
+      : firstSteps(firstKey, publicUrl, settings),
   ].join('');
 }
 
-function firstSteps(key: string, publicUrl: string | null): string {
+function firstSteps(key: string, publicUrl: string | null, { transport }: Settings): string {
   const made = `\nThe store is new. It has the account "default" with one API key, shown only now:\n\n  ${styled('good', key)}\n`;
-  return publicUrl === null ? `${made}\n` : `${made}\nSend a first message:\n\n${curl(publicUrl, key)}\n\n`;
-}
-
-/** Ready to paste, and on one line for each argument. */
-function curl(publicUrl: string, key: string): string {
-  const mail = { to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello', message: 'It works.' };
-  return [
-    // A certificate made by hand is not in any trust store; who has a real one drops the -k.
-    `  curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}/api/v1/send-mail \\`,
-    `    -H 'Authorization: ${key}' \\`,
-    `    -H 'Content-Type: application/json' \\`,
-    `    -d '${JSON.stringify(mail)}'`,
-  ].join('\n');
+  if (publicUrl === null) return `${made}\n`;
+  const command = firstCurl({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
+  return `${made}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 
 /** With a relay, nothing is taken before the first sender domain is authenticated: said at once, not at the first 403. */

@@ -25,6 +25,12 @@ export function get<T>(at: string, query: Query = {}): Promise<T> {
   return ask<T>('GET', withQuery(at, query));
 }
 
+/** What is no JSON, as text. */
+export async function getText(at: string): Promise<string> {
+  const response = await answer('GET', at);
+  return response.text();
+}
+
 export function post<T>(at: string, body: object = {}): Promise<T> {
   return ask<T>('POST', at, body);
 }
@@ -49,6 +55,11 @@ function withQuery(at: string, query: Query): string {
 }
 
 async function ask<T>(method: string, at: string, body?: object): Promise<T> {
+  const response = await answer(method, at, body);
+  return (await response.json()) as T;
+}
+
+async function answer(method: string, at: string, body?: object): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(API + at, {
@@ -58,7 +69,7 @@ async function ask<T>(method: string, at: string, body?: object): Promise<T> {
   } catch {
     throw new ApiError(0, 'The service cannot be reached; is it running?');
   }
-  if (response.ok) return (await response.json()) as T;
+  if (response.ok) return response;
   throw await errorOf(response);
 }
 

@@ -162,6 +162,8 @@ export interface InboxEntry {
 /** GET /inbox */
 export interface InboxPage {
   readonly messages: readonly InboxEntry[];
+  /** `before` of the next page; null on the last. */
+  readonly next: string | null;
 }
 
 /** GET /inbox/{id}; its HTML is at /inbox/{id}/html, for a frame of its own, its source at /inbox/{id}/source. */

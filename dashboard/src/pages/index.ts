@@ -14,8 +14,8 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     path: '/messages/:id',
     Page: lazy(() => import('./message').then(({ MessagePage }) => ({ default: MessagePage }))),
   },
-  { path: '/inbox', Page: lazy(() => import('./inbox').then(({ InboxPage }) => ({ default: InboxPage }))) },
-  { path: '/inbox/:id', Page: lazy(() => import('./inbox').then(({ InboxPage }) => ({ default: InboxPage }))) },
+  // One page: the list stays while mails are looked at.
+  { path: '/inbox/:id?', Page: lazy(() => import('./inbox').then(({ InboxPage }) => ({ default: InboxPage }))) },
   { path: '/accounts', Page: lazy(() => import('./accounts').then(({ AccountsPage }) => ({ default: AccountsPage }))) },
   {
     path: '/accounts/:name',

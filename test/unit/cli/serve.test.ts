@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { banner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import { firstCurl } from '../../../src/http/curl.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const STARTED = {
@@ -26,6 +27,14 @@ describe('the banner', () => {
     expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain(
       'npx postrider key create ACCOUNT',
     );
+  });
+
+  it('shows the same command as the dashboard, with a recipient that no relay is given', () => {
+    const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
+    const shown = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
+    expect(shown(banner(STARTED, loadSettings({}, null)))).toBe(firstCurl({ ...mail, to: 'ada@example.com' }));
+    const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
+    expect(shown(banner(STARTED, relay))).toBe(firstCurl({ ...mail, to: 'success@simulator.postrider.test' }));
   });
 
   it('says where bounces are taken, where they are', () => {

@@ -1,0 +1,50 @@
+/**
+ * A mail's HTML in a frame that may do nothing: no flag is given to its sandbox, and the service sends it under a policy of its
+ * own. Its width can be that of a phone.
+ */
+import { Group, SegmentedControl, Text } from '@mantine/core';
+import { path, url } from '../api/client';
+import type { InboxMail } from '../api/types';
+import { Empty } from '../parts/states';
+
+const PHONE_PX = 375;
+
+interface HtmlViewProps {
+  readonly mail: InboxMail;
+  /** `phone`, or anything else for all the room there is. */
+  readonly width: string | null;
+  readonly onWidth: (width: string | null) => void;
+}
+
+export function HtmlView({ mail: { id, subject, html }, width, onWidth }: HtmlViewProps) {
+  if (!html) return <Empty title="This mail has no HTML">It is plain text, under “Text”.</Empty>;
+  const phone = width === 'phone';
+  return (
+    <>
+      <Group justify="space-between" mb="xs">
+        <Text size="sm" c="dimmed">
+          Nothing is loaded from elsewhere; links do nothing here, their addresses are under “Text”.
+        </Text>
+        <SegmentedControl
+          visibleFrom="md"
+          size="xs"
+          aria-label="Width of the preview"
+          value={phone ? 'phone' : 'full'}
+          onChange={(value) => onWidth(value === 'phone' ? value : null)}
+          data={[
+            { value: 'full', label: 'Full width' },
+            { value: 'phone', label: 'Phone' },
+          ]}
+        />
+      </Group>
+      <iframe
+        className="inbox-frame"
+        sandbox=""
+        referrerPolicy="no-referrer"
+        title={`HTML of the mail “${subject}”`}
+        src={url(path`/inbox/${id}/html`)}
+        style={phone ? { maxWidth: PHONE_PX } : {}}
+      />
+    </>
+  );
+}

@@ -1,0 +1,102 @@
+/** One captured mail as its recipient would see it, and as it is made: HTML, text, header fields, source. */
+import { Anchor, Group, Tabs, Text, Title } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useRef } from 'react';
+import { Link, useSearchParams } from 'wouter';
+import { get, path, url } from '../api/client';
+import type { InboxMail } from '../api/types';
+import { Failure, Loading } from '../parts/states';
+import { exact, When } from '../parts/when';
+import { HtmlView } from './html-view';
+import { HeadersView, SourceView, TextView } from './text-views';
+
+const VIEWS = ['html', 'text', 'headers', 'source'] as const;
+type View = (typeof VIEWS)[number];
+const TITLES: Readonly<Record<View, string>> = { html: 'HTML', text: 'Text', headers: 'Headers', source: 'Source' };
+
+export function MailReader({ id }: { readonly id: string }) {
+  // What is caught does not change: no topic is told of it.
+  const mail = useQuery({
+    queryKey: ['captured', id],
+    queryFn: () => get<InboxMail>(path`/inbox/${id}`),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return (
+    <>
+      <Anchor component={Link} href="/inbox" hiddenFrom="md" display="inline-block" mb="sm">
+        Back to the list
+      </Anchor>
+      {mail.isPending ? <Loading /> : null}
+      {mail.isError ? <Failure error={mail.error} retry={() => mail.refetch()} /> : null}
+      {mail.data === undefined ? null : <Mail mail={mail.data} />}
+    </>
+  );
+}
+
+function Mail({ mail }: { readonly mail: InboxMail }) {
+  const { id, at, to, from, subject, bytes } = mail;
+  const [parameters, setParameters] = useSearchParams();
+  const asked = parameters.get('view');
+  const view = VIEWS.find((one) => one === asked) ?? (mail.html ? 'html' : 'text');
+  // Where the list has gone, the link that was followed has, and the focus with it.
+  const alone = useMediaQuery('(max-width: 61.99em)', false, { getInitialValueInEffect: false });
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (alone) title.current?.focus();
+  }, [alone]);
+  const choose = (name: string, value: string | null) =>
+    setParameters((before) => {
+      if (value === null) before.delete(name);
+      else before.set(name, value);
+      return before;
+    });
+  return (
+    <article>
+      <Title order={2} size="h3" className="wrap" ref={title} tabIndex={-1}>
+        {subject === '' ? '(no subject)' : subject}
+      </Title>
+      <Text className="wrap">
+        From <b>{from}</b> to <b>{to}</b>
+      </Text>
+      <Group gap="md" mb="sm">
+        <Text size="sm" c="dimmed">
+          {exact(at)}, <When at={at} />, {size(bytes)}
+        </Text>
+        <Anchor component={Link} href={`/messages/${id}`} size="sm">
+          History of this message
+        </Anchor>
+        <Anchor href={url(path`/inbox/${id}/source`)} download={`${id}.eml`} size="sm">
+          Download
+        </Anchor>
+      </Group>
+      <Tabs value={view} onChange={(value) => choose('view', value)} keepMounted={false}>
+        <Tabs.List aria-label="What to show of the mail">
+          {VIEWS.map((one) => (
+            <Tabs.Tab key={one} value={one}>
+              {TITLES[one]}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value="html" pt="sm">
+          <HtmlView mail={mail} width={parameters.get('width')} onWidth={(value) => choose('width', value)} />
+        </Tabs.Panel>
+        <Tabs.Panel value="text" pt="sm">
+          <TextView text={mail.text} />
+        </Tabs.Panel>
+        <Tabs.Panel value="headers" pt="sm">
+          <HeadersView headers={mail.headers} />
+        </Tabs.Panel>
+        <Tabs.Panel value="source" pt="sm">
+          <SourceView id={id} />
+        </Tabs.Panel>
+      </Tabs>
+    </article>
+  );
+}
+
+function size(bytes: number): string {
+  return bytes < 10_000
+    ? `${bytes.toLocaleString('en')} bytes`
+    : `${Math.round(bytes / 1_000).toLocaleString('en')} kB`;
+}

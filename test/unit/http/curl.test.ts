@@ -1,0 +1,32 @@
+/** The first command of a newcomer: what it says to curl, once a shell has read it. */
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { firstCurl, firstRecipient } from '../../../src/http/curl.ts';
+
+/** The arguments as `sh` hands them over. */
+function read(command: string): readonly string[] {
+  const script = `curl() { for one in "$@"; do printf '%s\\0' "$one"; done; }\n${command}\n`;
+  return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1);
+}
+
+test.each([
+  ['http://127.0.0.1:8080', '-i'],
+  ['https://mail.example', '-ik'],
+])('for %s any shell reads the URL, the key and a whole mail', (publicUrl, option) => {
+  const mail = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
+  expect(read(firstCurl({ publicUrl, ...mail }))).toEqual([
+    option,
+    `${publicUrl}/api/v1/send-mail`,
+    '-H',
+    'Authorization: pr_-_x',
+    '-H',
+    'Content-Type: application/json',
+    '-d',
+    JSON.stringify({ to: mail.to, from: mail.from, subject: 'Hello', message: 'It works.' }),
+  ]);
+});
+
+test('where mail leaves, the first one goes to the simulator', () => {
+  expect(firstRecipient('capture')).toBe('ada@example.com');
+  for (const transport of ['smtp', 'ses']) expect(firstRecipient(transport)).toBe('success@simulator.postrider.test');
+});
