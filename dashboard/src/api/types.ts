@@ -119,7 +119,9 @@ export type Level = 'ok' | 'warning' | 'failure';
 export interface Overview {
   readonly range: Range;
   readonly stepMs: number;
-  /** The oldest first, without gaps; `at` is the beginning of the step. */
+  /** False on a new installation. */
+  readonly everAccepted: boolean;
+  /** The oldest first, without gaps; `at` is the beginning of the step, the last of which is under way. */
   readonly points: readonly ({ readonly at: string } & Figures)[];
   readonly totals: Figures;
   readonly queue: {
@@ -133,6 +135,8 @@ export interface Overview {
     readonly trend: 'empty' | 'draining' | 'growing' | 'waiting';
     /** Where it is draining. */
     readonly emptyAt: string | null;
+    /** Where it is waiting for a time: when the next one is due. */
+    readonly nextDueAt: string | null;
   };
   readonly health: readonly {
     readonly part: 'database' | 'transport' | 'domains' | 'feedback' | 'nodes';

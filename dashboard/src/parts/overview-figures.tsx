@@ -1,0 +1,174 @@
+/** Figures over time: their sums, the charts, and the same as a table. */
+import { Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import type { Figures, Overview } from '../api/types';
+import { compact, grouped } from './number';
+import { type Line, TimeChart } from './time-chart';
+import { duration, exact } from './when';
+
+type Count = keyof Omit<Figures, 'latencyMs'>;
+
+const COUNTS: readonly { readonly name: Count; readonly label: string }[] = [
+  { name: 'accepted', label: 'Accepted' },
+  { name: 'delivered', label: 'Delivered' },
+  { name: 'deferred', label: 'Deferred' },
+  { name: 'bounced', label: 'Bounced' },
+  { name: 'complained', label: 'Complained' },
+  { name: 'suppressed', label: 'Suppressed' },
+  { name: 'expired', label: 'Expired' },
+];
+
+const BLUE = ['#1c5fa8', '#7ab8ff'] as const;
+const GREEN = ['#1e6b37', '#6fcf8f'] as const;
+const RED = ['#b3361f', '#ff9d7a'] as const;
+const PURPLE = ['#7a2a8c', '#dba4f0'] as const;
+
+export function OverviewFigures({ overview }: { readonly overview: Overview }) {
+  const { points, stepMs } = overview;
+  const times = useMemo(() => points.map(({ at }) => at), [points]);
+  const each = `per ${duration(stepMs)}`;
+  const counts = (name: Count) => points.map((point) => point[name]);
+  const latencies = (which: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[which] ?? null);
+  const volume: readonly Line[] = [
+    { label: 'Delivered', colours: GREEN, dash: [], values: counts('delivered') },
+    { label: 'Accepted', colours: BLUE, dash: [8, 5], values: counts('accepted') },
+  ];
+  const trouble: readonly Line[] = [
+    { label: 'Bounced', colours: RED, dash: [], values: counts('bounced') },
+    { label: 'Complained', colours: PURPLE, dash: [3, 4], values: counts('complained') },
+  ];
+  const latency: readonly Line[] = [
+    { label: 'Half within', colours: GREEN, dash: [], values: latencies('p50') },
+    { label: '99 % within', colours: PURPLE, dash: [8, 5], values: latencies('p99') },
+  ];
+  return (
+    <Stack gap="lg">
+      <Totals totals={overview.totals} />
+      <TimeChart
+        title={`Accepted and delivered, ${each}`}
+        times={times}
+        lines={volume}
+        format={grouped}
+        formatAxis={compact}
+      />
+      <TimeChart
+        title={`Bounced and complained, ${each}`}
+        times={times}
+        lines={trouble}
+        format={grouped}
+        formatAxis={compact}
+      />
+      <TimeChart title="Time from accepted to delivered" times={times} lines={latency} format={duration} logarithmic />
+      <Text size="sm" c="dimmed">
+        Times are UTC. The last step is still under way.
+      </Text>
+      <FiguresTable overview={overview} />
+    </Stack>
+  );
+}
+
+function Totals({ totals }: { readonly totals: Figures }) {
+  const { latencyMs } = totals;
+  return (
+    <SimpleGrid component="dl" cols={{ base: 2, xs: 3, md: 5 }} spacing="sm" m={0}>
+      {COUNTS.map(({ name, label }) => (
+        <Total key={name} label={label} value={grouped(totals[name])} share={shareOf(totals, name)} />
+      ))}
+      <Total label="Half within" value={latencyMs === null ? '–' : duration(latencyMs.p50)} />
+      <Total label="99 % within" value={latencyMs === null ? '–' : duration(latencyMs.p99)} />
+    </SimpleGrid>
+  );
+}
+
+/** Of those accepted, where that says something. */
+function shareOf(totals: Figures, name: Count): string | undefined {
+  const value = totals[name];
+  if (name === 'accepted' || name === 'deferred' || totals.accepted === 0 || value === 0) return undefined;
+  const percent = (100 * value) / totals.accepted;
+  return `${percent >= 10 ? Math.round(percent) : percent.toPrecision(2)} %`;
+}
+
+function Total({
+  label,
+  value,
+  share,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly share?: string | undefined;
+}) {
+  return (
+    <Paper withBorder px="sm" py={6}>
+      <Text component="dt" size="sm" c="dimmed">
+        {label}
+      </Text>
+      <Group component="dd" gap={6} align="baseline" m={0}>
+        <Text span fw={600} size="lg">
+          {value}
+        </Text>
+        {share === undefined ? null : (
+          <Text span size="sm" c="dimmed">
+            {share}
+          </Text>
+        )}
+      </Group>
+    </Paper>
+  );
+}
+
+/** The newest first; not made before somebody wants it. */
+function FiguresTable({ overview }: { readonly overview: Overview }) {
+  const [opened, setOpened] = useState(false);
+  const { points, range } = overview;
+  return (
+    <details onToggle={(event) => setOpened(event.currentTarget.open)}>
+      <summary>The figures as a table</summary>
+      {opened ? (
+        // biome: the region scrolls by itself, so the keyboard has to reach it.
+        <Box
+          role="region"
+          aria-label={`Figures of the last ${range}`}
+          tabIndex={0}
+          mt="sm"
+          mah="32rem"
+          style={{ overflow: 'auto' }}
+        >
+          <Table striped stickyHeader withTableBorder>
+            <Table.Caption>Figures of the last {range}, the newest first</Table.Caption>
+            <Table.Thead>
+              <Table.Tr>
+                {['From', ...COUNTS.map(({ label }) => label), 'Half within', '99 % within'].map((heading) => (
+                  <Table.Th key={heading} scope="col">
+                    {heading}
+                  </Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {points.toReversed().map((point) => (
+                <Table.Tr key={point.at}>
+                  <Table.Th scope="row" style={{ whiteSpace: 'nowrap' }}>
+                    {exact(point.at)}
+                  </Table.Th>
+                  {COUNTS.map(({ name }) => (
+                    <Table.Td key={name}>{grouped(point[name])}</Table.Td>
+                  ))}
+                  <Table.Td>{point.latencyMs === null ? '–' : duration(point.latencyMs.p50)}</Table.Td>
+                  <Table.Td>{point.latencyMs === null ? '–' : duration(point.latencyMs.p99)}</Table.Td>
+                </Table.Tr>
+              ))}
+            </Table.Tbody>
+          </Table>
+        </Box>
+      ) : null}
+    </details>
+  );
+}
+
+export function FiguresTitle({ children }: { readonly children: string }) {
+  return (
+    <Title order={2} size="h4">
+      {children}
+    </Title>
+  );
+}
