@@ -129,8 +129,8 @@ function Command({ session: { transport }, publicUrl, account, secret, children 
         </Text>
       )}
       {sender === null ? (
-        <Alert color="yellow" variant="outline" title="It will be refused as yet">
-          A sender’s domain must be authenticated for its account first.{' '}
+        <Alert color="gray" variant="outline">
+          <Text fw={600}>It will be refused as yet.</Text>A sender’s domain must be authenticated for its account first.{' '}
           <Anchor component={Link} href="/domains">
             Add one under Domains
           </Anchor>

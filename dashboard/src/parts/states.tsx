@@ -29,7 +29,14 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
 
 export function Failure({ error, retry }: { readonly error: unknown; readonly retry?: () => unknown }) {
   return (
-    <Alert color="red" variant="outline" title="That did not work" role="alert">
+    <Alert
+      color="red"
+      variant="outline"
+      title="That did not work"
+      role="alert"
+      // The library's red is too light for text on white.
+      styles={{ title: { color: 'var(--mantine-color-error)' } }}
+    >
       <Group justify="space-between">
         <Text className="wrap">{error instanceof Error ? error.message : 'An unknown fault.'}</Text>
         {retry === undefined ? null : (
