@@ -5,9 +5,9 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { RULES, readSources } from './house/rules.ts';
-import { ROOT } from './house/source.ts';
+import { filesUnder, ROOT } from './house/source.ts';
 
 interface Tally {
   passed: number;
@@ -77,9 +77,26 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
     else if (failed === 0 && run.status !== 0) {
       record(tally, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error escaped from a test');
     }
+    for (const line of unended(report, filters)) console.log(`  FAIL  ${line}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * The files whose process ended before its tests did: Vitest counts them as passed. What the process said last, such as
+ * V8's `Fatal error`, stands above in the output.
+ */
+function unended(report: VitestReport, filters: readonly string[]): readonly string[] {
+  const lines: string[] = [];
+  for (const { name, assertionResults } of report.testResults) {
+    const left = assertionResults.filter(({ status }) => status !== 'passed' && status !== 'failed').length;
+    if (left > 0) lines.push(`${relative(ROOT, name)}: ${left} of ${assertionResults.length} tests did not end`);
+  }
+  if (filters.length > 0) return lines;
+  const told = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
+  const untold = filesUnder('test', '.test.ts').filter((file) => !told.has(file));
+  return [...lines, ...untold.map((file) => `${file}: nothing is known of its tests`)];
 }
 
 function readReport(path: string): VitestReport | null {

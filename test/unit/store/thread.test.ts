@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
@@ -54,4 +56,23 @@ test('a store that cannot be opened leaves no lock behind', async () => {
   writeFileSync(`${path}-die`, '');
   await expect(openSqliteStore({ path, exclusive: true, worker })).rejects.toThrow('has ended');
   takeServeLock(path)();
+});
+
+test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the process over it', async () => {
+  const module = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
+  const code = `const { openSqliteStore } = await import('${module}');
+    for (const name of ['first', 'second', 'third']) {
+      const store = await openSqliteStore({ path: process.argv[1] + name, exclusive: false });
+      if (name === 'first') console.log('OPENED');
+      await store.queueFigures();
+      await store.close();
+    }
+    console.log('CLOSED');`;
+  // Every piece of dead code would start a collection, and each is told.
+  const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
+  const folder = temporaryFolder();
+  const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);
+  const since = stdout.slice(stdout.indexOf('OPENED'));
+  expect(since).toContain('CLOSED');
+  expect(since).not.toContain('[wasm-gc] Triggering');
 });
