@@ -25,7 +25,11 @@ export default defineConfig({
           include: ['test/scenarios/*.test.ts', 'test/faults/kill.test.ts'],
           globalSetup: ['test/rig/postgres-setup.ts'],
           // These name their stores themselves.
-          exclude: ['test/scenarios/moving-house.test.ts', 'test/scenarios/nodes.test.ts'],
+          exclude: [
+            'test/scenarios/moving-house.test.ts',
+            'test/scenarios/nodes.test.ts',
+            'test/scenarios/demo.test.ts',
+          ],
           env: { TEST_STORE: 'postgres' },
         },
       },

@@ -12,6 +12,7 @@ import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { openTransport } from './deliver/open.ts';
+import type { Transport } from './deliver/transport.ts';
 import { DomainDirectory } from './domains/directory.ts';
 import { dataFolder, operatorKey } from './domains/setup.ts';
 import { readEntity } from './feedback/read/entity.ts';
@@ -65,12 +66,14 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-/** What a test may hand in instead of the machine's own. */
+/** What a test, or the demo, may hand in instead of the machine's own. */
 export interface Surroundings {
   readonly clock?: Clock;
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
+  /** Gets the transport of the settings, and gives the one that is used. */
+  readonly transport?: (transport: Transport) => Transport;
   /** The commands of the operator API, over the service's own store; without them there is no such API. */
   readonly commands?: Commands;
 }
@@ -92,11 +95,14 @@ export async function startService(settings: Settings, surroundings: Surrounding
   }
 }
 
-async function start(
-  settings: Settings,
-  { clock: machineClock = systemClock, openStore: open, limits = {}, drainMs = DRAIN_MS, commands }: Surroundings,
-  stops: Undo[],
-): Promise<Omit<Service, 'stop'>> {
+async function start(settings: Settings, surroundings: Surroundings, stops: Undo[]): Promise<Omit<Service, 'stop'>> {
+  const {
+    clock: machineClock = systemClock,
+    openStore: open,
+    limits = {},
+    drainMs = DRAIN_MS,
+    commands,
+  } = surroundings;
   const { roles } = settings;
   const node = nodeName();
   const log = createLog(settings.logLevel);
@@ -151,7 +157,9 @@ async function start(
   });
 
   const inbox = join(dataFolder(settings.database), 'inbox');
-  const handover = openTransport(settings.transport, { clock, inboxPath: inbox, failed: report.failed });
+  const opened = openTransport(settings.transport, { clock, inboxPath: inbox, failed: report.failed });
+  const { transport: wrap = (transport: Transport) => transport } = surroundings;
+  const handover = { ...opened, transport: wrap(opened.transport) };
   const shared = { settings, place, store, health, directory, domains, metrics, report, drainMs, stops };
   const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
 

@@ -73,7 +73,7 @@ export function addServeCommand(program: Command, context: Context): void {
  * the terminal and handed on by npm, within a few milliseconds; those are one. The handlers stay for good: without any, a
  * signal that comes between two of them would kill the process.
  */
-function firstSignal({ clock }: Context): Promise<'SIGTERM' | 'SIGINT'> {
+export function firstSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
   let first: number | null = null;
   const on = (signal: 'SIGTERM' | 'SIGINT', code: number) => (): void => {

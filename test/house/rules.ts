@@ -18,7 +18,7 @@ export interface Rule {
 export interface Sources {
   /** src alone. */
   readonly src: readonly SourceFile[];
-  /** src, test and bench. */
+  /** src, test, bench and demo. */
   readonly all: readonly SourceFile[];
   /** The dashboard's, whose code has markup in it; its text alone is looked at here. */
   readonly pages: readonly { readonly path: string; readonly text: string }[];
@@ -26,7 +26,9 @@ export interface Sources {
 
 export function readSources(): Sources {
   const src = filesUnder('src', '.ts').map(readSource);
-  const rest = [...filesUnder('test', '.ts'), ...filesUnder('bench', '.ts')].map(readSource);
+  const rest = [...filesUnder('test', '.ts'), ...filesUnder('bench', '.ts'), ...filesUnder('demo', '.ts')].map(
+    readSource,
+  );
   const pages = [...filesUnder('dashboard/src', '.ts'), ...filesUnder('dashboard/src', '.tsx')].map((path) => ({
     path,
     text: readFileSync(join(ROOT, path), 'utf8'),

@@ -1,0 +1,216 @@
+/**
+ * Writes the past into the store, slice by slice of its time: what was accepted, what each try came to, what came back, what
+ * operators did. Only the clock is set back: `accept`, `claim`, `settle` and `recordFeedback` are the store's own, the
+ * changes are made by `record`, so limits, suppression, retries, expiry and locks come about as in the real service.
+ */
+import { canonicalAddress, parseAddress } from '../src/admit/address.ts';
+import { mailIds } from '../src/admit/mail-id.ts';
+import { isAlarming } from '../src/classify/classify.ts';
+import type { Attempt } from '../src/deliver/outcome.ts';
+import type { ReturnPathKey } from '../src/feedback/recipient.ts';
+import { reportOf } from '../src/feedback/smtp-report.ts';
+import { returnPathToken } from '../src/message/return-path.ts';
+import { audited } from '../src/operator/audited.ts';
+import { LEASE_MS } from '../src/queue/dispatcher.ts';
+import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, type Policy } from '../src/record/record.ts';
+import type { Change, LeasedMail, NewMail, Settlement, Store } from '../src/store/store.ts';
+import { DAY, HOUR, MINUTE } from './accounts.ts';
+import type { Chance } from './chance.ts';
+import { STORIES } from './fates.ts';
+import { PastFigures } from './figures.ts';
+import type { Act } from './operators.ts';
+import type { People } from './people.ts';
+import { DAYS, type PlannedMail } from './plan.ts';
+import { type ReportKind, rawReport } from './reports.ts';
+import { tryServer } from './servers.ts';
+
+export interface PastParts {
+  readonly store: Store;
+  readonly plan: readonly PlannedMail[];
+  readonly acts: readonly Act[];
+  readonly people: People;
+  readonly chance: Chance;
+  readonly returnPath: ReturnPathKey;
+  readonly policy: Policy;
+  /** The id of an account's key at that time; keys are made by acts. */
+  readonly keyOf: (account: string) => number;
+  readonly now: number;
+  /** Told of every try, and of what was taken: for the inbox. */
+  readonly tried: (mail: LeasedMail, attempt: Attempt) => void;
+  /** From 0 to 1. */
+  readonly progress: (part: number) => void;
+  readonly stopped: () => boolean;
+}
+
+/** The node of the past; it is no more. */
+const NODE = 'mail-1-2841-7c0d3e';
+const MOST = { mails: 2_000, bytes: 1 << 30 };
+/** A full server takes its time about it; longer than any retry is apart. */
+const ROUNDS = 12;
+
+interface Due {
+  readonly at: number;
+  readonly mail: LeasedMail;
+  readonly kind: ReportKind;
+}
+
+export async function writePast(parts: PastParts): Promise<void> {
+  const { store, plan, acts, now, chance, policy, people, returnPath } = parts;
+  const ids = mailIds(null, chance.uuid);
+  const accounts = new Map<string, number>();
+  const dueAt = new Map<string, number>();
+  const keyUsed = new Map<number, number>();
+  const figures = new PastFigures();
+  let reports: Due[] = [];
+  let [written, acted] = [0, 0];
+
+  for (const until of slices(now)) {
+    if (parts.stopped()) return;
+    for (; (acts[acted]?.at ?? now) < until; acted += 1) await perform(acts[acted]);
+    const batch = plan.slice(written, firstAfter(plan, written, until));
+    written += batch.length;
+    await settle(await accept(batch), until);
+    for (let round = 0; round < ROUNDS && (await again(until)); round += 1);
+    for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE)) figures.left('expired', until);
+    await feed(until);
+    await store.putTraffic(NODE, figures.take());
+    parts.progress(written / plan.length);
+  }
+  await store.touchKeys([...keyUsed].map(([id, at]) => ({ id, at })));
+
+  async function perform(act: Act | undefined): Promise<void> {
+    if (act === undefined) return;
+    await act.act(act.who === '' ? store : audited(store, act.who, () => act.at), act.at);
+    for (const { name, id } of await store.listAccounts()) accounts.set(name, id);
+  }
+
+  /** What was taken of the batch, leased for its first try. */
+  async function accept(batch: readonly PlannedMail[]): Promise<readonly LeasedMail[]> {
+    const mails = batch.map((planned): NewMail => {
+      const { at, application, to, subject, message } = planned;
+      const address = parseAddress(to);
+      return {
+        id: ids.next(at),
+        accountId: accounts.get(application.account) ?? 0,
+        keyId: parts.keyOf(application.account),
+        acceptedAt: at,
+        to,
+        recipient: address === null ? to : canonicalAddress(address),
+        from: application.from,
+        subject,
+        message,
+        idempotency: null,
+        lease: { owner: NODE, until: at + LEASE_MS },
+        suppressed: false,
+      };
+    });
+    if (mails.length === 0) return [];
+    for (const { keyId, acceptedAt } of mails) keyUsed.set(keyId, acceptedAt);
+    const answers = await store.accept(mails);
+    return mails.flatMap((mail, at) => {
+      const answer = answers[at];
+      if (answer?.kind === 'accepted') figures.count('accepted', mail.acceptedAt);
+      if (answer?.kind === 'accepted' && answer.state === 'suppressed') figures.left('suppressed', mail.acceptedAt);
+      if (answer?.kind !== 'accepted' || answer.state !== 'sending' || mail.lease === null) return [];
+      return [{ ...mail, attempts: 1, lease: mail.lease }];
+    });
+  }
+
+  /** Makes the tries that are due by then; false where there was none. */
+  async function again(until: number): Promise<boolean> {
+    const { mails, suppressed } = await store.claim(MOST, { owner: NODE, until: until + LEASE_MS }, until);
+    for (const _ of suppressed) figures.left('suppressed', until);
+    await settle(mails, until);
+    return mails.length > 0;
+  }
+
+  async function settle(mails: readonly LeasedMail[], until: number): Promise<void> {
+    if (mails.length > 0) await store.settle(mails.map((mail) => settlementOf(mail, until)));
+  }
+
+  function settlementOf(mail: LeasedMail, until: number): Settlement {
+    const { id, attempts } = mail;
+    // An operator may have hastened it.
+    const startedAt = Math.min(until, dueAt.get(id) ?? mail.acceptedAt + chance.between(2, 40));
+    if (isPastMaxAge(mail.acceptedAt, policy, startedAt)) {
+      figures.left('expired', startedAt);
+      return { id, owner: NODE, attempts, changes: [expiredBeforeAttempt(policy, NODE, startedAt)], uncount: true };
+    }
+    const attempt = tryServer(
+      {
+        fate: people.fateOf(mail.to) ?? 'fine',
+        tries: attempts,
+        envelopeFrom: `${returnPathToken(returnPath.key, id, mail.acceptedAt)}@${returnPath.domain}`,
+        to: mail.to,
+        octets: sizeOf(mail),
+        startedAt,
+      },
+      chance,
+    );
+    const endedAt = startedAt + attempt.tookMs;
+    const change = afterAttempt(mail, attempt, policy, NODE, endedAt, chance.next());
+    if (change.dueAt !== null) dueAt.set(id, change.dueAt);
+    if (change.to === 'delivered') awaitReport(mail, endedAt);
+    tell(mail, attempt, change);
+    return { id, owner: NODE, attempts, changes: [change], uncount: false };
+  }
+
+  function tell(mail: LeasedMail, attempt: Attempt, { to, event }: Change): void {
+    parts.tried(mail, attempt);
+    if (isAlarming(attempt.outcome)) figures.count('alarmed', event.at);
+    if (to === 'queued') figures.count('deferred', event.at);
+    else if (to === 'delivered') figures.left(to, event.at, event.at - mail.acceptedAt);
+    else if (to === 'bounced' || to === 'expired') figures.left(to, event.at);
+  }
+
+  function awaitReport(mail: LeasedMail, from: number): void {
+    const report = STORIES[people.fateOf(mail.to) ?? 'fine'].report;
+    if (report === null) return;
+    reports.push({
+      at: from + chance.between(...report.afterMinutes) * MINUTE + chance.between(1, 50_000),
+      mail,
+      kind: report.kind,
+    });
+  }
+
+  /** What had come back by then. */
+  async function feed(until: number): Promise<void> {
+    const come = reports.filter(({ at }) => at < until).sort((a, b) => a.at - b.at);
+    if (come.length === 0) return;
+    reports = reports.filter(({ at }) => at >= until);
+    const answers = await store.recordFeedback(
+      come.map(({ at, mail, kind }) => {
+        const path = `${returnPathToken(returnPath.key, mail.id, mail.acceptedAt)}@${returnPath.domain}`;
+        const raw = rawReport(kind, { ...mail, returnPath: path });
+        return reportOf(raw, { id: mail.id }, kind === 'bounce' ? '' : mail.to, returnPath, at, (what, error) => {
+          throw new Error(`${what} failed`, { cause: error });
+        });
+      }),
+    );
+    for (const [at, answer] of answers.entries()) {
+      if (answer.kind === 'applied') figures.count(answer.to, come[at]?.at ?? until);
+    }
+  }
+}
+
+/** The ends of the slices, the last one now: fine where it is recent, for suppression and locks follow what came before. */
+function slices(now: number): readonly number[] {
+  const ends: number[] = [];
+  let age = (DAYS + 3) * DAY;
+  while (age > 0) {
+    age -= age > 3 * DAY ? 6 * HOUR : age > DAY ? HOUR : age > 30 * MINUTE ? 10 * MINUTE : 2 * MINUTE;
+    ends.push(now - Math.max(0, age));
+  }
+  return ends;
+}
+
+function firstAfter(plan: readonly PlannedMail[], from: number, until: number): number {
+  let at = from;
+  while ((plan[at]?.at ?? until) < until) at += 1;
+  return at;
+}
+
+/** About what the message has as it goes out, its header and signatures included. */
+function sizeOf({ message }: LeasedMail): number {
+  return Math.round(Buffer.byteLength(message) * 1.1) + 2_100;
+}

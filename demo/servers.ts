@@ -1,0 +1,183 @@
+/**
+ * The mail servers of the played world and what they say. A conversation is written down as the SMTP transport writes it,
+ * and its outcome is what `classify` finds in the reply, so that every history is one that the real service would write.
+ */
+import { classify } from '../src/classify/classify.ts';
+import type { Attempt, Outcome, Reply } from '../src/deliver/outcome.ts';
+import { toReply } from '../src/deliver/smtp/reply-parser.ts';
+import { Transcript } from '../src/deliver/smtp/transcript.ts';
+import type { Chance } from './chance.ts';
+import { type Fate, type Hitch, hitchOf, STORIES } from './fates.ts';
+
+/** How this installation calls itself. */
+const OWN_NAME = 'mail.lumen.example';
+
+interface Server {
+  readonly address: string;
+  readonly greeting: string;
+  readonly tls: string | null;
+  readonly pipelining: boolean;
+  /** `{n}` is a queue id. */
+  readonly taken: string;
+}
+
+/** By the domain of their addresses; all are names and networks kept for examples (RFC 2606, RFC 5737). */
+const SERVERS: Readonly<Record<string, Server>> = {
+  'bigmail.example': {
+    address: '192.0.2.25',
+    greeting: 'ESMTP {n}.24 - bigsmtp',
+    tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
+    pipelining: true,
+    taken: '250 2.0.0 OK {n} - bigsmtp',
+  },
+  'outpost.example': {
+    address: '192.0.2.60',
+    greeting: 'Outpost ESMTP MAIL Service ready',
+    tls: 'TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384',
+    pipelining: true,
+    taken: '250 2.6.0 <{n}@outpost.example> Queued mail for delivery',
+  },
+  'webpost.example.net': {
+    address: '203.0.113.12',
+    greeting: 'ESMTP Postfix',
+    tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
+    pipelining: true,
+    taken: '250 2.0.0 Ok: queued as {n}',
+  },
+  'uni.example.org': {
+    address: '203.0.113.80',
+    greeting: 'ESMTP Exim 4.98',
+    tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256',
+    pipelining: true,
+    taken: '250 OK id={n}',
+  },
+  'studio.example.com': {
+    address: '198.51.100.44',
+    greeting: 'ESMTP ready',
+    tls: null,
+    pipelining: false,
+    taken: '250 2.0.0 Message accepted for delivery',
+  },
+};
+
+export const RECIPIENT_DOMAINS: readonly string[] = Object.keys(SERVERS);
+
+export interface Try {
+  readonly fate: Fate;
+  /** 1 for the first. */
+  readonly tries: number;
+  readonly envelopeFrom: string;
+  readonly to: string;
+  readonly octets: number;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+}
+
+/** One try against the played server of `to`; `tookMs` of it is how long it is meant to take. */
+export function tryServer(attempt: Try, chance: Chance): Attempt {
+  const { fate, tries, to, startedAt } = attempt;
+  const domain = to.slice(to.lastIndexOf('@') + 1);
+  const server = SERVERS[domain] ?? FALLBACK;
+  const story = STORIES[fate];
+  const host = `mx.${domain}:25`;
+  const { outcome, lines } = converse(attempt, server, `mx.${domain}`, hitchOf(story, tries), queueId(chance));
+  const reached = outcome.reply.stage !== 'connect';
+  const tookMs = chance.between(...story.tookMs);
+  return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };
+}
+
+const FALLBACK: Server = {
+  address: '192.0.2.200',
+  greeting: 'ESMTP',
+  tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
+  pipelining: true,
+  taken: '250 2.0.0 Ok: queued as {n}',
+};
+
+function converse(attempt: Try, server: Server, name: string, hitch: Hitch | null, id: string) {
+  const transcript = new Transcript();
+  const host = `${name}:25`;
+  const fill = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
+  const done = (outcome: Outcome) => ({ outcome, lines: transcript.lines });
+  const say = (...lines: readonly string[]) => {
+    for (const line of lines) transcript.server(fill(line));
+  };
+  const answered = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
+    const said = lines.map(fill);
+    const reply = toReply(stage, { kind: 'reply', code: Number(lines[0]?.slice(0, 3)), lines: said });
+    return classify(reply);
+  };
+  const isAt = (stage: Reply['stage']) => (hitch?.stage === stage ? hitch : null);
+
+  const atConnect = isAt('connect');
+  if (atConnect?.kind === 'lost') return done(lostBefore('connect', fill(atConnect.text)));
+  transcript.remark(`${host} [${server.address}], clear text`);
+  const atGreeting = isAt('greeting');
+  if (atGreeting?.kind === 'reply') {
+    say(...atGreeting.lines);
+    return done(answered('greeting', atGreeting.lines));
+  }
+  say(`220 ${name} ${server.greeting}`);
+  const extensions = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
+  hello(transcript, [...extensions, ...(server.tls === null ? [] : ['STARTTLS'])]);
+  if (server.tls !== null) {
+    transcript.client('STARTTLS');
+    say('220 2.0.0 Ready to start TLS');
+    const atTls = isAt('starttls');
+    if (atTls?.kind === 'lost') return done(lostBefore('starttls', fill(atTls.text)));
+    transcript.remark(`${host} [${server.address}], ${server.tls}`);
+    hello(transcript, [...extensions, 'SMTPUTF8']);
+  }
+  return done(hand(attempt, server, hitch, { transcript, say, fill, answered }));
+}
+
+interface Voice {
+  readonly transcript: Transcript;
+  readonly say: (...lines: readonly string[]) => void;
+  readonly fill: (text: string) => string;
+  readonly answered: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
+}
+
+/** MAIL, RCPT, DATA and the message, in one group where the server takes them so. */
+function hand(attempt: Try, server: Server, hitch: Hitch | null, voice: Voice): Outcome {
+  const { transcript, say, fill, answered } = voice;
+  const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.octets}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
+  const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
+  const refusedAt = hitch?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(hitch.stage) : -1;
+  if (server.pipelining) for (const command of commands) transcript.client(command);
+  for (const [at, command] of commands.entries()) {
+    if (!server.pipelining) transcript.client(command);
+    if (hitch?.kind === 'reply' && at === refusedAt) {
+      say(...hitch.lines);
+      // What follows in the group is refused with it.
+      if (server.pipelining) say(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
+      return answered(hitch.stage, hitch.lines);
+    }
+    say(replies[at] ?? '');
+  }
+  transcript.client(`(${attempt.octets} octets)`);
+  if (hitch?.kind === 'lost') {
+    return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: fill(hitch.text) } };
+  }
+  const lines = hitch?.kind === 'reply' ? hitch.lines : [server.taken];
+  say(...lines);
+  return answered('content', lines);
+}
+
+function hello(transcript: Transcript, lines: readonly string[]): void {
+  transcript.client(`EHLO ${OWN_NAME}`);
+  for (const [at, line] of lines.entries()) transcript.server(`250${at === lines.length - 1 ? ' ' : '-'}${line}`);
+}
+
+function lostBefore(stage: 'connect' | 'starttls', text: string): Outcome {
+  return {
+    kind: 'deferred',
+    reply: { stage, code: null, enhanced: null, text },
+    reason: 'connection',
+    scope: 'transport',
+  };
+}
+
+function queueId(chance: Chance): string {
+  return chance.octets(5).toString('hex').toUpperCase();
+}

@@ -1,0 +1,148 @@
+/**
+ * Live traffic: what the played applications send from now on, through the public interface with their own keys, and what
+ * comes back, over SMTP to the service's own listener. About one mail request a second, sometimes several at once, some
+ * to the simulator's addresses, some that are refused.
+ */
+import type { Clock } from '../src/clock.ts';
+import { smtpTransport } from '../src/deliver/smtp/transport.ts';
+import type { OutgoingMessage, Transport } from '../src/deliver/transport.ts';
+import { APPLICATIONS, type Application } from './accounts.ts';
+import type { Chance } from './chance.ts';
+import { type Fate, STORIES } from './fates.ts';
+import { write } from './mail.ts';
+import type { People } from './people.ts';
+import { rawReport } from './reports.ts';
+
+export interface TrafficParts {
+  readonly publicUrl: string;
+  /** `host:port` of the listener for what comes back. */
+  readonly feedback: string;
+  /** The raw key of an account. */
+  readonly keyOf: (account: string) => string | undefined;
+  readonly people: People;
+  readonly chance: Chance;
+  readonly clock: Clock;
+}
+
+export interface Traffic {
+  /** A played server has taken a message: what comes back of it comes soon. */
+  taken(message: OutgoingMessage, fate: Fate): void;
+  /** Resolves when nothing more is sent. */
+  stop(): Promise<void>;
+}
+
+/** Waits between two moments in which something is sent, in ms. */
+const PAUSE_MS = [400, 2_600] as const;
+/** A report comes after so long, in ms; in the past it took hours. */
+const REPORT_MS = [4_000, 40_000] as const;
+const SIMULATED = ['success', 'bounce', 'defer', 'complaint', 'suppressed'] as const;
+/** A server that takes its time is met at once, so that something is being sent whenever one looks. */
+const SLOW_AT_ONCE = 4;
+
+const LIVE_FATES: Readonly<Partial<Record<Fate, number>>> = {
+  fine: 82,
+  slow: 7,
+  greylisted: 4,
+  busy: 2,
+  full: 1,
+  gone: 0.6,
+  'full-later': 0.5,
+  'bounces-later': 0.3,
+  away: 1,
+  policy: 0.3,
+  'odd-report': 0.1,
+};
+
+export function startTraffic(parts: TrafficParts): Traffic {
+  const { people, chance, clock } = parts;
+  const weights = Object.fromEntries(APPLICATIONS.map(({ account, live }) => [account, live]));
+  const reporting = reportingHost(parts.feedback, clock);
+  const underWay = new Set<Promise<unknown>>();
+  const waiting = new Set<() => void>();
+  let stopped = false;
+
+  const later = (ms: number, run: () => void) => {
+    const cancel = clock.after(ms, () => {
+      waiting.delete(cancel);
+      run();
+    });
+    waiting.add(cancel);
+  };
+  const track = (work: Promise<unknown>) => {
+    // A service that is busy or stopping misses one; the next one comes.
+    const settled = work.catch(() => undefined).finally(() => underWay.delete(settled));
+    underWay.add(settled);
+  };
+
+  const submit = (key: string, body: object): Promise<unknown> =>
+    fetch(`${parts.publicUrl}/api/v1/send-mail`, {
+      method: 'POST',
+      headers: { Authorization: key, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    }).then((response) => response.text());
+
+  function send(application: Application, fate: Fate): void {
+    const key = parts.keyOf(application.account);
+    if (key === undefined) return;
+    const to = people.meet(fate);
+    const letter = write(chance.weighted(application.kinds), to, chance);
+    track(submit(key, { to: to.address, from: application.from, ...letter }));
+  }
+
+  function moment(): void {
+    const application = APPLICATIONS.find(({ account }) => account === chance.weighted(weights));
+    const luck = chance.next();
+    const key = application === undefined ? undefined : parts.keyOf(application.account);
+    if (application !== undefined && key !== undefined && luck < 0.06) {
+      const to = `${chance.pick(SIMULATED)}+${chance.between(1, 99)}@simulator.postrider.test`;
+      track(submit(key, { to, from: application.from, subject: 'Trial of the whole way', message: 'Does it work?' }));
+    } else if (application !== undefined && luck < 0.08) {
+      track(submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }));
+    } else if (application !== undefined) {
+      for (let n = chance.next() < 0.15 ? chance.between(2, 5) : 1; n > 0; n -= 1) {
+        send(application, chance.weighted(LIVE_FATES));
+      }
+    }
+    if (!stopped) later(chance.between(...PAUSE_MS), moment);
+  }
+
+  for (let n = 0; n < SLOW_AT_ONCE; n += 1) send(chance.pick(APPLICATIONS.filter(({ live }) => live > 0)), 'slow');
+  later(0, moment);
+  return {
+    taken(message, fate) {
+      const { report } = STORIES[fate];
+      if (report === null || stopped) return;
+      later(chance.between(...REPORT_MS), () => {
+        const { id, envelope } = message;
+        const [from, subject] = ['service@lumen.example', 'Your mail'];
+        const raw = rawReport(report.kind, { id, to: envelope.to, from, subject, returnPath: envelope.from });
+        const back = { id, envelope: { from: '', to: envelope.from, smtputf8: false }, data: raw };
+        track(reporting.attempt(back, null));
+      });
+    },
+    async stop() {
+      stopped = true;
+      for (const cancel of waiting) cancel();
+      await Promise.all(underWay);
+      await reporting.close(500);
+    },
+  };
+}
+
+/** The host that hands reports in, as any mail server would. */
+function reportingHost(at: string, clock: Clock): Transport {
+  const colon = at.lastIndexOf(':');
+  return smtpTransport(
+    {
+      kind: 'smtp',
+      host: at.slice(0, colon),
+      port: Number(at.slice(colon + 1)),
+      tls: 'never',
+      auth: null,
+      connections: 1,
+      verifyCertificate: false,
+      name: 'mx.bigmail.example',
+    },
+    { clock },
+  );
+}

@@ -1,0 +1,93 @@
+/**
+ * The played world at the end of the real queue: mail to its people is answered as its servers would, in about the time that
+ * they would take, and what they take is captured. A visitor's own mail is captured at once, as with `capture:` itself.
+ */
+import type { Clock } from '../src/clock.ts';
+import type { Attempt } from '../src/deliver/outcome.ts';
+import type { OutgoingMessage, Transport } from '../src/deliver/transport.ts';
+import type { Chance } from './chance.ts';
+import type { Fate } from './fates.ts';
+import type { People } from './people.ts';
+import { tryServer } from './servers.ts';
+
+export interface PlayedParts {
+  readonly people: People;
+  readonly chance: Chance;
+  readonly clock: Clock;
+  /** Tries made before the service took over, by the mail request's id. */
+  readonly tries: Map<string, number>;
+  /** Told of what a played server took. */
+  readonly taken: (message: OutgoingMessage, fate: Fate) => void;
+}
+
+/** Slow servers hold their connection for long; the quick ones must not wait for them. */
+const CONCURRENCY = 64;
+
+export interface PlayedTransport {
+  readonly wrap: (inner: Transport) => Transport;
+  /** Writes a message of the past into the inbox. */
+  capture(message: OutgoingMessage): Promise<void>;
+  /** What still waits for an answer gets none. */
+  hangUp(): void;
+}
+
+export function playedTransport({ people, chance, clock, tries, taken }: PlayedParts): PlayedTransport {
+  const ended = Promise.withResolvers<'ended'>();
+  let capturing: Transport | null = null;
+
+  async function play(
+    inner: Transport,
+    message: OutgoingMessage,
+    fate: Fate,
+    beforeHandover: (() => Promise<void>) | null,
+  ) {
+    const { id, envelope, data } = message;
+    const startedAt = clock.now();
+    const made = (tries.get(id) ?? 0) + 1;
+    tries.set(id, made);
+    const attempt = tryServer(
+      { fate, tries: made, envelopeFrom: envelope.from, to: envelope.to, octets: data.length, startedAt },
+      chance,
+    );
+    const hungUp = await Promise.race([ended.promise, pause(clock, attempt.tookMs)]);
+    if (hungUp === 'ended') return stopping(startedAt);
+    const { kind } = attempt.outcome;
+    if (kind === 'delivered' || kind === 'unanswered') await beforeHandover?.();
+    if (kind !== 'deferred') tries.delete(id);
+    if (kind === 'delivered') {
+      await inner.attempt(message, null);
+      taken(message, fate);
+    }
+    return { ...attempt, tookMs: clock.now() - startedAt };
+  }
+
+  return {
+    wrap(inner) {
+      capturing = inner;
+      return {
+        concurrency: CONCURRENCY,
+        close: (timeoutMs) => inner.close(timeoutMs),
+        attempt(message, beforeHandover) {
+          const fate = people.fateOf(message.envelope.to);
+          return fate === null ? inner.attempt(message, beforeHandover) : play(inner, message, fate, beforeHandover);
+        },
+      };
+    },
+    async capture(message) {
+      await capturing?.attempt(message, null);
+    },
+    hangUp() {
+      ended.resolve('ended');
+    },
+  };
+}
+
+function stopping(startedAt: number): Attempt {
+  const reply = { stage: 'connect', code: null, enhanced: null, text: 'the service is stopping' } as const;
+  const outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'message' } as const;
+  return { outcome, startedAt, tookMs: 0, remote: null, conversation: [] };
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => clock.after(ms, resolve));
+}

@@ -1,0 +1,132 @@
+/** `npm run demo` as a process of its own: what it promises on its terminal, to a signed-in page, and when it ends. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { STATES } from '../../src/record/states.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { environment } from '../rig/service.ts';
+
+const SCRIPT = fileURLToPath(new URL('../../demo/run.ts', import.meta.url));
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly folder: string;
+  readonly ended: Promise<number | string>;
+  /** Resolves to the match once the demo has said it. */
+  said(pattern: RegExp): Promise<RegExpExecArray>;
+}
+
+/** Starts it where an installation has its data, with settings that it must not look at. */
+function startDemo(): Running {
+  const folder = temporaryFolder();
+  const elsewhere = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
+  const child = spawn(process.execPath, [SCRIPT], {
+    cwd: folder,
+    env: environment({ ...elsewhere, TMPDIR: folder }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  const heard = Promise.withResolvers<void>();
+  let wake = heard;
+  const hear = (chunk: Buffer | null) => {
+    text += chunk?.toString() ?? '';
+    wake.resolve();
+    wake = Promise.withResolvers<void>();
+  };
+  child.stdout.on('data', hear);
+  child.stderr.on('data', hear);
+  const ended = new Promise<number | string>((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
+  );
+  let over = false;
+  void ended.then(() => {
+    over = true;
+    hear(null);
+  });
+  onTestFinished(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  return {
+    child,
+    folder,
+    ended,
+    async said(pattern) {
+      for (;;) {
+        const match = pattern.exec(text);
+        if (match !== null) return match;
+        if (over) throw new Error(`the demo has ended, having said: ${text}`);
+        await wake.promise;
+      }
+    },
+  };
+}
+
+/** Signs in by the link that the terminal shows; resolves to a function that asks the API. */
+async function signIn(link: string): Promise<(path: string) => Promise<unknown>> {
+  const answer = await fetch(link, { redirect: 'manual' });
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+  return async (path) => {
+    const response = await fetch(new URL(`/api/v1${path}`, link), { headers: { cookie } });
+    const body: unknown = await response.json();
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`);
+    return body;
+  };
+}
+
+/** How many there are in an answer that is a list, or has one. */
+function sizeOf(answer: unknown): number {
+  if (Array.isArray(answer)) return answer.length;
+  const list = Object.values(answer as Record<string, unknown>).find(Array.isArray);
+  return list === undefined ? Object.keys(answer as object).length : list.length;
+}
+
+test('the demo shows every state and something on every page, and leaves nothing behind', async () => {
+  const demo = startDemo();
+  const [, link = ''] = await demo.said(/Dashboard\s+(http:\S+)/);
+  const [, sandbox = ''] = await demo.said(/Sandbox\s+(\S+)/);
+  const ask = await signIn(link);
+  await demo.said(/mail requests of thirty days are there/);
+
+  for (const state of STATES) {
+    await expect
+      .poll(async () => sizeOf(await ask(`/messages?state=${state}`)), { timeout: 30_000 })
+      .toBeGreaterThan(0);
+  }
+  const pages = [
+    '/accounts',
+    '/accounts/sign-in/keys',
+    '/domains',
+    '/accounts/shop/suppressions',
+    '/accounts/*/suppressions',
+  ];
+  for (const path of [...pages, '/feedback', '/audit', '/tokens']) {
+    expect(sizeOf(await ask(path)), path).toBeGreaterThan(0);
+  }
+  const accounts = (await ask('/accounts')) as readonly {
+    name: string;
+    state: string;
+    reason: string | null;
+    warning: string | null;
+  }[];
+  const account = (name: string) => accounts.find((one) => one.name === name);
+  expect(account('marketplace')).toMatchObject({ state: 'locked', reason: expect.stringMatching(/hard bounces of/) });
+  expect(account('community')).toMatchObject({ state: 'active', warning: expect.stringMatching(/hard bounces of/) });
+  const domains = (await ask('/domains')) as readonly { status: string }[];
+  expect(new Set(domains.map(({ status }) => status))).toEqual(new Set(['authenticated', 'pending', 'failing']));
+
+  demo.child.kill('SIGINT');
+  expect(await demo.ended).toBe(0);
+  expect(existsSync(sandbox)).toBe(false);
+  expect(readdirSync(demo.folder)).toEqual([]);
+  await expect(fetch(link)).rejects.toThrow();
+});
+
+test('a demo that is stopped while its past is being written leaves nothing behind either', async () => {
+  const demo = startDemo();
+  await demo.said(/Sandbox\s+(\S+)/);
+  demo.child.kill('SIGTERM');
+  expect(await demo.ended).toBe(0);
+  expect(readdirSync(demo.folder)).toEqual([]);
+});

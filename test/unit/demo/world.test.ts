@@ -1,0 +1,93 @@
+/** The played world of the demo: it repeats itself, and its servers mean what their fates are called. */
+import { expect, test } from 'vitest';
+import { chance } from '../../../demo/chance.ts';
+import type { Fate } from '../../../demo/fates.ts';
+import { STORIES } from '../../../demo/fates.ts';
+import { People } from '../../../demo/people.ts';
+import { planPast } from '../../../demo/plan.ts';
+import { type ReportKind, rawReport } from '../../../demo/reports.ts';
+import { tryServer } from '../../../demo/servers.ts';
+import { admit } from '../../../src/admit/admit.ts';
+import { readNotices } from '../../../src/feedback/read/read-notices.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+
+function planOf(seed: number) {
+  const dice = chance(seed);
+  return planPast(NOW, new People(dice), dice);
+}
+
+test('the same seed plays the same past, and another seed another', () => {
+  expect(planOf(7)).toEqual(planOf(7));
+  expect(planOf(8)).not.toEqual(planOf(7));
+});
+
+test('every mail of the past is one that the public interface would take, and lies in the past', () => {
+  for (const { at, to, application, subject, message } of planOf(3)) {
+    expect(admit({ to, from: application.from, subject, message }).kind).toBe('valid');
+    expect(at).toBeLessThan(NOW);
+    expect(Number.isInteger(at)).toBe(true);
+  }
+});
+
+const COMES_TO: Readonly<Record<Fate, string>> = {
+  fine: 'delivered',
+  slow: 'delivered',
+  greylisted: 'deferred greylisted',
+  busy: 'deferred unavailable',
+  full: 'deferred mailbox-full',
+  'full-for-hours': 'deferred mailbox-full',
+  unreachable: 'deferred connection',
+  'broken-tls': 'deferred connection',
+  'cut-off': 'unanswered',
+  gone: 'bounced recipient-unknown suppressed',
+  disabled: 'bounced recipient-disabled suppressed',
+  policy: 'bounced policy',
+  spam: 'bounced content',
+  'too-large': 'bounced size',
+  'bounces-later': 'delivered',
+  'full-later': 'delivered',
+  complains: 'delivered',
+  away: 'delivered',
+  'odd-report': 'delivered',
+};
+
+test('what a played server says comes to what its fate is called', () => {
+  for (const [fate, expected] of Object.entries(COMES_TO)) {
+    const attempt = { fate: fate as Fate, tries: 1, envelopeFrom: 'a@b.example', to: 'ada@bigmail.example' };
+    const { outcome, conversation } = tryServer({ ...attempt, octets: 900, startedAt: NOW }, chance(1));
+    const reason = 'reason' in outcome ? ` ${outcome.reason}` : '';
+    const suppressed = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
+    expect(`${outcome.kind}${reason}${suppressed}`, fate).toBe(expected);
+    expect(conversation.join('\n'), fate).not.toMatch(/[{}]/);
+  }
+});
+
+test('a server that refuses for a while takes the message in the end, unless it always refuses', () => {
+  for (const [fate, { hitches, always }] of Object.entries(STORIES)) {
+    const tries = hitches.length + 1;
+    const attempt = { fate: fate as Fate, tries, envelopeFrom: 'a@b.example', to: 'ada@uni.example.org' };
+    const { outcome } = tryServer({ ...attempt, octets: 900, startedAt: NOW }, chance(1));
+    expect(outcome.kind, fate).toBe(always ? 'deferred' : 'delivered');
+  }
+});
+
+test('what comes back is read as what it is', () => {
+  const about = {
+    returnPath: 'b-x@bounces.example',
+    to: 'ada@uni.example.org',
+    from: 'shop@example.org',
+    subject: 'Hi',
+    id: 'x',
+  };
+  const kinds: Readonly<Record<ReportKind, object>> = {
+    bounce: { kind: 'bounce', permanent: true, mailboxMissing: true, recipient: about.to },
+    full: { kind: 'bounce', mailboxMissing: false, recipient: about.to },
+    complaint: { kind: 'complaint', feedbackType: 'abuse', recipient: about.to },
+    away: { kind: 'auto-reply' },
+    odd: { kind: 'unknown' },
+  };
+  for (const [kind, notice] of Object.entries(kinds)) {
+    expect(readNotices(rawReport(kind as ReportKind, about)), kind).toEqual([expect.objectContaining(notice)]);
+  }
+});
