@@ -46,8 +46,6 @@ import { stopAll, type Undo } from './wiring/stops.ts';
 const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
-/** The queue's figures are counted anew at most so often: in a queue of millions that takes a moment. */
-const FIGURES_MS = 1_000;
 
 export interface Service {
   readonly publicUrl: string | null;
@@ -122,7 +120,10 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   void store.failed.then(() => {
     dead = true;
   });
-  const queueFigures = remember(() => store.queueFigures(), FIGURES_MS, clock.now);
+  const queueFigures = remember(
+    () => store.queueFigures(),
+    () => performance.now(),
+  );
   const metrics = createMetrics({
     clock,
     queueFigures,
@@ -214,6 +215,8 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     });
     stops.push(() => operator.close());
     ({ url: operatorUrl, signInUrl } = await operator.start());
+    // An operator's first look finds the store's reader at work and the queue counted.
+    if (commands !== undefined) void queueFigures().catch(() => undefined);
   }
 
   const ready = () => (dead ? 'the store has failed' : health.fault());

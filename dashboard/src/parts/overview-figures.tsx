@@ -1,7 +1,7 @@
 /** Figures over time: their sums, the charts, and the same as a table. */
 import { Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { useMemo, useState } from 'react';
-import type { Figures, Overview } from '../api/types';
+import type { Figures, Overview, Range } from '../api/types';
 import { compact, grouped } from './number';
 import { type Line, TimeChart } from './time-chart';
 import { duration, exact } from './when';
@@ -24,9 +24,9 @@ const RED = ['#b3361f', '#ff9d7a'] as const;
 const PURPLE = ['#7a2a8c', '#dba4f0'] as const;
 
 export function OverviewFigures({ overview }: { readonly overview: Overview }) {
-  const { points, stepMs } = overview;
+  const { points, range } = overview;
   const times = useMemo(() => points.map(({ at }) => at), [points]);
-  const each = `per ${duration(stepMs)}`;
+  const each = `per ${STEPS[range]}`;
   const counts = (name: Count) => points.map((point) => point[name]);
   const latencies = (which: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[which] ?? null);
   const volume: readonly Line[] = [
@@ -58,13 +58,27 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
         format={grouped}
         formatAxis={compact}
       />
-      <TimeChart title="Time from accepted to delivered" times={times} lines={latency} format={duration} logarithmic />
+      <TimeChart
+        title="Time from accepted to delivered"
+        times={times}
+        lines={latency}
+        format={duration}
+        formatAxis={axisTime}
+        logarithmic
+      />
       <Text size="sm" c="dimmed">
         Times are UTC. The last step is still under way.
       </Text>
       <FiguresTable overview={overview} />
     </Stack>
   );
+}
+
+const STEPS: Readonly<Record<Range, string>> = { '1h': 'minute', '24h': '10 minutes', '7d': 'hour', '30d': '6 hours' };
+
+/** In one unit, for the powers of ten. */
+function axisTime(ms: number): string {
+  return ms < 1_000 ? `${ms} ms` : `${grouped(ms / 1_000)} s`;
 }
 
 function Totals({ totals }: { readonly totals: Figures }) {
@@ -124,7 +138,7 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
     <details onToggle={(event) => setOpened(event.currentTarget.open)}>
       <summary>The figures as a table</summary>
       {opened ? (
-        // biome: the region scrolls by itself, so the keyboard has to reach it.
+        // It scrolls by itself, so the keyboard has to reach it.
         <Box
           role="region"
           aria-label={`Figures of the last ${range}`}

@@ -14,7 +14,7 @@ const PARTS: Readonly<Record<Overview['health'][number]['part'], string>> = {
 
 function LevelBadge({ level }: { readonly level: Level }) {
   return (
-    <Badge color={COLOURS[level]} variant="filled" tt="none" radius="sm" w="4.6rem" style={{ flex: 'none' }}>
+    <Badge color={COLOURS[level]} variant="filled" tt="none" radius="sm" w="5.4rem" style={{ flex: 'none' }}>
       {level}
     </Badge>
   );

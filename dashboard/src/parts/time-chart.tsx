@@ -3,7 +3,7 @@
  * has the same figures in a table beside it. Times are UTC, as everywhere.
  */
 import { Group, Text, Title, useComputedColorScheme } from '@mantine/core';
-import { useElementSize, useReducedMotion } from '@mantine/hooks';
+import { useElementSize } from '@mantine/hooks';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -37,7 +37,6 @@ const FEW = 24;
 
 export function TimeChart({ title, times, lines, format, formatAxis = format, logarithmic = false }: TimeChartProps) {
   const scheme = useComputedColorScheme('light');
-  const still = useReducedMotion();
   const heading = useId();
   const { ref: frame, width } = useElementSize<HTMLDivElement>();
   const canvas = useRef<HTMLDivElement>(null);
@@ -45,7 +44,9 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
   const [pointed, setPointed] = useState<number | null>(null);
   const data = useMemo(() => dataOf(times, lines, logarithmic), [times, lines, logarithmic]);
   const latest = useRef({ data, format: formatAxis });
-  latest.current = { data, format: formatAxis };
+  useEffect(() => {
+    latest.current = { data, format: formatAxis };
+  });
 
   // What the chart is made anew for; figures alone are set into it.
   const shape = JSON.stringify(lines.map(({ label, colours, dash, values }) => [label, colours, dash, isFew(values)]));
@@ -77,7 +78,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
       <Title order={3} size="h5" id={heading}>
         {title}
       </Title>
-      <Group gap="md" my={4} aria-hidden={pointed !== null && !still ? true : undefined}>
+      <Group gap="md" my={4}>
         {lines.map(({ label, colours, dash, values }) => {
           const value = values[at];
           return (
@@ -156,7 +157,15 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     },
     axes: [
       { ...axis, values: (_chart, splits, _axis, _space, step) => timeLabels(splits, step) },
-      { ...axis, size: 64, values: (_chart, splits) => splits.map((value) => (value === null ? '' : format(value))) },
+      {
+        ...axis,
+        size: 64,
+        grid: {
+          ...axis.grid,
+          filter: (_chart, splits) => splits.map((value) => (logarithmic && !isPowerOfTen(value) ? null : value)),
+        },
+        values: (_chart, splits) => splits.map((value) => (value === null ? '' : format(value))),
+      },
     ],
     series: [
       {},
@@ -171,6 +180,10 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     ],
     hooks: { setCursor: [({ cursor }) => point(cursor.idx ?? null)] },
   };
+}
+
+function isPowerOfTen(value: number): boolean {
+  return Math.log10(value) % 1 === 0;
 }
 
 /** The hour; below the first of each day, and where a step is a day, the date. */

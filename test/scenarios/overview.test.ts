@@ -1,0 +1,118 @@
+/** An operator's first look at the whole service: figures that are true and stay, and what changes told as it happens. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+let folder = '';
+let service: StandingService;
+let token = '';
+const streams: AbortController[] = [];
+
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+  ({ token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+});
+afterAll(async () => {
+  for (const stream of streams) stream.abort();
+  await service.stop();
+});
+
+interface Told {
+  readonly everAccepted: boolean;
+  readonly points: readonly { readonly accepted: number }[];
+  readonly totals: Readonly<Record<string, unknown>>;
+  readonly queue: Readonly<Record<string, unknown>>;
+  readonly health: readonly { readonly part: string; readonly level: string; readonly text: string }[];
+  readonly attention: readonly { readonly text: string; readonly page: string | null }[];
+}
+
+const headers = () => ({ Authorization: `Bearer ${token}` });
+async function overview(range = '1h'): Promise<Told> {
+  const response = await fetch(`${service.operatorUrl}/api/v1/overview?range=${range}`, { headers: headers() });
+  return (await response.json()) as Told;
+}
+
+/** Topics told since, in order, until the stream ends. */
+async function listen() {
+  const controller = new AbortController();
+  streams.push(controller);
+  const response = await fetch(`${service.operatorUrl}/api/v1/events`, {
+    headers: headers(),
+    signal: controller.signal,
+  });
+  let text = '';
+  let ended = false;
+  const read = async () => {
+    for await (const chunk of response.body ?? []) text += Buffer.from(chunk as Uint8Array).toString();
+  };
+  void read()
+    .catch(() => undefined)
+    .finally(() => {
+      ended = true;
+    });
+  await expect.poll(() => text).toContain('retry: ');
+  const topics = () =>
+    [...text.matchAll(/^data: (.*)$/gm)].flatMap(([, data]) => (JSON.parse(data ?? '') as { topics: string[] }).topics);
+  return { topics, ended: () => ended };
+}
+
+const simulated = (name: string) => ({ to: `${name}@simulator.postrider.test` });
+
+test('figures, queue and health are those of what was sent, also after the service was started anew', async () => {
+  expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
+  for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
+    await accepted(service.publicUrl, service.key, simulated(name));
+  const counted = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
+  await expect.poll(async () => (await overview()).totals, { timeout: 20_000 }).toMatchObject(counted);
+  await expect.poll(async () => (await overview()).queue, { timeout: 20_000 }).toMatchObject({ queued: 1, sending: 0 });
+  const told = await overview();
+  expect(told).toMatchObject({
+    everAccepted: true,
+    queue: { queued: 1, sending: 0, trend: 'waiting', emptyAt: null, nextDueAt: expect.any(String) },
+  });
+  expect(told.totals).toMatchObject({ latencyMs: { p50: expect.any(Number), p99: expect.any(Number) } });
+  expect(told.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
+  expect(told.health.find(({ part }) => part === 'transport')?.text).toContain('takes messages');
+  for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(counted);
+  // The last ones counted were written at the stop.
+  await accepted(service.publicUrl, service.key, simulated('suppressed'));
+  expect(await service.stop()).toBe(0);
+  service = await rig.serve(folder);
+  expect((await overview()).totals).toMatchObject({ ...counted, accepted: 7, suppressed: 2 });
+  const { code, stdout } = await runCommand(folder, ['overview', '--range', '1h']);
+  expect([code, stdout]).toEqual([0, expect.stringContaining('all of 1h')]);
+});
+
+test('what was accepted is told within moments, and what the command line changes beside the service', async () => {
+  const { topics } = await listen();
+  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default']);
+  await expect.poll(topics, { timeout: 10_000 }).toEqual(expect.arrayContaining(['accounts', 'audit']));
+  const before = topics().length;
+  await expect
+    .poll(async () => accepted(service.publicUrl, key, simulated('success')).catch(() => null))
+    .not.toBeNull();
+  await expect
+    .poll(() => topics().slice(before), { timeout: 10_000 })
+    .toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
+  await runCommand(folder, ['suppression', 'add', 'default', 'rita@example.com']);
+  await expect.poll(topics, { timeout: 10_000 }).toContain('suppressions');
+});
+
+test('what wants attention is told with its page, and no more once it is mended', async () => {
+  await runCommand(folder, ['account', 'create', 'a b']);
+  await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
+  expect((await overview()).attention).toContainEqual(
+    expect.objectContaining({ text: 'Account a b is locked: unpaid', page: '/accounts/a%20b' }),
+  );
+  await runCommand(folder, ['account', 'unlock', 'a b']);
+  expect((await overview()).attention).toEqual([]);
+});
+
+test('a service with open streams stops at once', async () => {
+  const stream = await listen();
+  expect(await service.stop()).toBe(0);
+  await expect.poll(stream.ended).toBe(true);
+  service = await rig.serve(folder);
+});

@@ -1,0 +1,129 @@
+/** What only a running service knows, and what nodes tell of each other: in the health of the parts and in what wants attention. */
+import { expect, test } from 'vitest';
+import { attentionOf } from '../../../src/cli/overview/attention.ts';
+import type { Facts, ServiceStanding } from '../../../src/cli/overview/facts.ts';
+import { healthOf } from '../../../src/cli/overview/health.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { createStanding } from '../../../src/observe/standing.ts';
+import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/store/traffic.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const HOUR = 3_600_000;
+const SERVICE: ServiceStanding = {
+  node: 'a',
+  version: '1.2.3',
+  storeFault: null,
+  delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [] },
+};
+
+function facts(environment: Record<string, string>, changes: Partial<Facts> = {}): Facts {
+  return {
+    now: NOW,
+    settings: loadSettings(environment, null),
+    service: SERVICE,
+    steps: [],
+    recent: [],
+    queue: { queued: 0, sending: 0, uncertain: 0, oldestAcceptedAt: null },
+    store: {
+      everAccepted: true,
+      nextDueAt: null,
+      accounts: [],
+      keys: [],
+      domains: { all: 1, authenticated: 1, troubled: [] },
+      notUnderstood: 0,
+    },
+    nodes: [],
+    lastFeedbackAt: null,
+    ...changes,
+  };
+}
+const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
+const SHARED = { ...RELAY, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
+const health = (given: Facts, part: string) => healthOf(given).find((one) => one.part === part);
+const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
+  name,
+  roles,
+  version: '1.2.3',
+  startedAt: NOW - HOUR,
+  seenAt: aliveUntil - 15_000,
+  aliveUntil,
+});
+
+test('a service in order wants nothing, and tells no password', () => {
+  expect(attentionOf(facts(RELAY))).toEqual([]);
+  expect(JSON.stringify(healthOf(facts(RELAY)))).not.toContain('secret');
+  expect(healthOf(facts(RELAY)).map(({ part, level }) => [part, level])).toEqual([
+    ['database', 'ok'],
+    ['transport', 'ok'],
+    ['domains', 'ok'],
+    ['nodes', 'ok'],
+  ]);
+});
+
+test('a store that does not commit and a next hop that takes nothing come first', () => {
+  const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
+  const given = facts(RELAY, {
+    service: { ...SERVICE, storeFault: 'the store cannot commit', delivery: { breaker, alarms: [] } },
+    queue: { queued: 1, sending: 0, uncertain: 2, oldestAcceptedAt: NOW - 2 * HOUR },
+  });
+  expect(health(given, 'database')).toMatchObject({ level: 'failure' });
+  expect(health(given, 'transport')?.text).toBe('smtp://relay.example:587: takes nothing; tried again in 1 min');
+  expect(attentionOf(given).map(({ level, page }) => [level, page])).toEqual([
+    ['failure', null],
+    ['failure', '/messages?state=queued'],
+    ['warning', '/messages?state=uncertain'],
+    ['warning', '/messages?state=queued'],
+  ]);
+});
+
+test('what the next hop holds against the service is told in its words for an hour, each reason once', () => {
+  const standing = createStanding();
+  standing.alarmed('configuration', 'first', NOW - 2_000);
+  standing.alarmed('configuration', '535 bad credentials', NOW - 1_000);
+  standing.alarmed('reputation', '550 blocked', NOW - HOUR);
+  const given = facts(RELAY, { service: { ...SERVICE, delivery: standing.read(NOW) } });
+  expect(health(given, 'transport')).toMatchObject({ level: 'warning' });
+  expect(attentionOf(given)).toMatchObject([
+    { level: 'failure', text: 'The next hop refuses this service (configuration), 1 s ago: 535 bad credentials' },
+  ]);
+});
+
+test('alarms of other nodes are told by their number', () => {
+  const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
+    (typeof TRAFFIC_COUNTS)[number],
+    number
+  >;
+  const recent: TrafficStep[] = [{ ...none, at: NOW - 60_000, alarmed: 3, latencies: new Map() }];
+  const given = facts(SHARED, { recent, service: { ...SERVICE, delivery: null }, nodes: [node('b', NOW + 9_000)] });
+  expect(health(given, 'transport')?.text).toContain('this node does not deliver');
+  expect(attentionOf(given)).toMatchObject([
+    { level: 'warning', text: 'The next hop refused this service itself 3 times in the last hour' },
+  ]);
+});
+
+test('nodes that fell silent are told, and that none delivers', () => {
+  const given = facts(SHARED, { nodes: [node('a', NOW + 9_000, ['api']), node('b', NOW - 60_000)] });
+  expect(health(given, 'nodes')).toEqual({
+    part: 'nodes',
+    level: 'failure',
+    text: '1 alive, version 1.2.3; none of them delivers; 1 fell silent within the last hour',
+  });
+  expect(attentionOf(given)).toMatchObject([
+    { level: 'failure', text: 'No node delivers' },
+    { level: 'warning', text: 'The node b fell silent 1 min 15 s ago' },
+  ]);
+});
+
+test('the feedback loop is told of only where there is one, with what was not understood', () => {
+  const store = { ...facts(RELAY).store, notUnderstood: 2 };
+  expect(health(facts(RELAY, { store }), 'feedback')).toBeUndefined();
+  expect(attentionOf(facts(RELAY, { store }))).toEqual([]);
+  const listening = {
+    ...RELAY,
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
+  };
+  const given = facts(listening, { store, lastFeedbackAt: NOW - 5 * 60_000 });
+  expect(health(given, 'feedback')?.text).toBe('the last report came 5 min ago');
+  expect(attentionOf(given)).toMatchObject([{ text: '2 of the reports of the last 24 h were not understood' }]);
+});

@@ -1,0 +1,182 @@
+/** The overview: estimates that are honest, and whatever wants attention told with its remedy. */
+import { describe, expect, test } from 'vitest';
+import { type QueueFacts, queueStanding } from '../../../src/cli/overview/queue.ts';
+import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/store/traffic.ts';
+import { commandRig } from './command-rig.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const MINUTE = 60_000;
+const DAY = 24 * 3_600_000;
+
+function step(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
+  const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
+    (typeof TRAFFIC_COUNTS)[number],
+    number
+  >;
+  return { at, ...none, latencies: new Map(), ...counts };
+}
+
+describe('the outlook of a queue', () => {
+  const minutes = (accepted: number, ended: number, of = 5) =>
+    Array.from({ length: of }, (_, n) => step(NOW - (of - n) * MINUTE, { accepted, ended }));
+  const facts = (changes: Partial<QueueFacts> & { queued?: number; sending?: number }): QueueFacts => ({
+    figures: {
+      queued: changes.queued ?? 0,
+      sending: changes.sending ?? 0,
+      uncertain: 0,
+      oldestAcceptedAt: null,
+    },
+    recent: [],
+    nextDueAt: NOW,
+    held: false,
+    ...changes,
+  });
+  const at = (changes: Parameters<typeof facts>[0]) => queueStanding(facts(changes), NOW);
+
+  test('is empty where nothing waits', () => {
+    expect(at({ recent: minutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
+  });
+
+  test('is when it will be empty, by what leaves beyond what comes', () => {
+    const standing = at({ queued: 4_000, recent: minutes(200, 1_200, 4) });
+    expect(standing).toMatchObject({ trend: 'draining', comingPerMinute: 200, leavingPerMinute: 1_200 });
+    expect(standing.emptyAt).toBe(NOW + 4 * MINUTE);
+  });
+
+  test('counts from when the traffic began, so that a burst of this minute is not spread over five', () => {
+    expect(at({ queued: 600, recent: [step(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
+      trend: 'draining',
+      leavingPerMinute: 600,
+      emptyAt: NOW + MINUTE,
+    });
+  });
+
+  test('grows where more come than leave, and says no time', () => {
+    expect(at({ queued: 500, recent: minutes(300, 200) })).toMatchObject({ trend: 'growing', emptyAt: null });
+    expect(at({ queued: 500, recent: minutes(300, 300) })).toMatchObject({ trend: 'growing', emptyAt: null });
+  });
+
+  test('does not call growing what is only on its way', () => {
+    expect(at({ sending: 3, recent: minutes(1_200, 1_200) })).toMatchObject({ trend: 'draining' });
+  });
+
+  test('waits where everything is due later, is held back, or nothing moves', () => {
+    const recent = minutes(0, 10);
+    const later = NOW + 3 * MINUTE;
+    expect(at({ queued: 5, recent, nextDueAt: later })).toMatchObject({ trend: 'waiting', nextDueAt: later });
+    expect(at({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
+    expect(at({ queued: 5, recent, held: true })).toMatchObject({ trend: 'waiting' });
+    expect(at({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
+    expect(at({ queued: 5, sending: 1, recent, nextDueAt: later })).toMatchObject({ trend: 'draining' });
+  });
+});
+
+interface Told {
+  readonly points: readonly { readonly at: string; readonly accepted: number }[];
+  readonly totals: { readonly accepted: number; readonly latencyMs: { readonly p50: number } | null };
+  readonly attention: readonly { readonly level: string; readonly text: string; readonly page: string | null }[];
+  readonly health: readonly { readonly part: string; readonly level: string; readonly text: string }[];
+  readonly queue: { readonly oldestAt: string | null; readonly trend: string };
+  readonly everAccepted: boolean;
+}
+
+const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+
+describe('the command', () => {
+  test('tells every step of a range, and sums that are those of the steps', async () => {
+    const rig = await commandRig();
+    const row = { ...step(0), accepted: 7, delivered: 5, latencies: new Map([[40, 5]]) };
+    await rig.store.putTraffic('one', [
+      { ...row, spanMs: 60_000, at: NOW - MINUTE },
+      { ...row, spanMs: 60_000, at: NOW - 61 * MINUTE },
+      { ...row, spanMs: 3_600_000, at: NOW - 3_600_000 },
+      { ...row, spanMs: 3_600_000, at: NOW - 10 * DAY },
+    ]);
+    for (const [range, points, accepted] of [
+      ['1h', 60, 7],
+      ['24h', 144, 14],
+      ['7d', 168, 7],
+      ['30d', 120, 14],
+    ] as const) {
+      const told = await rig.ask<Told>('overview', '--range', range);
+      expect([range, told.points.length, told.totals.accepted]).toEqual([range, points, accepted]);
+      expect(told.points.reduce((sum, point) => sum + point.accepted, 0)).toBe(accepted);
+      const gaps = told.points.map(({ at }, n) => Date.parse(at) - Date.parse(told.points[n - 1]?.at ?? at));
+      expect(new Set(gaps.slice(1)).size).toBe(1);
+      expect(told.totals.latencyMs?.p50).toBeGreaterThan(900);
+    }
+  });
+
+  test('says of a new installation that nothing was ever accepted, and that nothing wants attention', async () => {
+    const rig = await commandRig();
+    expect(await rig.ask<Told>('overview')).toMatchObject({
+      everAccepted: false,
+      attention: [],
+      queue: { trend: 'empty', oldestAt: null },
+      totals: { accepted: 0, latencyMs: null },
+    });
+    const { out } = await rig.run('overview');
+    expect(out).toContain('Nothing wants attention.');
+    // Beside a service it does not know what only that knows.
+    expect(out).toContain('only the service knows');
+  });
+
+  test('tells of locked accounts, lapsing keys and domains without records, the gravest first', async () => {
+    const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+    const { store } = rig;
+    await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY }, NOW);
+    const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
+    const made = await store.createKey('a/b', key, NOW);
+    if (made.kind === 'done') await store.touchKeys([{ id: made.value.id, at: NOW - 1_000 }]);
+    await store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
+    await store.lockAccount('acme', 'unpaid \u001b[2J', NOW);
+    const { attention, health } = await rig.ask<Told>('overview');
+    expect(attention.map(({ level, text, page }) => [level, text.slice(0, 40), page])).toEqual([
+      ['failure', 'Account acme is locked: unpaid \u001b[2J', '/accounts/acme'],
+      ['failure', 'key_1 (web) of account a/b expires in 1 ', '/accounts/a%2Fb'],
+      ['warning', 'new.example may not send yet: its records', '/domains/new.example'].map((text, n) =>
+        n === 1 ? text.slice(0, 40) : text,
+      ),
+      ['warning', 'Account a/b’s volume expires in 1 d', '/accounts/a%2Fb'],
+    ]);
+    expect(health).toContainEqual({ part: 'domains', level: 'warning', text: '0 of 1 authenticated' });
+    const { out } = await rig.run('overview');
+    expect(out).toContain('unpaid');
+    expect(out).not.toContain('\u001b[2J');
+  });
+
+  test('says where no sender can be taken, and what the oldest waits for', async () => {
+    const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+    const [account] = await rig.store.listAccounts();
+    await rig.store.accept([
+      {
+        id: '018cc251-f400-7000-8000-000000000000',
+        accountId: account?.id ?? 0,
+        keyId: 1,
+        acceptedAt: NOW - 2 * 3_600_000,
+        to: 'rita@example.com',
+        recipient: 'rita@example.com',
+        from: 'shop@example.org',
+        subject: 'Hello',
+        message: 'Hello',
+        idempotency: null,
+        lease: null,
+        suppressed: false,
+      },
+    ]);
+    const { attention, everAccepted } = await rig.ask<Told>('overview');
+    expect(everAccepted).toBe(true);
+    expect(attention).toMatchObject([
+      { level: 'warning', text: 'No domain may send yet: every sender is refused', page: '/domains' },
+      { text: 'The oldest in the queue was accepted 2 h ago', page: '/messages?state=queued' },
+    ]);
+  });
+
+  test('refuses a range that there is not', async () => {
+    const rig = await commandRig();
+    expect(await rig.run('overview', '--range', '2h')).toMatchObject({
+      code: 2,
+      err: '--range: "2h" is not one of 1h, 24h, 7d, 30d',
+    });
+  });
+});

@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest';
+import { countTraffic } from '../../../src/observe/traffic.ts';
+import type { TrafficRow } from '../../../src/store/traffic.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const HOUR = Date.UTC(2030, 0, 1, 10);
+
+/** Remembers what was written as it was written then. */
+function rig(startAt = HOUR) {
+  const clock = virtualClock(startAt);
+  const writes: TrafficRow[][] = [];
+  const faults: unknown[] = [];
+  const answer = { fault: null as Error | null };
+  const counter = countTraffic({
+    node: 'node-a',
+    clock,
+    put: async (node, rows) => {
+      expect(node).toBe('node-a');
+      if (answer.fault !== null) throw answer.fault;
+      writes.push(structuredClone([...rows]));
+    },
+    failed: (error) => faults.push(error),
+  });
+  return { clock, counter, writes, faults, answer };
+}
+
+test('what was counted is written within a second or so, whole, and nothing where nothing was', async () => {
+  const { clock, counter, writes } = rig();
+  await clock.advance(10_000);
+  expect(writes).toEqual([]);
+  counter.accepted();
+  counter.accepted();
+  counter.entered('delivered', 20);
+  await clock.advance(1_000);
+  counter.entered('bounced');
+  counter.noticed('complained');
+  counter.deferred();
+  await clock.advance(60_000);
+  expect(writes).toHaveLength(2);
+  const minute = { spanMs: 60_000, at: HOUR };
+  expect(writes[0]).toMatchObject([
+    { ...minute, accepted: 2, delivered: 1, ended: 1, bounced: 0 },
+    { spanMs: 3_600_000, at: HOUR, accepted: 2, delivered: 1 },
+  ]);
+  expect(writes[0]?.[0]?.latencies.size).toBe(1);
+  expect(writes[1]).toMatchObject([
+    { ...minute, accepted: 2, delivered: 1, bounced: 1, complained: 1, deferred: 1, ended: 2 },
+    { spanMs: 3_600_000, at: HOUR, accepted: 2, ended: 2 },
+  ]);
+});
+
+test('a minute that ends before it was written is written beside the next one', async () => {
+  const { clock, counter, writes } = rig(HOUR + 59_900);
+  counter.accepted();
+  await clock.advance(200);
+  counter.accepted();
+  await clock.advance(1_000);
+  expect(writes).toMatchObject([
+    [
+      { spanMs: 60_000, at: HOUR, accepted: 1 },
+      { spanMs: 60_000, at: HOUR + 60_000, accepted: 1 },
+      { spanMs: 3_600_000, at: HOUR, accepted: 2 },
+    ],
+  ]);
+});
+
+test('while the store is away figures wait, and one fault is told', async () => {
+  const { clock, counter, writes, faults, answer } = rig();
+  answer.fault = new Error('away');
+  counter.accepted();
+  await clock.advance(90_000);
+  counter.accepted();
+  await clock.advance(5_000);
+  expect([faults.length, writes]).toEqual([1, []]);
+  answer.fault = null;
+  await clock.advance(1_000);
+  expect(writes).toMatchObject([
+    [
+      { spanMs: 60_000, at: HOUR, accepted: 1 },
+      { spanMs: 60_000, at: HOUR + 60_000, accepted: 1 },
+      { spanMs: 3_600_000, at: HOUR, accepted: 2 },
+    ],
+  ]);
+});
+
+test('a stop writes what is not written yet, and counts on without a timer', async () => {
+  const { clock, counter, writes } = rig();
+  counter.accepted();
+  await counter.stop();
+  expect(writes).toMatchObject([[{ accepted: 1 }, { accepted: 1 }]]);
+  counter.accepted();
+  await clock.advance(10_000);
+  expect(writes).toHaveLength(1);
+});

@@ -1,0 +1,206 @@
+/** Live updates over real HTTP: who hears, for how long, how many, and what becomes of who does not read. */
+import type { Socket } from 'node:net';
+import { connect } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../../../src/clock.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { bind } from '../../../src/http/bind.ts';
+import { createNews, type News, TOPICS, type Topic } from '../../../src/observe/news.ts';
+import { MOST_STREAMS } from '../../../src/operator/events.ts';
+import { createOperatorListener } from '../../../src/operator/listener.ts';
+import type { OperatorListener } from '../../../src/operator/ports.ts';
+import { SESSION_MS } from '../../../src/operator/sessions.ts';
+import type { OperatorToken } from '../../../src/store/operator.ts';
+
+const running: OperatorListener[] = [];
+const sockets: Socket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const listener of running.splice(0)) await listener.close();
+});
+
+/** `token` works while it is there. */
+async function started(
+  clock: Clock = systemClock,
+  news = createNews({ clock, topics: TOPICS, changes: async () => [] }),
+) {
+  const at = { createdAt: 0, expiresAt: null, revokedAt: null, lastUsedAt: null };
+  const store: { token: OperatorToken | null } = { token: { id: 1, name: 'ci', prefix: 'po_', hash: '', ...at } };
+  const listener = createOperatorListener({
+    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
+    clock,
+    bind,
+    metrics: async () => ({ contentType: 'text/plain', text: '' }),
+    dashboard: 'nowhere',
+    openApi: '{}',
+    inbox: null,
+    api: {
+      store: { findToken: async () => store.token, touchToken: async () => undefined },
+      run: async () => ({ ok: true, value: {} }),
+      news,
+      version: '0',
+      about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
+      key: Buffer.alloc(32),
+    },
+    failed: (error) => {
+      throw error;
+    },
+  });
+  running.push(listener);
+  const { port, signInUrl } = await listener.start();
+  const signedIn = await fetch(signInUrl ?? '', { redirect: 'manual' });
+  const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  return { port, news, store, listener, cookie };
+}
+
+interface Stream {
+  readonly text: () => string;
+  readonly ended: () => boolean;
+  readonly socket: Socket;
+}
+
+function listen(port: number, header: string, read = true): Stream {
+  const socket = connect(port, '127.0.0.1');
+  sockets.push(socket);
+  let [text, ended] = ['', false];
+  socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`);
+  if (read) {
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+    });
+  }
+  socket.on('close', () => {
+    ended = true;
+  });
+  socket.on('error', () => undefined);
+  return { text: () => text, ended: () => ended, socket };
+}
+
+const bearer = 'Authorization: Bearer po_ci';
+
+/** A clock whose time a test sets on, and whose timers run when it does. */
+function settable(): Clock & { on(ms: number): void } {
+  let ahead = 0;
+  const timers = new Map<object, { at: number; run: () => void }>();
+  const now = () => Date.now() + ahead;
+  return {
+    now,
+    after(delayMs, run) {
+      const key = {};
+      timers.set(key, { at: now() + delayMs, run });
+      if (delayMs <= 500) setTimeout(() => timers.delete(key) && run(), delayMs);
+      return () => void timers.delete(key);
+    },
+    on(ms) {
+      ahead += ms;
+      for (const [key, { at, run }] of [...timers]) {
+        if (at > now() || !timers.delete(key)) continue;
+        run();
+      }
+    },
+  };
+}
+
+test('a change is told to sessions and tokens, as an event of its topics', async () => {
+  const { port, news, cookie } = await started();
+  const streams = [listen(port, `Cookie: ${cookie}`), listen(port, bearer)];
+  for (const { text } of streams) {
+    await expect.poll(text).toContain('retry: ');
+    expect(text()).toMatch(/^HTTP\/1\.1 200 /);
+    expect(text()).toMatch(/content-type: text\/event-stream; charset=utf-8/i);
+    expect(text()).toMatch(/content-security-policy: /i);
+  }
+  news.tell('messages', 'overview');
+  for (const { text } of streams)
+    await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
+});
+
+test('nobody hears who is not signed in, and a HEAD opens nothing', async () => {
+  const { port, store } = await started();
+  store.token = null;
+  const base = `http://127.0.0.1:${port}/api/v1/events`;
+  expect((await fetch(base)).status).toBe(401);
+  expect((await fetch(base, { headers: { Cookie: 'postrider_session=1.2.3' } })).status).toBe(401);
+  expect((await fetch(base, { headers: { Authorization: 'Bearer po_ci' } })).status).toBe(401);
+  expect((await fetch(base, { method: 'HEAD' })).status).toBe(404);
+});
+
+test('there are so many streams and no more; one that ends makes room', async () => {
+  const { port } = await started();
+  const streams = Array.from({ length: MOST_STREAMS }, () => listen(port, bearer));
+  for (const { text } of streams) await expect.poll(text).toContain('retry: ');
+  const refused = await fetch(`http://127.0.0.1:${port}/api/v1/events`, { headers: { Authorization: 'Bearer po_ci' } });
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
+  expect(await refused.json()).toEqual({
+    result: 'error',
+    message: 'Too many live streams are open (100); close a page that shows this service',
+  });
+  streams[0]?.socket.destroy();
+  await expect
+    .poll(async () => {
+      const stream = listen(port, bearer);
+      await expect.poll(stream.text).toContain('HTTP/1.1');
+      return stream.text().slice(9, 12);
+    })
+    .toBe('200');
+});
+
+describe('a stream ends with its sign-in', () => {
+  test('a session at its end', async () => {
+    const clock = settable();
+    const { port, cookie } = await started(clock);
+    const stream = listen(port, `Cookie: ${cookie}`);
+    await expect.poll(stream.text).toContain('retry: ');
+    clock.on(15_000);
+    await expect.poll(stream.text).toContain(': alive\n\n');
+    clock.on(SESSION_MS - 16_000);
+    await expect.poll(() => stream.text().split(': alive').length).toBe(3);
+    expect(stream.text()).not.toContain('\r\n0\r\n');
+    clock.on(1_001);
+    await expect.poll(stream.text).toContain('\r\n0\r\n');
+  });
+
+  test('a revoked token at the next heartbeat', async () => {
+    const clock = settable();
+    const { port, store } = await started(clock);
+    const stream = listen(port, bearer);
+    await expect.poll(stream.text).toContain('retry: ');
+    store.token = null;
+    clock.on(15_000);
+    await expect.poll(stream.text).toContain('\r\n0\r\n');
+  });
+});
+
+test('a reader that does not read is dropped, and the others hear on', async () => {
+  const heards = new Set<(topics: readonly Topic[]) => void>();
+  const news: News = {
+    tell: () => undefined,
+    look: () => undefined,
+    stop: () => undefined,
+    listen(heard) {
+      heards.add(heard);
+      return () => void heards.delete(heard);
+    },
+  };
+  const { port } = await started(systemClock, news);
+  listen(port, bearer, false);
+  const reader = listen(port, bearer);
+  await expect.poll(() => heards.size).toBe(2);
+  await expect.poll(reader.text).toContain('retry: ');
+  const topics = Array.from({ length: 100 }, () => 'messages' as const);
+  // Until the buffers of the system between the two are full; the reader is waited for.
+  for (let told = 10; heards.size === 2; told += 10) {
+    for (let n = 0; n < 10; n += 1) for (const heard of heards) heard(topics);
+    while (reader.text().split('event: change').length <= told) await turn();
+  }
+  expect([heards.size, reader.ended()]).toEqual([1, false]);
+});
+
+test('the listener closes at once, whoever listens', async () => {
+  const { port, listener } = await started();
+  const stream = listen(port, bearer);
+  await expect.poll(stream.text).toContain('retry: ');
+  await listener.close();
+  await expect.poll(stream.ended).toBe(true);
+});
