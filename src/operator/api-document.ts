@@ -1,10 +1,14 @@
-/** The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (routes.ts, inbox.ts). Pure. */
+/**
+ * The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (routes.ts, inbox.ts,
+ * events.ts). Pure.
+ */
 import { escapeHtml } from './escape-html.ts';
+import { EVENTS_ROUTES } from './events.ts';
 import { INBOX_ROUTES } from './inbox.ts';
 import { type Described, type Parameter, ROUTES } from './routes.ts';
 
 /** Every route under the API's base: commands first, then what is no command. */
-const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES];
+const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES];
 
 const ERROR = { $ref: '#/components/schemas/Error' };
 

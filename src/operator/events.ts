@@ -9,6 +9,21 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { News } from '../observe/news.ts';
+import type { Described } from './routes.ts';
+
+/** As the document and the reference have it. */
+export const EVENTS_ROUTES: readonly Described[] = [
+  {
+    method: 'GET',
+    path: '/events',
+    operation: 'listenToChanges',
+    group: 'Live updates',
+    summary:
+      'Hear what changes, as server-sent events: `event: change` with `{"topics":["messages","overview"]}`, twice a second at most',
+    parameters: [],
+    answer: 'text/event-stream',
+  },
+];
 
 const HEARTBEAT_MS = 15_000;
 /** A page asks again so soon after its stream has ended. */

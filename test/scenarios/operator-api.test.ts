@@ -1,5 +1,6 @@
 /** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EVENTS_ROUTES } from '../../src/operator/events.ts';
 import { INBOX_ROUTES } from '../../src/operator/inbox.ts';
 import { ROUTES } from '../../src/operator/routes.ts';
 import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
@@ -59,7 +60,7 @@ describe('signing in', () => {
       { Authorization: 'Basic OnNlY3JldA==' },
       bearer('po_wrong'),
     ]) {
-      for (const { method, path } of [...ROUTES, ...INBOX_ROUTES]) {
+      for (const { method, path } of [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES]) {
         if (method !== 'GET' || path.includes('{')) continue;
         const answer = await ask(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
@@ -258,7 +259,9 @@ test('the document names every route, and the page for people shows it without a
   const operations = Object.values(paths).flatMap((methods) =>
     Object.values(methods).map(({ operationId }) => operationId),
   );
-  expect(operations.sort()).toEqual([...ROUTES, ...INBOX_ROUTES].map(({ operation }) => operation).sort());
+  expect(operations.sort()).toEqual(
+    [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES].map(({ operation }) => operation).sort(),
+  );
   expect(new Set(operations).size).toBe(operations.length);
   const page = await ask('GET', '/reference');
   expect(page.status).toBe(200);

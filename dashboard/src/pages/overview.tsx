@@ -1,6 +1,7 @@
 /** Overview: what wants attention, the queue, the health of the parts, and figures over time, as they change. */
 import { SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { get } from '../api/client';
 import type { Overview, Range } from '../api/types';
@@ -50,10 +51,12 @@ export function OverviewPage({ session }: PageProps) {
 
 function Content({ overview, session }: { readonly overview: Overview } & Pick<PageProps, 'session'>) {
   const { everAccepted, attention, queue, health, range } = overview;
+  // Who came to a new installation stays with the panel that shows the first mail arrive.
+  const [isNew] = useState(!everAccepted);
   const words = RANGES.find(({ value }) => value === range)?.words ?? range;
   return (
     <Stack gap="lg">
-      {everAccepted ? null : <FirstMail session={session} />}
+      {isNew ? <FirstMail session={session} /> : null}
       <OverviewAttention attention={attention} />
       <SimpleGrid cols={{ base: 1, md: 2 }}>
         <OverviewQueue queue={queue} />

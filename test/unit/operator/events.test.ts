@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../../src/clock.ts';
 import { systemClock } from '../../../src/clock.ts';
+import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { createNews, type News, TOPICS, type Topic } from '../../../src/observe/news.ts';
 import { MOST_STREAMS } from '../../../src/operator/events.ts';
@@ -35,6 +36,7 @@ async function started(
     dashboard: 'nowhere',
     openApi: '{}',
     inbox: null,
+    readEntity,
     api: {
       store: { findToken: async () => store.token, touchToken: async () => undefined },
       run: async () => ({ ok: true, value: {} }),
