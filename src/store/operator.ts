@@ -1,4 +1,5 @@
 /** The part of the store contract for operators: who changed what, and the tokens by which scripts sign in. */
+import type { State } from '../record/states.ts';
 import type { Changed } from './account.ts';
 
 /** One change by an operator. Secrets are in none of them. */
@@ -15,6 +16,12 @@ export interface AuditEntry {
   readonly before: string | null;
   readonly after: string | null;
 }
+
+/** Operator's doing on one mail request. `wrong-state` says which state forbade it. */
+export type OperatorAnswer =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'wrong-state'; readonly state: State };
 
 export interface OperatorToken {
   readonly id: number;

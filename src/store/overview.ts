@@ -16,6 +16,13 @@ export const MOST_TOLD = 100;
 /** Accounts looked at for when the next mail request is due. */
 export const MOST_LOOKS = 2_000;
 
+export interface QueueFigures {
+  readonly queued: number;
+  readonly sending: number;
+  readonly uncertain: number;
+  readonly oldestAcceptedAt: number | null;
+}
+
 /** A domain whose mail is in danger, or some of whose records are not as they should be. */
 export interface TroubledDomain {
   readonly name: string;

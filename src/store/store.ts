@@ -10,13 +10,15 @@ import type { State } from '../record/states.ts';
 import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
-import type { OperatorStore } from './operator.ts';
-import type { OverviewStore } from './overview.ts';
+import type { OperatorAnswer, OperatorStore } from './operator.ts';
+import type { OverviewStore, QueueFigures } from './overview.ts';
 import type { SearchStore } from './search.ts';
 import type { TrafficStore } from './traffic.ts';
 import type { TrustStore } from './trust.ts';
 
 export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
+export type { OperatorAnswer } from './operator.ts';
+export type { QueueFigures } from './overview.ts';
 
 // ── Accepting ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,19 +181,6 @@ export interface MailDetails extends MailSummary {
   /** In order, `accepted` first. */
   readonly events: readonly MailEvent[];
 }
-
-export interface QueueFigures {
-  readonly queued: number;
-  readonly sending: number;
-  readonly uncertain: number;
-  readonly oldestAcceptedAt: number | null;
-}
-
-/** Operator's doing on one mail request. `wrong-state` says which state forbade it. */
-export type OperatorAnswer =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'missing' }
-  | { readonly kind: 'wrong-state'; readonly state: State };
 
 export interface Store
   extends TrustStore,
