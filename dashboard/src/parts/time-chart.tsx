@@ -152,7 +152,7 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     scales: {
       x: { time: true },
       y: logarithmic
-        ? { distr: 3, log: 10 }
+        ? { distr: 3, log: 10, range: (_chart, least, most) => decades(least, most) }
         : { range: (_chart, _least, most) => [0, Math.max(1, (most ?? 0) * 1.05)] },
     },
     axes: [
@@ -160,6 +160,7 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
       {
         ...axis,
         size: 64,
+        ...(logarithmic ? {} : { incrs: WHOLE }),
         grid: {
           ...axis.grid,
           filter: (_chart, splits) => splits.map((value) => (logarithmic && !isPowerOfTen(value) ? null : value)),
@@ -180,6 +181,15 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     ],
     hooks: { setCursor: [({ cursor }) => point(cursor.idx ?? null)] },
   };
+}
+
+/** Mail requests are counted whole. */
+const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+
+/** The powers of ten around what there is. */
+function decades(least: number | null, most: number | null): [number, number] {
+  const from = 10 ** Math.floor(Math.log10(Math.max(1, least ?? 1)));
+  return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, most ?? 1))))];
 }
 
 function isPowerOfTen(value: number): boolean {
