@@ -16,7 +16,11 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'sqlite', include: ['test/**/*.test.ts'], globalSetup: ['test/rig/postgres-setup.ts'] },
+        test: {
+          name: 'sqlite',
+          include: ['test/**/*.test.ts'],
+          globalSetup: ['test/rig/postgres-setup.ts', 'test/rig/dashboard-setup.ts'],
+        },
       },
       {
         extends: true,

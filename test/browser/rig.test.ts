@@ -1,0 +1,70 @@
+/** The rig sees what it is there to see; else every test that it keeps quiet about would be worth nothing. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { browserRig } from '../rig/browser.ts';
+import { type Elsewhere, listenElsewhere } from '../rig/hostile.ts';
+import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
+
+const browsers = browserRig();
+
+/** Opens a page that holds this, and closes what served it. */
+async function opened(html: (elsewhere: Elsewhere) => string, headers: Record<string, string> = {}) {
+  const elsewhere = await listenElsewhere();
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
+    response.end(
+      `<!doctype html><html lang="en"><title>A page</title><link rel="icon" href="data:,"><h1>A page</h1>${html(elsewhere)}`,
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await elsewhere.close();
+  });
+  const operatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const somebody = await browsers.stranger({ operatorUrl, stdout: () => '' }, { width: 360 });
+  await somebody.visit('/');
+  return { ...somebody, elsewhere };
+}
+
+test.each<[string, (elsewhere: Elsewhere) => string, RegExp]>([
+  ['a dialog', () => '<script>setTimeout(() => alert(1))</script>', /^dialog: 1/],
+  ['an exception', () => '<script>setTimeout(() => { throw new Error("oh") })</script>', /^exception: oh/],
+  ['an error in the console', () => '<script>console.error("bad")</script>', /^error: bad/],
+  [
+    'a request elsewhere',
+    ({ url }) => `<img alt="" src="${url}/pixel">`,
+    /^request: GET http:\/\/127\.0\.0\.1:\d+\/pixel/,
+  ],
+  [
+    'a request to a name',
+    () => '<img alt="" src="http://example.com/pixel">',
+    /^request: GET http:\/\/example\.com\/pixel/,
+  ],
+  [
+    'a window',
+    () => '<a id="a" href="/" target="_blank">open</a><script>document.getElementById("a").click()</script>',
+    /^window: /,
+  ],
+])('the rig sees %s', async (_name, html, line) => {
+  const { faults } = await opened(html);
+  await expect.poll(() => faults().some((fault) => line.test(fault)), { timeout: 10_000 }).toBe(true);
+  browsers.pardon();
+});
+
+test('the rig sees a breach of the content policy, and that nothing has left by it', async () => {
+  const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
+  const { faults, elsewhere } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
+  await expect.poll(() => faults().length, { timeout: 10_000 }).toBe(1);
+  expect(faults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
+  expect(elsewhere.asked()).toEqual([]);
+  browsers.pardon();
+});
+
+test('the checks of a page see a wide one, and a grave fault', async () => {
+  const { page } = await opened(() => '<img src="data:," width="500" height="10">');
+  expect((await graveFaults(page)).join('\n')).toContain('image-alt');
+  expect((await sidewaysScroll(page)).join('\n')).toMatch(/^\d+ px too wide/);
+});

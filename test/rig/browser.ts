@@ -1,0 +1,189 @@
+/**
+ * Operators' browsers: one Chromium for a test file, a context of its own for each operator of each test. A test fails on
+ * whatever a page must never do: an error in the console, an exception, a breach of its content policy, a dialog, a window,
+ * a request to anywhere but the service.
+ */
+import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page, Request } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { launchChromium } from './chromium.ts';
+
+/** What has to be known of a service (test/scenarios/standing.ts). */
+export interface Visited {
+  readonly operatorUrl: string;
+  /** What `serve --json` printed: its first line holds the link. */
+  readonly stdout: () => string;
+}
+
+export interface OperatorOptions {
+  /** A phone's width; a desk's unless given. */
+  readonly width?: number;
+  readonly dark?: boolean;
+  readonly reducedMotion?: boolean;
+}
+
+export interface Operator {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Opens an address of the service, such as `/messages?state=queued`, and waits for its page's heading. */
+  visit(path: string): Promise<void>;
+  /** These are no faults: lines of the console that the test brings about on purpose. */
+  tolerate(...lines: readonly RegExp[]): void;
+  /** What the pages have done so far and must not; the end of the test looks by itself. */
+  faults(): readonly string[];
+}
+
+export interface BrowserRig {
+  /** Forgets what has been done so far: for the tests of this rig alone. */
+  pardon(): void;
+  /** Somebody at a browser who has not signed in. */
+  stranger(service: Visited, options?: OperatorOptions): Promise<Operator>;
+  /** Somebody who has, by the link that the service printed, on the page of that path. */
+  operator(service: Visited, path: string, options?: OperatorOptions): Promise<Operator>;
+  /** Does by the operator API what a test needs done; throws what it said where it refuses. */
+  ask<T>(service: Visited, method: string, path: string, body?: object): Promise<T>;
+}
+
+const PATIENCE_MS = 15_000;
+const DESK = { width: 1280, height: 900 };
+const PHONE_HEIGHT = 780;
+
+/** Call once at the top of a test file. */
+export function browserRig(): BrowserRig {
+  let browser: Browser;
+  let open: Watched[] = [];
+  // The link is good once: whoever comes later in this file brings the session that it began.
+  const sessions = new Map<string, Promise<string>>();
+  const sessionOf = (service: Visited) => {
+    const session = sessions.get(service.operatorUrl) ?? beginSession(service);
+    sessions.set(service.operatorUrl, session);
+    return session;
+  };
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+  afterAll(async () => {
+    await browser?.close();
+  });
+  afterEach(async () => {
+    const watched = open;
+    open = [];
+    await Promise.all(watched.map(({ context }) => context.close()));
+    expect(
+      watched.flatMap(({ faults }) => faults()),
+      'what pages did and must not',
+    ).toEqual([]);
+  });
+
+  async function stranger(service: Visited, { width, dark, reducedMotion }: OperatorOptions = {}): Promise<Operator> {
+    const options: BrowserContextOptions = {
+      baseURL: service.operatorUrl,
+      viewport: width === undefined ? DESK : { width, height: PHONE_HEIGHT },
+      colorScheme: dark === true ? 'dark' : 'light',
+      reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
+      locale: 'en-GB',
+    };
+    const context = await browser.newContext(options);
+    context.setDefaultTimeout(PATIENCE_MS);
+    const page = await context.newPage();
+    const watched = watch(context, page, service.operatorUrl);
+    open.push(watched);
+    return {
+      page,
+      context,
+      async visit(path) {
+        await page.goto(path);
+        await page.getByRole('heading', { level: 1 }).waitFor();
+      },
+      tolerate: watched.tolerate,
+      faults: watched.faults,
+    };
+  }
+
+  return {
+    stranger,
+    pardon: () => {
+      for (const { tolerate } of open) tolerate(/./);
+    },
+    async operator(service, path, options) {
+      const somebody = await stranger(service, options);
+      const [name = '', value = ''] = (await sessionOf(service)).split('=');
+      await somebody.context.addCookies([
+        { name, value, url: service.operatorUrl, sameSite: 'Strict', httpOnly: true },
+      ]);
+      await somebody.visit(path);
+      return somebody;
+    },
+    async ask<T>(service: Visited, method: string, path: string, body?: object): Promise<T> {
+      const response = await fetch(`${service.operatorUrl}/api/v1${path}`, {
+        method,
+        headers: {
+          Cookie: await sessionOf(service),
+          Origin: service.operatorUrl,
+          ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+      return JSON.parse(text) as T;
+    },
+  };
+}
+
+/** The cookie's name and value, as the link gives it. */
+async function beginSession(service: Visited): Promise<string> {
+  const answer = await fetch(signInLink(service), { redirect: 'manual' });
+  return (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+}
+
+/** The one-time link of a service without a password. */
+export function signInLink(service: Visited): string {
+  const { signIn } = JSON.parse(service.stdout().split('\n')[0] ?? '') as { signIn: string };
+  return signIn;
+}
+
+interface Watched {
+  readonly context: BrowserContext;
+  readonly faults: () => readonly string[];
+  readonly tolerate: (...lines: readonly RegExp[]) => void;
+}
+
+function watch(context: BrowserContext, page: Page, home: string): Watched {
+  const seen: string[] = [];
+  const tolerated: RegExp[] = [];
+  context.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') seen.push(consoleLine(message));
+  });
+  context.on('weberror', (error) => seen.push(`exception: ${error.error().message}`));
+  context.on('dialog', (dialog) => {
+    seen.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  context.on('page', (other) => {
+    if (other !== page) seen.push(`window: ${other.url()}`);
+  });
+  // What the content policy stopped has reached nobody; that it was tried is in the console.
+  const strange = (request: Request) => {
+    const { protocol, origin } = new URL(request.url());
+    return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== home;
+  };
+  const left = (request: Request) => {
+    if (strange(request)) seen.push(`request: ${request.method()} ${request.url()}`);
+  };
+  context.on('requestfinished', left);
+  context.on('requestfailed', (request) => {
+    if (!/BLOCKED|^csp$/i.test(request.failure()?.errorText ?? '')) left(request);
+  });
+  page.on('websocket', (socket) => seen.push(`websocket: ${socket.url()}`));
+  return {
+    context,
+    faults: () => seen.filter((line) => !tolerated.some((pattern) => pattern.test(line))),
+    tolerate: (...lines) => void tolerated.push(...lines),
+  };
+}
+
+/** `error: text (where)`: a refused request tells only its status, and its address is where. */
+function consoleLine(message: ConsoleMessage): string {
+  const { url } = message.location();
+  return `${message.type()}: ${message.text()}${url === '' ? '' : ` (${url})`}`;
+}
