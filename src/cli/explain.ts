@@ -3,16 +3,28 @@
  * knows; it guesses nothing, and what the history does not tell it leaves out.
  */
 import type { Attempt, Outcome } from '../deliver/outcome.ts';
+import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import { STATE_MEANING } from '../record/states.ts';
 import type { Account, MailDetails, MailEvent } from '../store/store.ts';
+import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
 import { span, time } from './text.ts';
 
 const FEEDBACK = 'feedback:';
+const WHOLE_SERVICE = '*';
+const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
+  bounce: 'because a mail to it bounced and its mailbox does not exist',
+  complaint: 'because it reported a mail as spam',
+  manual: 'put there by an operator',
+};
+/** The rule of record/schedule.ts in words. */
+const PAUSES = `Pauses between attempts grow, up to ${span(LONGEST_RETRY_MS)}, each a little shorter or longer by chance.`;
 
 export interface Explaining {
   readonly mail: MailDetails;
   /** Null where the account is gone. */
   readonly account: Account | null;
+  /** Every suppression list that has the recipient now, other accounts' too. */
+  readonly lists: readonly ListedSuppression[];
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
@@ -32,22 +44,24 @@ function fate(about: Explaining): readonly string[] {
   const tried = attempt === null ? [] : [attemptSentence(attempt)];
   switch (mail.state) {
     case 'queued':
-      return [...tried, ...waiting(about), expirySentence(about)];
+      return [...tried, ...untried(mail), ...waiting(about), expirySentence(about)];
     case 'sending':
       return [...sending(about), ...tried];
     case 'delivered':
       return [...(tried.length > 0 ? tried : decided(mail, 'delivered')), ...cameBack(mail)];
     case 'bounced':
-      return [...(tried.length > 0 ? tried : decided(mail, 'bounced')), ...suppression(attempt), ...cameBack(mail)];
+      return [
+        ...(tried.length > 0 ? tried : decided(mail, 'bounced')),
+        ...suppression(attempt),
+        ...cameBack(mail),
+        ...listed(about),
+      ];
     case 'complained': {
       const told = cameBack(mail);
-      return [...tried, ...(told.length > 0 ? told : decided(mail, 'complained'))];
+      return [...tried, ...(told.length > 0 ? told : decided(mail, 'complained')), ...listed(about)];
     }
     case 'suppressed':
-      return [
-        ...decided(mail, 'suppressed'),
-        'It was never handed over and will not be: the recipient was on the suppression list of the account or of the whole service, or is the simulator’s suppressed address.',
-      ];
+      return [...decided(mail, 'suppressed'), ...refusedUnsent(about)];
     case 'expired':
       return [...tried, ...decided(mail, 'expired'), `No further attempt will be made.`];
     case 'cancelled':
@@ -62,6 +76,35 @@ function fate(about: Explaining): readonly string[] {
   }
 }
 
+/** In one line what an open one waits for; null for one that has ended. */
+export function waitsFor({ mail, account, now }: Pick<Explaining, 'mail' | 'account' | 'now'>): string | null {
+  const { dueAt } = mail;
+  switch (mail.state) {
+    case 'queued': {
+      const locked = account?.locked ?? null;
+      if (locked !== null) return `the account’s unlock: ${locked.reason}`;
+      const attempt = lastAttempt(mail);
+      const last = attempt === null ? '' : `; the last was put off: ${shortReason(attempt)}`;
+      if (dueAt === null || dueAt <= now) return `a free connection${last}`;
+      return `the next attempt, in ${span(dueAt - now)}${last}`;
+    }
+    case 'sending':
+      return dueAt !== null && dueAt <= now ? 'being taken back from a silent node' : 'the answer of the next hop';
+    case 'uncertain':
+      return 'an operator: whether it arrived is not known';
+    default:
+      return null;
+  }
+}
+
+function shortReason(attempt: Attempt): string {
+  const fault = localFault(attempt);
+  if (fault !== null) return `it ${fault}`;
+  const { outcome } = attempt;
+  const reason = outcome.kind === 'deferred' || outcome.kind === 'bounced' ? outcome.reason : outcome.kind;
+  return [reason, replyText(outcome)].filter((part) => part !== '').join(', ');
+}
+
 function waiting({ mail, account, now }: Explaining): readonly string[] {
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
@@ -73,10 +116,23 @@ function waiting({ mail, account, now }: Explaining): readonly string[] {
   const tries = attemptsOf(mail).length;
   const count = tries === 0 ? 'It has not been tried yet' : `It has been tried ${times(tries)}`;
   if (mail.dueAt === null) return [`${count}.`];
-  if (mail.dueAt > now) return [`${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`];
+  if (mail.dueAt > now) {
+    const rule = tries === 0 ? [] : [PAUSES];
+    return [`${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`, ...rule];
+  }
   return [
     `${count} and is due since ${time(mail.dueAt)}: a running service with the role deliver takes it as soon as it has a free connection.`,
   ];
+}
+
+/** What has happened since the last attempt: an operator's word, or a lease that ended without one. */
+function untried(mail: MailDetails): readonly string[] {
+  const last = mail.events.at(-1);
+  if (last?.verb === 'retried') return [`An operator made it due at once at ${time(last.at)}.`];
+  if (last?.verb === 'recovered') {
+    return [`It was taken back into the queue at ${time(last.at)}${last.detail === null ? '' : `: ${last.detail}`}.`];
+  }
+  return [];
 }
 
 function sending({ mail, now }: Explaining): readonly string[] {
@@ -143,6 +199,8 @@ export function localFault({ outcome, remote }: Attempt): string | null {
 export const LOCAL_FAULT_REMEDY =
   '`postrider doctor` checks this installation, `postrider domain verify DOMAIN` the records of its sender’s domain';
 
+const NEXT_HOP_REMEDY = '`postrider doctor` tries the next hop';
+
 function attemptSentence(attempt: Attempt): string {
   const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
@@ -156,7 +214,7 @@ function attemptSentence(attempt: Attempt): string {
       return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${replyText(outcome)}.`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${replyText(outcome)}.`
+        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${replyText(outcome)}. Other mail meets it too; ${NEXT_HOP_REMEDY}.`
         : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${replyText(outcome)}.`;
     case 'unanswered':
       return `In the last attempt, of ${at}, the whole message was sent to ${hop} and the connection ended before its answer.`;
@@ -165,6 +223,40 @@ function attemptSentence(attempt: Attempt): string {
 
 function replyText({ reply }: Outcome): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
+}
+
+/** Why one that was never handed over was not, and what it would take. */
+function refusedUnsent(about: Explaining): readonly string[] {
+  const { mail } = about;
+  const never = 'It was never handed over and will not be';
+  if (mail.events.some(({ verb, by }) => verb === 'suppressed' && by === 'simulator')) {
+    return [`${never}: the simulator’s own address is always suppressed.`];
+  }
+  const told = listed(about);
+  if (told.length === 0) {
+    return [
+      `${never}. The recipient is on no list that is valid for the account any more: mail accepted from now on is sent.`,
+    ];
+  }
+  return [`${never}, nor is any other mail to this recipient.`, ...told];
+}
+
+/** The lists that keep mail of this account from the recipient, each with why, since when, and how to undo it. */
+function listed({ mail, account, lists }: Explaining): readonly string[] {
+  const valid = lists.filter(({ list }) => list === WHOLE_SERVICE || list === account?.name);
+  return valid.flatMap(({ list, address, reason, source, at }) => {
+    const whose = list === WHOLE_SERVICE ? 'the whole service' : `account ${list}`;
+    const cause =
+      source === null
+        ? ''
+        : source === mail.id
+          ? ', brought about by this mail request'
+          : `, brought about by ${source}`;
+    return [
+      `The recipient is on the suppression list of ${whose} since ${time(at)}, ${SUPPRESSED_FOR[reason]}${cause}.`,
+      `It is taken off by: postrider suppression remove ${list === WHOLE_SERVICE ? "'*'" : list} ${address}`,
+    ];
+  });
 }
 
 function suppression(attempt: Attempt | null): readonly string[] {

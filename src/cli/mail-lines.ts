@@ -29,7 +29,8 @@ export function summaryJson(mail: MailSummary): object {
   };
 }
 
-export function mailTable(mails: readonly MailSummary[]): string {
+/** With a column more where `why` is given: what each waits for, by its id. */
+export function mailTable(mails: readonly MailSummary[], why: ReadonlyMap<string, string> | null = null): string {
   const rows = mails.map((mail) => {
     return [
       mail.id,
@@ -38,7 +39,9 @@ export function mailTable(mails: readonly MailSummary[]): string {
       shorten(mail.to, 40),
       shorten(mail.from, 40),
       shorten(mail.subject, 60),
+      ...(why === null ? [] : [why.get(mail.id) ?? '']),
     ];
   });
-  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT'], rows);
+  const more = why === null ? [] : ['WAITS FOR'];
+  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...more], rows);
 }

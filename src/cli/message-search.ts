@@ -2,10 +2,12 @@
 import type { Command } from 'commander';
 import { timeOf } from '../admit/mail-id.ts';
 import { isoTime, parseCount, parseDuration, parseMoment, quote } from '../config/units.ts';
+import { TERMINAL } from '../record/states.ts';
 import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';
 import type { MailFound, MailSearch } from '../store/search.ts';
-import type { MailSummary, Store } from '../store/store.ts';
+import type { Account, MailSummary, Store } from '../store/store.ts';
 import { type Context, noAccount } from './context.ts';
+import { waitsFor } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import { mailTable, parseState, summaryJson } from './mail-lines.ts';
 import { makeCursor, readCursor } from './search-cursor.ts';
@@ -25,6 +27,7 @@ interface SearchFlags {
   readonly cursor?: string;
   readonly limit: string;
   readonly within?: string;
+  readonly why?: boolean;
   readonly json?: boolean;
 }
 
@@ -45,7 +48,7 @@ export function addSearchCommand(group: Command, context: Context): void {
     .option('--cursor <cursor>', 'go on where the page before ended')
     .option('--limit <n>', 'at most so many', '50')
     .option('--within <time>', 'stop after about so long, such as 60ms, and tell where to go on');
-  search.option('--json', 'for machines');
+  search.option('--why', 'with what each that has not ended waits for').option('--json', 'for machines');
   search.action((words: readonly string[], flags: SearchFlags) => searchMail(context, words.join(' '), flags));
 }
 
@@ -70,14 +73,13 @@ async function searchMail(context: Context, words: string, flags: SearchFlags): 
     limit: flagValue('--limit', parseCount(flags.limit, 1, MOST_LISTED)),
   };
   const withinMs = flags.within === undefined ? null : flagValue('--within', parseDuration(flags.within));
-  const { found, names } = await context.withStore(async (store) => {
+  const { found, names, why } = await context.withStore(async (store) => {
     const accounts = await store.listAccounts();
     const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
     if (account !== undefined && accountId === null) throw noAccount(account);
-    return {
-      found: await searchOn(store, { ...asked, accountId }, withinMs),
-      names: new Map(accounts.map(({ id, name }) => [id, name])),
-    };
+    const found = await searchOn(store, { ...asked, accountId }, withinMs);
+    const names = new Map(accounts.map(({ id, name }) => [id, name]));
+    return { found, names, why: flags.why ? await whyOf(store, found.mails, accounts, now) : null };
   });
   const next = found.searchedTo === null ? null : makeCursor(filters, found.searchedTo);
   if (flags.json) {
@@ -85,12 +87,31 @@ async function searchMail(context: Context, words: string, flags: SearchFlags): 
     const messages = found.mails.map((mail) => ({
       ...summaryJson(mail),
       account: names.get(mail.accountId) ?? null,
+      ...(why === null ? {} : { waitsFor: why.get(mail.id) ?? null }),
     }));
     context.json({ messages, next, searchedTo });
     return;
   }
-  context.out(found.mails.length === 0 ? 'no mail requests match\n' : mailTable(found.mails));
+  context.out(found.mails.length === 0 ? 'no mail requests match\n' : mailTable(found.mails, why));
   if (next !== null) context.out(`more: --cursor ${next}\n`);
+}
+
+/** What each waits for that has not ended, by its id. */
+async function whyOf(
+  store: Store,
+  mails: readonly MailSummary[],
+  accounts: readonly Account[],
+  now: number,
+): Promise<ReadonlyMap<string, string>> {
+  const open = mails.filter(({ state }) => !TERMINAL.has(state));
+  const told = await Promise.all(
+    open.map(async ({ id }) => {
+      const mail = await store.showMail(id);
+      const account = accounts.find((one) => one.id === mail?.accountId) ?? null;
+      return [id, mail === null ? null : waitsFor({ mail, account, now })] as const;
+    }),
+  );
+  return new Map(told.flatMap(([id, why]) => (why === null ? [] : [[id, why] as const])));
 }
 
 /** Once, for a limited time; or until the page is full or everything is searched. */

@@ -1,9 +1,11 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels mail requests. */
 import type { Command } from 'commander';
+import { canonicalAddress, parseAddress } from '../admit/address.ts';
 import { isMailId } from '../admit/mail-id.ts';
 import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
 import type { Attempt } from '../deliver/outcome.ts';
 import type { Account, MailDetails, MailEvent, OperatorAnswer, Store } from '../store/store.ts';
+import type { ListedSuppression } from '../store/trust.ts';
 import { type Context, findAccount } from './context.ts';
 import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
@@ -45,9 +47,12 @@ export function addMessageCommands(program: Command, context: Context): void {
     .description('show one with its attempts and events')
     .option('--json', 'for machines');
   show.action(async (id: string, flags: { json?: boolean }) => {
-    const { mail, account } = await context.withStore((store) => find(store, id));
-    if (flags.json) context.json(detailsJson(mail, account));
-    else context.out(detailsText(mail, account));
+    const { keyName, ...found } = await context.withStore(async (store) => {
+      const found = await find(store, id);
+      return { ...found, keyName: await nameOfKey(store, found) };
+    });
+    if (flags.json) context.json(detailsJson(found, keyName));
+    else context.out(detailsText(found.mail, found.account));
   });
 
   const why = group
@@ -115,14 +120,27 @@ function mailId(text: string): string {
   return id;
 }
 
-async function find(
-  store: Store,
-  id: string,
-): Promise<{ readonly mail: MailDetails; readonly account: Account | null }> {
+interface Found {
+  readonly mail: MailDetails;
+  readonly account: Account | null;
+  /** Every suppression list that has the recipient now. */
+  readonly lists: readonly ListedSuppression[];
+}
+
+async function find(store: Store, id: string): Promise<Found> {
   const mail = await store.showMail(mailId(id));
   if (mail === null) throw missing(id);
   const accounts = await store.listAccounts();
-  return { mail, account: accounts.find((account) => account.id === mail.accountId) ?? null };
+  const address = parseAddress(mail.to);
+  const lists = address === null ? [] : await store.findSuppression(canonicalAddress(address));
+  return { mail, account: accounts.find((account) => account.id === mail.accountId) ?? null, lists };
+}
+
+/** Null where the key is gone with its account. */
+async function nameOfKey(store: Store, { mail, account }: Found): Promise<string | null> {
+  if (account === null) return null;
+  const keys = await store.listKeys(account.name);
+  return keys.kind === 'done' ? (keys.value.find((key) => key.id === mail.keyId)?.name ?? null) : null;
 }
 
 function missing(id: string): CommandFailure {
@@ -147,25 +165,32 @@ async function act(
   }
 }
 
-function detailsJson(mail: MailDetails, account: Account | null): object {
+function detailsJson({ mail, account, lists }: Found, keyName: string | null): object {
   const iso = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
+  const attempts = attemptsOf(mail);
   return {
     ...summaryJson(mail),
     account: account?.name ?? null,
     key: `key_${mail.keyId}`,
+    keyName,
     // A lease's end for `sending`, the next attempt for `queued`.
     due: iso(mail.dueAt),
     owner: mail.owner,
     tries: mail.attempts,
     ended: iso(mail.endedAt),
     message: mail.message,
-    attempts: attemptsOf(mail).map(attemptJson),
+    attempts: attempts.map(attemptJson),
     events: mail.events.map((event) => ({
       at: isoTime(event.at),
       verb: event.verb,
       by: event.by,
       detail: event.detail,
+      attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
     })),
+    // Those that keep mail of this account from the recipient.
+    suppressions: lists
+      .filter(({ list }) => list === '*' || list === account?.name)
+      .map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) })),
   };
 }
 

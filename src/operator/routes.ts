@@ -329,9 +329,11 @@ export const ROUTES: readonly Route[] = [
       query('since', 'Accepted since a date (UTC), or in the last `24h`.'),
       query('until', 'Accepted before a date (UTC), or `24h` ago.'),
       query('cursor', '`next` of the page before, with the same filters.'),
+      query('why', '`true` tells of each that has not ended what it waits for, as `waitsFor`.'),
       { ...LIMIT, about: 'At most so many, up to 200; 50 unless given.' },
     ],
-    args: (v) => command('message search', [...flags(v, SEARCH), `--within=${SEARCH_WITHIN}`], v('q')),
+    args: (v) =>
+      command('message search', [...flags(v, SEARCH), ...given(v, 'why', 'why'), `--within=${SEARCH_WITHIN}`], v('q')),
   },
   {
     method: 'GET',

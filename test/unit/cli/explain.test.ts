@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { explain } from '../../../src/cli/explain.ts';
+import { explain, waitsFor } from '../../../src/cli/explain.ts';
 import type { Attempt, Outcome } from '../../../src/deliver/outcome.ts';
-import { STATE_MEANING, STATES } from '../../../src/record/states.ts';
+import { STATE_MEANING, STATES, TERMINAL } from '../../../src/record/states.ts';
 import type { Account, MailDetails, MailEvent } from '../../../src/store/store.ts';
+import type { ListedSuppression } from '../../../src/store/trust.ts';
 
 const T0 = Date.UTC(2030, 0, 1, 12);
 const MINUTE = 60_000;
@@ -46,8 +47,14 @@ function event(verb: string, over: Partial<MailEvent> = {}): MailEvent {
   return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...over };
 }
 
-function told(mail: Partial<MailDetails>, account: Account | null = ACCOUNT, now = T0 + MINUTE): string {
-  return explain({ mail: { ...QUEUED, ...mail }, account, now, maxAgeMs: 24 * HOUR, keepBodyMs: 48 * HOUR }).join('\n');
+function told(
+  mail: Partial<MailDetails>,
+  account: Account | null = ACCOUNT,
+  now = T0 + MINUTE,
+  lists: readonly ListedSuppression[] = [],
+): string {
+  const ages = { maxAgeMs: 24 * HOUR, keepBodyMs: 48 * HOUR };
+  return explain({ mail: { ...QUEUED, ...mail }, account, lists, now, ...ages }).join('\n');
 }
 
 const DEFERRED = attempt({
@@ -55,6 +62,29 @@ const DEFERRED = attempt({
   reason: 'mailbox-full',
   scope: 'message',
   reply: { stage: 'rcpt', code: 452, enhanced: '4.2.2', text: 'mailbox full' },
+});
+
+describe('in one line', () => {
+  const line = (mail: Partial<MailDetails>, account: Account = ACCOUNT) =>
+    waitsFor({ mail: { ...QUEUED, ...mail }, account, now: T0 + MINUTE });
+
+  it('an open one tells what it waits for', () => {
+    const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED })];
+    expect(line({ dueAt: T0 + 6 * MINUTE, events })).toBe(
+      'the next attempt, in 5 min; the last was put off: mailbox-full, 452 4.2.2 mailbox full',
+    );
+    expect(line({ dueAt: T0 })).toBe('a free connection');
+    expect(line({ dueAt: T0 }, { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } })).toBe(
+      'the account’s unlock: unpaid',
+    );
+    expect(line({ state: 'sending', dueAt: T0 + HOUR })).toBe('the answer of the next hop');
+    expect(line({ state: 'sending', dueAt: T0 })).toBe('being taken back from a silent node');
+    expect(line({ state: 'uncertain' })).toContain('an operator');
+  });
+
+  it.each([...TERMINAL])('a %s one waits for nothing', (state) => {
+    expect(line({ state })).toBeNull();
+  });
 });
 
 describe('explain', () => {
@@ -66,6 +96,7 @@ describe('explain', () => {
     const text = told({ dueAt: T0 + 6 * MINUTE, attempts: 1, events: [event('deferred', { attempt: DEFERRED })] });
     expect(text).toContain('It has been tried once and is tried next at 2030-01-01 12:06:00Z, in 5 min.');
     expect(text).toContain('(mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full');
+    expect(text).toContain('Pauses between attempts grow, up to 2 h 18 min');
     expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
   });
 
@@ -89,7 +120,7 @@ describe('explain', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
     const down = attempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
     expect(told({ attempts: 2, events: [event('deferred', { attempt: down })] })).toContain(
-      'failed for a reason that is not this message’s own (connection): relay.example:25, at connect, connection refused',
+      'failed for a reason that is not this message’s own (connection): relay.example:25, at connect, connection refused. Other mail meets it too; `postrider doctor`',
     );
   });
 
@@ -167,6 +198,57 @@ describe('explain', () => {
     expect(told({ state: 'complained', events: [delivered, late('complained', 'abuse')] })).toContain(
       'ended it as complained: abuse',
     );
+  });
+
+  it('one that an operator made due, or that a dead node left, says so', () => {
+    const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED }), event('retried', { by: 'operator' })];
+    expect(told({ events })).toContain('An operator made it due at once at 2030-01-01 12:00:02Z.');
+    const recovered = event('recovered', { detail: 'the lease ended before the message was sent' });
+    expect(told({ events: [...QUEUED.events, recovered] })).toContain(
+      'taken back into the queue at 2030-01-01 12:00:02Z: the lease ended before the message was sent.',
+    );
+  });
+
+  const entry = (over: Partial<ListedSuppression>): ListedSuppression => {
+    return { address: 'bob@example.com', reason: 'manual', source: null, at: T0 - HOUR, list: 'acme', ...over };
+  };
+  const SUPPRESSED = {
+    state: 'suppressed',
+    endedAt: T0,
+    events: [
+      ...QUEUED.events,
+      event('suppressed', { by: 'store', detail: 'the recipient is on the suppression list' }),
+    ],
+  } as const;
+
+  it('a suppressed one names the list, why and since when, what brought it about, and how to undo it', () => {
+    const source = '01990000-0000-7000-8000-00000000000a';
+    const text = told(SUPPRESSED, ACCOUNT, T0, [entry({ list: '*' }), entry({ reason: 'bounce', source })]);
+    expect(text).toContain(
+      'on the suppression list of the whole service since 2030-01-01 11:00:00Z, put there by an operator.',
+    );
+    expect(text).toContain("postrider suppression remove '*' bob@example.com");
+    expect(text).toContain(`of account acme since 2030-01-01 11:00:00Z, because a mail to it bounced`);
+    expect(text).toContain(`brought about by ${source}.`);
+    expect(text).toContain('postrider suppression remove acme bob@example.com');
+  });
+
+  it('a suppressed one whose recipient is on no list by now says that mail goes there again', () => {
+    for (const lists of [[], [entry({ list: 'another account' })]]) {
+      const text = told(SUPPRESSED, ACCOUNT, T0, lists);
+      expect(text).toContain('mail accepted from now on is sent');
+      expect(text).not.toContain('suppression remove');
+    }
+    const simulated = event('suppressed', { by: 'simulator' });
+    expect(told({ ...SUPPRESSED, events: [simulated] })).toContain('the simulator’s own address is always suppressed');
+  });
+
+  it('a bounced or complained one tells whether its recipient is suppressed now, and that it was the cause itself', () => {
+    for (const state of ['bounced', 'complained'] as const) {
+      const lists = [entry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED.id })];
+      expect(told({ state, endedAt: T0 }, ACCOUNT, T0, lists)).toContain('brought about by this mail request.');
+      expect(told({ state, endedAt: T0 })).not.toContain('suppression list of');
+    }
   });
 
   it('the body’s erasure is told, past and to come', () => {
