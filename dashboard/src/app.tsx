@@ -12,14 +12,15 @@ import { pages } from './pages';
 import { Failure } from './parts/states';
 import { SignIn } from './sign-in';
 
+const ENDED = 'Your session has ended. Sign in again, and you are back on this page.';
+
 export function App() {
   const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
   if (session.isPending) return <Waiting />;
-  if (session.data === undefined || (session.error instanceof ApiError && session.error.status === 401)) {
-    if (session.error instanceof ApiError && session.error.status === 401)
-      return <SignIn reason={session.error.message} />;
-    return <Failure error={session.error} retry={() => session.refetch()} />;
+  if (session.error instanceof ApiError && session.error.status === 401) {
+    return <SignIn reason={session.data === undefined ? session.error.message : ENDED} />;
   }
+  if (session.data === undefined) return <Failure error={session.error} retry={() => session.refetch()} />;
   return <SignedIn session={session.data} />;
 }
 

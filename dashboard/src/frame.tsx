@@ -2,6 +2,7 @@
 import {
   AppShell,
   Badge,
+  Box,
   Burger,
   Button,
   Group,
@@ -61,13 +62,15 @@ export function Frame({ session, live, children }: FrameProps) {
             <Text fw={700} size="lg">
               Postrider
             </Text>
-            <Badge color={colour} variant="filled" tt="none" radius="sm" role="status">
+            <Badge color={colour} variant="filled" tt="none" radius="sm" role="status" style={{ flexShrink: 0 }}>
               {text}
             </Badge>
           </Group>
           <Group gap="xs" wrap="nowrap">
             <SchemeButton />
-            <SignOutButton />
+            <Box visibleFrom="sm">
+              <SignOutButton />
+            </Box>
           </Group>
         </Group>
       </AppShell.Header>
@@ -89,6 +92,9 @@ export function Frame({ session, live, children }: FrameProps) {
           })}
         </AppShell.Section>
         <AppShell.Section>
+          <Box hiddenFrom="sm" p="sm">
+            <SignOutButton />
+          </Box>
           <NavLink href="/reference" label="API reference" />
           <Text size="sm" c="dimmed" px="sm" py="xs">
             Postrider {session.version} over <span className="wrap">{session.transport}:</span>

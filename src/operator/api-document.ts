@@ -126,6 +126,6 @@ function routeText(base: string, { method, path, summary, parameters }: Describe
 }
 
 const STYLE =
-  ':root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}' +
+  ':root{color-scheme:light dark;background:Canvas;color:CanvasText}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}' +
   'h3{font-size:1rem;margin:1.5rem 0 .3rem}code{overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}' +
   'td,th{text-align:left;padding:.25rem .8rem .25rem 0;vertical-align:top}section{border-top:1px solid #8884;padding-bottom:.5rem}';

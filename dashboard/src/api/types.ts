@@ -47,6 +47,8 @@ export interface MessageSummary {
   readonly subject: string;
   readonly at: string;
   readonly account: string | null;
+  /** Where it is asked for: what one that has not ended waits for; null for one that has. */
+  readonly waitsFor?: string | null;
 }
 
 /** GET /messages */
@@ -76,11 +78,15 @@ export interface MessageEvent {
   readonly verb: string;
   readonly by: string;
   readonly detail: string | null;
+  /** Which of `attempts` it tells of, from 0; null where of none. */
+  readonly attempt: number | null;
 }
 
 /** GET /messages/{id} */
 export interface MessageDetails extends MessageSummary {
   readonly key: string;
+  /** Null where the key is gone. */
+  readonly keyName: string | null;
   readonly due: string | null;
   readonly owner: string | null;
   readonly tries: number;
@@ -89,6 +95,14 @@ export interface MessageDetails extends MessageSummary {
   readonly message: string | null;
   readonly attempts: readonly MessageAttempt[];
   readonly events: readonly MessageEvent[];
+  /** Lists that the recipient is on now; `list` is an account's name, or `*` for the whole service's. */
+  readonly suppressions: readonly {
+    readonly list: string;
+    readonly reason: string;
+    /** The mail request that caused it. */
+    readonly source: string | null;
+    readonly at: string;
+  }[];
 }
 
 /** GET /messages/{id}/explain */

@@ -1,0 +1,87 @@
+/** Why it is where it is: the service's own sentences, with what they name made a link. */
+import { Anchor, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import { get, path } from '../api/client';
+import type { Explanation as Explained, MessageDetails } from '../api/types';
+import { Failure } from '../parts/states';
+import { addressOnList, nameOfList } from './lists';
+
+/** Sentences count down to the next attempt. */
+const AGAIN_MS = 20_000;
+
+/** A command or a name in backticks, or the id of another mail request. */
+const PARTS = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
+
+export function Explanation({ message }: { readonly message: MessageDetails }) {
+  const { id } = message;
+  const explained = useQuery({
+    queryKey: ['messages', id, 'explain'],
+    queryFn: () => get<Explained>(path`/messages/${id}/explain`),
+    refetchInterval: message.ended === null ? AGAIN_MS : false,
+  });
+  return (
+    <Paper component="section" withBorder p="md" aria-labelledby="explanation">
+      <Title order={2} size="h4" id="explanation" mb="xs">
+        Explanation
+      </Title>
+      {explained.isPending ? <Skeleton height={72} role="status" aria-label="Loading" /> : null}
+      {explained.data === undefined && explained.isError ? (
+        <Failure error={explained.error} retry={() => explained.refetch()} />
+      ) : null}
+      <Stack gap={6}>
+        {explained.data?.explanation.map((sentence, at) => (
+          <Sentence key={sentence} first={at === 0} text={sentence} own={id} />
+        ))}
+      </Stack>
+      <Related message={message} />
+    </Paper>
+  );
+}
+
+function Sentence({ text, first, own }: { readonly text: string; readonly first: boolean; readonly own: string }) {
+  if (text.startsWith('  ')) return <Code block>{text.trim()}</Code>;
+  return (
+    <Text className="wrap" {...(first ? { fw: 600 } : {})}>
+      {text.split(PARTS).map((part, at) => {
+        // Every other part is one that the expression has found.
+        const key = `${at} ${part}`;
+        if (at % 2 === 0) return part;
+        if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;
+        if (part === own) return part;
+        return (
+          <Anchor key={key} component={Link} href={`/messages/${part}`} inherit>
+            {part}
+          </Anchor>
+        );
+      })}
+    </Text>
+  );
+}
+
+/** Where to act on it. */
+function Related({ message: { state, to, account, suppressions } }: { readonly message: MessageDetails }) {
+  const links: { readonly text: string; readonly href: string }[] = [];
+  for (const { list } of suppressions)
+    links.push({ text: `${to} on ${nameOfList(list)}`, href: addressOnList(list, to) });
+  if (state === 'suppressed' && suppressions.length === 0) {
+    links.push({ text: `Suppressions of ${to}`, href: addressOnList(account ?? '*', to) });
+  }
+  if ((state === 'queued' || state === 'sending' || state === 'uncertain') && account !== null) {
+    links.push({ text: `Account ${account}`, href: `/accounts/${encodeURIComponent(account)}` });
+    const query = new URLSearchParams({ account, state: 'queued' }).toString();
+    links.push({ text: 'Everything queued of this account', href: `/messages?${query}` });
+  }
+  if (links.length === 0) return null;
+  return (
+    <Group component="ul" className="plain" mt="sm" gap="xs" style={{ columnGap: '1.5rem' }}>
+      {links.map(({ text, href }) => (
+        <li key={href}>
+          <Anchor component={Link} href={href} className="wrap" inherit>
+            {text}
+          </Anchor>
+        </li>
+      ))}
+    </Group>
+  );
+}
