@@ -3,39 +3,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
+import { runCurl } from '../rig/curl.ts';
 import { askCommand, runCommand, submit } from '../rig/service.ts';
 import { ask, idOf, scenario, signedIn } from './standing.ts';
 
 const rig = scenario();
-
-/** The parts of the printed command, as the shell would hand them to curl. */
-function curlParts(banner: string): readonly string[] {
-  const from = banner.indexOf('curl -i');
-  const command = banner.slice(from).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
-  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((part) => part[1] ?? part[2] ?? '');
-}
-
-/** Does what curl does with those parts; every option must be one that this knows. */
-function runCurl(parts: readonly string[]) {
-  const [program, ...rest] = parts;
-  expect(program).toBe('curl');
-  const headers = new Headers();
-  let [url, body] = ['', ''];
-  for (let at = 0; at < rest.length; at += 1) {
-    const part = rest[at] ?? '';
-    const next = rest[at + 1] ?? '';
-    if (part === '-i') continue;
-    else if (part === '-H') headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
-    else if (part === '-d') body = next;
-    else {
-      expect(part).toMatch(/^http:\/\//);
-      url = part;
-      continue;
-    }
-    at += 1;
-  }
-  return ask(url, { method: 'POST', headers, body });
-}
 
 test('a newcomer starts it, pastes the printed command, and finds the mail everywhere it is said to be', async () => {
   const folder = rig.folder();
@@ -46,7 +18,7 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   expect(first.banner).toContain('data/inbox');
   expect(first.banner).not.toContain('\u001b');
 
-  const answer = await runCurl(curlParts(first.banner));
+  const answer = await runCurl(first.banner);
   expect(answer.status).toBe(201);
   const id = idOf(answer.text);
 

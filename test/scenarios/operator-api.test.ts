@@ -268,3 +268,46 @@ test('the document names every route, and the page for people shows it without a
   expect(page.body).toContain('/api/v1/accounts/{account}/lock');
   expect(page.body).not.toMatch(/<script/i);
 });
+
+test('a message tells its key, which event was which attempt, what it waits for, and why its recipient is suppressed', async () => {
+  const deferred = await accepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
+  const show = async (id: string) => (await api('GET', `/messages/${id}`)).body;
+  await expect
+    .poll(() => show(deferred), { timeout: 10_000 })
+    .toMatchObject({
+      state: 'queued',
+      keyName: 'first',
+      attempts: [{ outcome: 'deferred' }],
+      events: [
+        { verb: 'accepted', attempt: null },
+        { verb: 'deferred', attempt: 0 },
+      ],
+      suppressions: [],
+    });
+  const open = await api('GET', '/messages?state=queued&why=true');
+  expect(open.body).toMatchObject({
+    messages: expect.arrayContaining([
+      expect.objectContaining({
+        id: deferred,
+        waitsFor: expect.stringMatching(/^the next attempt, in .*; the last was/),
+      }),
+    ]),
+  });
+
+  await api('POST', '/accounts/default/suppressions', { address: 'gone@example.com', reason: 'complaint' });
+  await api('POST', '/accounts/*/suppressions', { address: 'gone@example.com' });
+  const suppressed = await accepted(service.publicUrl, service.key, { to: 'Gone@Example.com' });
+  expect(await show(suppressed)).toMatchObject({
+    state: 'suppressed',
+    suppressions: [
+      { list: '*', reason: 'manual', source: null },
+      { list: 'default', reason: 'complaint', source: null },
+    ],
+  });
+  expect((await api('GET', `/messages/${suppressed}/explain`)).body).toMatchObject({
+    explanation: expect.arrayContaining([
+      expect.stringMatching(/list of the whole service since .*, put there by an operator\.$/),
+      expect.stringMatching(/list of account default since .*, because it reported a mail as spam\.$/),
+    ]),
+  });
+});

@@ -1,0 +1,116 @@
+/** What strangers write does nothing: no page runs it, loads it, follows it, or is changed by it. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { browserRig } from '../rig/browser.ts';
+import { type Elsewhere, hostileHtml, hostileWords, listenElsewhere } from '../rig/hostile.ts';
+import { settled } from '../rig/page-checks.ts';
+import { accepted } from '../rig/service.ts';
+import { type StandingService, scenario } from '../scenarios/standing.ts';
+
+/** That something was refused is what the browser tells, and all that may come of it. */
+const REFUSED =
+  /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
+
+const rig = scenario();
+const browsers = browserRig();
+let service: StandingService;
+let elsewhere: Elsewhere;
+let words: readonly string[];
+let letter = '';
+const ids: string[] = [];
+
+beforeAll(async () => {
+  [service, elsewhere] = await Promise.all([rig.serve(rig.folder()), listenElsewhere()]);
+  words = hostileWords(elsewhere.url);
+  for (const subject of words) {
+    ids.push(
+      await accepted(service.publicUrl, service.key, {
+        to: `"<img src=x onerror=alert(1)>"@example.com`,
+        from: `"<script>alert(2)</script>"@example.org`,
+        subject,
+        message: `${subject}\n<script>alert(3)</script> javascript:alert(4) ${elsewhere.url}/text`,
+      }),
+    );
+  }
+  letter = await accepted(service.publicUrl, service.key, {
+    subject: 'A hostile letter',
+    message: hostileHtml(elsewhere.url),
+  });
+  await vi.waitFor(
+    async () => {
+      expect(await browsers.ask(service, 'GET', `/messages/${letter}`)).toMatchObject({ state: 'delivered' });
+    },
+    { timeout: 15_000 },
+  );
+  for (const [at, reason] of words.entries()) {
+    const name = `account-${at}`;
+    await browsers.ask(service, 'POST', '/accounts', { name });
+    // Names and reasons that cannot be seen are refused.
+    if (reason.includes('\u202E')) continue;
+    await browsers.ask(service, 'POST', `/accounts/${name}/keys`, { name: reason.slice(0, 60) });
+    await browsers.ask(service, 'POST', `/accounts/${name}/lock`, { reason });
+  }
+  const address = `"<img/src=x/onerror=alert(5)>"@example.com`;
+  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address });
+});
+afterAll(() => elsewhere.close());
+
+test.each([
+  ['overview', () => '/'],
+  ['messages', () => '/messages'],
+  ['search', () => `/messages?q=${encodeURIComponent('"><script>alert(6)</script>')}`],
+  ['inbox', () => '/inbox'],
+  ['inbox, a mail', () => `/inbox/${ids[1]}`],
+  ['inbox, its headers', () => `/inbox/${ids[1]}?view=headers`],
+  ['inbox, its source', () => `/inbox/${ids[1]}?view=source`],
+  ['accounts', () => '/accounts'],
+  ['account', () => '/accounts/account-1'],
+  ['suppressions', () => '/suppressions?list=default'],
+  ['audit log', () => '/audit'],
+  ['an address that is none', () => '/messages/%3Cscript%3Ealert(7)%3C%2Fscript%3E'],
+])('hostile subjects, addresses, names and reasons do nothing: %s', async (_name, path) => {
+  const { page, visit, tolerate } = await browsers.operator(service, '/audit');
+  tolerate(/status of 40[04] /);
+  await visit(path());
+  await settled(page);
+  expect(new URL(page.url()).origin).toBe(service.operatorUrl);
+  // Nothing of it has become an element.
+  expect(await page.locator('main script, main img, main meta, main base, main svg[onload]').count()).toBe(0);
+  expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count()).toBe(0);
+  expect(elsewhere.asked()).toEqual([]);
+});
+
+test('each message is shown to the letter, and does nothing on its page', async () => {
+  const { page } = await browsers.operator(service, '/messages');
+  for (const [at, subject] of words.entries()) {
+    await page.goto(`/messages/${ids[at]}`);
+    const heading = page.getByRole('heading', { level: 1 });
+    await expect.poll(() => heading.textContent()).toBe(subject);
+    const body = page.getByRole('region', { name: 'Body' }).locator('pre');
+    expect(await body.textContent()).toContain('<script>alert(3)</script>');
+  }
+  await page.goto(`/messages/${letter}`);
+  await page.getByText('HTML, as source').waitFor();
+  expect(elsewhere.asked()).toEqual([]);
+});
+
+test('a hostile HTML mail in the inbox runs nothing, loads nothing, and leads nowhere, whatever is clicked in it', async () => {
+  const { page, tolerate } = await browsers.operator(service, `/inbox/${letter}`);
+  tolerate(REFUSED);
+  const frame = page.frameLocator('iframe');
+  await frame.getByText('A hostile letter').waitFor();
+  for (const name of ['a script link', 'a broken script link', 'a data link', 'a link out', 'a link to a window']) {
+    const link = frame.getByText(name, { exact: true });
+    if ((await link.count()) > 0) await link.click({ force: true });
+  }
+  const button = frame.getByRole('button', { name: 'a form' });
+  if ((await button.count()) > 0) await button.click({ force: true });
+  // The frame has not covered the page: its links work.
+  await page.getByRole('link', { name: 'History of this message' }).click();
+  await page.getByRole('heading', { level: 1, name: 'A hostile letter' }).waitFor();
+  // Opened by itself the HTML is no freer.
+  const alone = await page.goto(`/api/v1/inbox/${letter}/html`);
+  expect(alone?.headers()['content-security-policy']).toContain('sandbox');
+  await page.getByText('A hostile letter').waitFor();
+  expect(page.url()).toBe(`${service.operatorUrl}/api/v1/inbox/${letter}/html`);
+  expect(elsewhere.asked()).toEqual([]);
+});

@@ -1,0 +1,287 @@
+/** The messages' pages as operators use them: finding one, reading where it is and why, acting on it, alone or beside another. */
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
+import { browserRig } from '../rig/browser.ts';
+import { graveFaults, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
+import { accepted } from '../rig/service.ts';
+import { type StandingService, scenario } from '../scenarios/standing.ts';
+
+const rig = scenario();
+const browsers = browserRig();
+let service: StandingService;
+const simulator = (name: string) => `${name}@simulator.postrider.test`;
+const mail = (to: string, subject: string) => accepted(service.publicUrl, service.key, { to, subject });
+
+beforeAll(async () => {
+  service = await rig.serve(rig.folder());
+});
+
+/** What the API says of a mail request, once it is in that state. */
+async function inState(id: string, state: string): Promise<void> {
+  const shown = () => browsers.ask<{ state: string }>(service, 'GET', `/messages/${id}`);
+  await expect.poll(async () => (await shown()).state, { timeout: 15_000 }).toBe(state);
+}
+
+const subjects = (page: Page) => page.getByRole('table').getByRole('link');
+const search = (page: Page) => page.getByRole('textbox', { name: 'Search' });
+
+test('mail is found by words, recipient, state and time, and the address of the page is the search', async () => {
+  const ids = await Promise.all([
+    mail('ada@engine.example', 'Your analytical receipt'),
+    mail('grace@navy.example', 'Your compiled receipt'),
+    mail(simulator('bounce'), 'Your analytical refund'),
+  ]);
+  await Promise.all(ids.map((id, at) => inState(id, at === 2 ? 'bounced' : 'delivered')));
+  const { page } = await browsers.operator(service, '/messages');
+  await search(page).fill('analytical');
+  await expect
+    .poll(() => subjects(page).allInnerTexts())
+    .toEqual(['Your analytical refund', 'Your analytical receipt']);
+  await page.getByRole('combobox', { name: 'State' }).selectOption('bounced');
+  await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Your analytical refund']);
+  await page.getByRole('combobox', { name: 'Accepted' }).selectOption({ label: 'in the last hour' });
+  await page.getByRole('combobox', { name: 'Account' }).selectOption('default');
+  await page.getByText('All 1 shown').waitFor();
+  const shared = new URL(page.url());
+  expect(Object.fromEntries(shared.searchParams)).toEqual({
+    q: 'analytical',
+    state: 'bounced',
+    since: '1h',
+    account: 'default',
+  });
+
+  const other = await browsers.operator(service, shared.pathname + shared.search, { width: 360 });
+  await other.page.getByRole('link', { name: 'Your analytical refund' }).click();
+  await other.page.getByRole('heading', { level: 1, name: 'Your analytical refund' }).waitFor();
+  await other.page.goBack();
+  expect(await search(other.page).inputValue()).toBe('analytical');
+  await page.getByRole('button', { name: 'Clear all filters' }).click();
+  await page.getByRole('textbox', { name: 'To', exact: true }).fill('grace@navy');
+  await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Your compiled receipt']);
+  await page.getByRole('textbox', { name: 'Subject' }).fill('nothing of the kind');
+  await page.getByText('There is no mail request to grace@navy, with “nothing of the kind” in the subject.').waitFor();
+  await page.getByRole('button', { name: 'Search everything' }).click();
+  await expect.poll(() => subjects(page).count()).toBeGreaterThanOrEqual(3);
+  expect(new URL(page.url()).search).toBe('');
+});
+
+test('a long list is shown a page at a time, without a gap', async () => {
+  const made = await Promise.all(
+    Array.from({ length: 60 }, (_, n) => mail(`many${n}@example.com`, `Batched number ${n}`)),
+  );
+  const { page } = await browsers.operator(service, '/messages?q=batched');
+  await page.getByRole('button', { name: 'Load more' }).click();
+  await page.getByText('All 60 shown').waitFor();
+  const shown = await subjects(page).evaluateAll((links) => links.map((link) => String(link.getAttribute('href'))));
+  expect(shown).toEqual(
+    made
+      .toSorted()
+      .toReversed()
+      .map((id) => `/messages/${id}`),
+  );
+});
+
+test('an id in the search box opens that message', async () => {
+  const id = await mail('ida@example.com', 'Found by its id');
+  const { page } = await browsers.operator(service, '/messages');
+  await search(page).fill(` ${id.toUpperCase()} `);
+  await page.getByRole('heading', { level: 1, name: 'Found by its id' }).waitFor();
+});
+
+test('where a search is bounded in time it goes on by itself and tells how far back it is, until it is stopped', async () => {
+  const { page } = await browsers.operator(service, '/audit');
+  const hours = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
+  let held = true;
+  await page.route(/\/api\/v1\/messages\?/, async (route) => {
+    const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
+    // The second answer waits for the test to have seen the first.
+    if (back > 1) await expect.poll(() => held, { timeout: 15_000 }).toBe(false);
+    const found = { id: `01990000-0000-7000-8000-00000000000${9 - back}`, state: 'bounced', to: 'rare@example.com' };
+    const message = {
+      ...found,
+      from: 'shop@example.org',
+      subject: `Rare ${back}`,
+      at: hours(back),
+      account: 'default',
+    };
+    await route.fulfill({
+      json: { messages: [message], next: back < 4 ? String(back) : null, searchedTo: back < 4 ? hours(back) : null },
+    });
+  });
+  await page.getByRole('link', { name: 'Messages' }).click();
+  await page.getByText('Searching: 1 found so far, searched back to 2026-11-21 11:00:00 UTC').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  held = false;
+  await page.getByText('2 found, searched back to 2026-11-21 10:00:00 UTC').waitFor();
+  await page.getByRole('button', { name: 'Search on' }).click();
+  await page.getByText('All 4 shown').waitFor();
+});
+
+test.each([
+  ['?state=sent', /--state: "sent" is not one of queued/],
+  ['?since=yesterday', /--since: "yesterday" is not a date/],
+  ['?account=nobody', /no account/],
+  ['?q=rita&cursor=AAAA', /the cursor belongs to another search/],
+])(
+  'nonsense in a shared address (%s) is answered with the service’s line, and the page goes on working',
+  async (query, line) => {
+    const { page, tolerate } = await browsers.operator(service, '/audit');
+    tolerate(/status of 40[04] .*\/messages\?/);
+    await page.goto(`/messages${query}`);
+    await page.getByRole('alert').getByText(line).waitFor();
+    expect(await graveFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Clear all filters' }).click();
+    await subjects(page).first().waitFor();
+  },
+);
+
+test.each([
+  ['01990000-0000-7000-8000-000000000001', 'There is no such mail request'],
+  ['not-an-id', 'This is not the id of a mail request'],
+])('the page of a message that is none (%s) says so and leads on', async (id, title) => {
+  const { page, visit, tolerate } = await browsers.operator(service, '/audit');
+  tolerate(/status of 40[04] .*\/messages\//);
+  await visit(`/messages/${id}`);
+  await page.getByText(title).waitFor();
+  await page.getByRole('link', { name: 'Search the messages' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+});
+
+test.each([
+  ['success', 'delivered', /The attempt of .* succeeded/],
+  ['bounce', 'bounced', /was refused for good \(recipient-unknown\)/],
+  ['defer', 'queued', /It has been tried once and is tried next at .* UTC|It has been tried once and is tried next at/],
+  ['complaint', 'complained', /recorded as complained/],
+  ['suppressed', 'suppressed', /the simulator’s own address is always suppressed/],
+])(
+  'the page of mail to %s@simulator says that it is %s and why, in light and dark, wide and narrow',
+  async (name, state, why) => {
+    const id = await mail(simulator(name), `Mail to ${name}`);
+    await inState(id, state);
+    const { page } = await browsers.operator(service, `/messages/${id}`);
+    await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
+    await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
+    await page.getByRole('region', { name: 'Body' }).getByText('Thank you.').waitFor();
+    expect(await graveFaults(page)).toEqual([]);
+    await onPhoneInTheDark(page);
+    expect(await graveFaults(page)).toEqual([]);
+    expect(await sidewaysScroll(page)).toEqual([]);
+  },
+);
+
+test('why an address is suppressed is on the page of the message that was not sent, with the way to its list', async () => {
+  const address = 'gone@example.com';
+  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
+  const id = await mail('Gone@Example.com', 'Never to be sent');
+  const { page } = await browsers.operator(service, `/messages/${id}`);
+  const explanation = page.getByRole('region', { name: 'Explanation' });
+  await explanation
+    .getByText(/on the suppression list of account default since .*, because it reported a mail as spam/)
+    .waitFor();
+  const link = explanation.getByRole('link', { name: /on the suppression list of account default/ });
+  expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Gone%40Example.com');
+});
+
+test('what the queue waits for is told in its list and on the page of each message: a locked account is named', async () => {
+  await browsers.ask(service, 'POST', '/accounts', { name: 'held' });
+  const { key } = await browsers.ask<{ key: string }>(service, 'POST', '/accounts/held/keys', {});
+  const submit = () => accepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Held back' });
+  await expect
+    .poll(
+      () =>
+        submit().then(
+          () => 'sent',
+          () => 'refused',
+        ),
+      { timeout: 10_000 },
+    )
+    .toBe('sent');
+  const id = await submit();
+  await inState(id, 'queued');
+  await browsers.ask(service, 'POST', '/accounts/held/lock', { reason: 'invoice open' });
+  const { page } = await browsers.operator(service, `/messages/${id}`);
+  await page.getByText(/It waits because account held was locked at .* \(invoice open\)/).waitFor();
+  await page.getByRole('link', { name: 'Account held' }).waitFor();
+  await page.getByRole('link', { name: 'Everything queued of this account' }).click();
+  const waits = page.getByRole('cell', { name: 'the account’s unlock: invoice open' });
+  await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
+  await onPhoneInTheDark(page);
+  await page.getByText('waits for the account’s unlock: invoice open').first().waitFor();
+  expect(await sidewaysScroll(page)).toEqual([]);
+});
+
+test('by keyboard alone: to a message, and cancelled', async () => {
+  const id = await mail(simulator('defer'), 'Cancelled by keyboard');
+  await inState(id, 'queued');
+  const { page } = await browsers.operator(service, '/');
+  const tabTo = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
+    for (let n = 0; n < 80; n += 1) {
+      await page.keyboard.press('Tab');
+      const target = page.getByRole(role, { name, exact: true }).and(page.locator(':focus'));
+      if ((await target.count()) === 1) return;
+    }
+    throw new Error(`${role} ${name} cannot be reached by Tab`);
+  };
+  await tabTo('Messages', 'link');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+  await tabTo('Search', 'textbox');
+  await page.keyboard.type('cancelled by keyboard');
+  await page.getByText('All 1 shown').waitFor();
+  await tabTo('Cancelled by keyboard', 'link');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Cancelled by keyboard' }).waitFor();
+  await tabTo('Cancel…', 'button');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Cancel this mail request?' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  // Focus is back where it was.
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Cancel this mail request?' }).waitFor();
+  await tabTo('Cancel the mail request', 'button');
+  await page.keyboard.press('Enter');
+  await page.getByText('It is cancelled').waitFor();
+  await inState(id, 'cancelled');
+  await page.getByRole('region', { name: 'Timeline' }).getByText('by an operator').waitFor();
+  expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
+});
+
+test('of two operators who cancel the same message the second hears who was first, and sees it cancelled', async () => {
+  const id = await mail(simulator('defer'), 'Wanted by two');
+  await inState(id, 'queued');
+  const first = await browsers.operator(service, `/messages/${id}`);
+  const second = await browsers.operator(service, `/messages/${id}`);
+  second.tolerate(/status of 409/);
+  for (const { page } of [first, second]) await page.getByRole('button', { name: 'Cancel…' }).click();
+  const confirm = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel the mail request' });
+  await confirm(first.page).click();
+  await first.page.getByText('It is cancelled').waitFor();
+  await confirm(second.page).click();
+  const line = `mail request ${id} is cancelled; only a queued or uncertain one can be cancelled`;
+  await second.page.getByRole('dialog').getByText(line).waitFor();
+  await second.page.getByRole('button', { name: 'Keep as it is' }).click();
+  await second.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+});
+
+test('new mail is offered, not thrust upon who reads; states change where they stand', async () => {
+  await inState(await mail('calm@example.com', 'Quiet one'), 'delivered');
+  const { page } = await browsers.operator(service, '/messages?q=quiet');
+  await page.getByText('All 1 shown').waitFor();
+  await mail('calm@example.com', 'Quiet two');
+  await mail('calm@example.com', 'Quiet three');
+  const offer = page.getByRole('button', { name: '2 new: show' });
+  await offer.waitFor();
+  expect(await subjects(page).allInnerTexts()).toEqual(['Quiet one']);
+  await offer.click();
+  await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
+
+  const id = await mail(simulator('defer'), 'Quiet four');
+  await page.getByRole('button', { name: '1 new: show' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
+  await row.getByText('queued').waitFor();
+  const reader = await browsers.operator(service, `/messages/${id}`);
+  await browsers.ask(service, 'POST', `/messages/${id}/cancel`);
+  await row.getByText('cancelled').waitFor();
+  await reader.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+});

@@ -1,0 +1,29 @@
+/** The command that a newcomer is given, run without a shell: its words as a shell would hand them to curl, and what curl does. */
+import { type Answer, ask } from '../scenarios/standing.ts';
+
+/** The words of the first command in `text` that begins with `curl -i`. */
+export function curlParts(text: string): readonly string[] {
+  const command = text.slice(text.indexOf('curl -i')).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
+  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((part) => part[1] ?? part[2] ?? '');
+}
+
+/** Does what curl does with it; throws on an option that it does not know. */
+export function runCurl(text: string): Promise<Answer> {
+  const [program, ...rest] = curlParts(text);
+  if (program !== 'curl') throw new Error(`no curl: ${text}`);
+  const headers = new Headers();
+  let [url, body] = ['', ''];
+  for (let at = 0; at < rest.length; at += 1) {
+    const part = rest[at] ?? '';
+    const next = rest[at + 1] ?? '';
+    if (part === '-i') continue;
+    else if (part === '-H') headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
+    else if (part === '-d') body = next;
+    else if (part.startsWith('http://')) {
+      url = part;
+      continue;
+    } else throw new Error(`what does curl do with ${part}?`);
+    at += 1;
+  }
+  return ask(url, { method: 'POST', headers, body });
+}
