@@ -20,12 +20,13 @@ import { openStore } from '../src/store/open.ts';
 import { benchNodes } from './nodes.ts';
 import { postfixIsHere, startPostfix } from './postfix.ts';
 import { benchFolder, command, firstLine, type Running, removeFolder, startPostrider } from './postrider.ts';
+import { benchSearch } from './search.ts';
 import { seedStore } from './seed.ts';
 
 const BYTES = 2048;
 const MILLION = 1_000_000;
 const POSTFIX_PORT = 2599;
-const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle', 'nodes'] as const;
+const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle', 'nodes', 'search'] as const;
 type Part = (typeof PARTS)[number];
 
 interface LoadResult {
@@ -357,7 +358,16 @@ function nodes(): Promise<void> {
   return benchNodes({ record, load: shared, withSink, untilTaken });
 }
 
-const RUN: Readonly<Record<Part, () => Promise<void>>> = { accept, relay, signed, latency, growth, idle, nodes };
+const RUN: Readonly<Record<Part, () => Promise<void>>> = {
+  accept,
+  relay,
+  signed,
+  latency,
+  growth,
+  idle,
+  nodes,
+  search: () => benchSearch(record),
+};
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !PARTS.some((part) => part === name));
 if (unknown.length > 0) {

@@ -35,6 +35,7 @@ import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
 import { remember } from './store/remember.ts';
+import { startIndexer } from './store/search/indexer.ts';
 import type { Store } from './store/store.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
@@ -156,6 +157,11 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     if (changes.accounts.length + changes.keys.length > 0) news.tell('accounts', 'overview');
     if (changes.domains.length + changes.removed.length > 0) news.tell('domains', 'overview');
   });
+
+  if (roles.has('operator') || roles.has('deliver')) {
+    const monotonic = () => performance.now();
+    stops.push(startIndexer({ clock, monotonic, shared: place.shared, store, failed: report.failed }));
+  }
 
   const inbox = join(dataFolder(settings.database), 'inbox');
   const opened = openTransport(settings.transport, { clock, inboxPath: inbox, failed: report.failed });

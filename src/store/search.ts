@@ -27,7 +27,30 @@ export interface MailFound {
   readonly searchedTo: string | null;
 }
 
+/** One step of the work on the index. */
+export interface IndexStep {
+  /** Mail requests with lesser ids have all been committed, but for a few that come late. */
+  readonly horizon: string;
+  /** So many that are newer than the index are worth a segment of it. */
+  readonly least: number;
+  readonly now: number;
+}
+
+export interface IndexProgress {
+  /** True where something was done: the next step may find more to do. */
+  readonly worked: boolean;
+  /** Mail requests up to the horizon that are newer than the index, as far as they were counted. */
+  readonly waiting: number;
+  /** Of those that were, so many have been indexed. */
+  readonly newer: number;
+}
+
 export interface SearchStore {
   /** Works for about `budgetMs` at most, and answers with what it has found by then. */
   searchMail(search: MailSearch, budgetMs: number): Promise<MailFound>;
+  /**
+   * Indexes up to some thousand mail requests, so that searches need not look at each. Searches find the same without it. Only
+   * one process at a time does it; the others are told that nothing was done.
+   */
+  indexMail(step: IndexStep): Promise<IndexProgress>;
 }

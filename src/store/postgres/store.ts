@@ -2,6 +2,7 @@
  * The store on PostgreSQL 15 or later: any number of processes share it. Statements travel over a few connections; what
  * must be exact is made so by row locks taken in one order, what must not wait is kept apart by connection.
  */
+import { keptThread } from '../search/kept-thread.ts';
 import type { Store } from '../store.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
@@ -11,6 +12,7 @@ import { createPool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
+import { startIndexThread } from './index-thread.ts';
 import { prepareMail } from './mail.ts';
 import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
@@ -23,6 +25,9 @@ import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
 import { prepareTraffic } from './traffic.ts';
 import { serverWarnings } from './warnings.ts';
+
+/** The thread that works on the index is ended when it has had nothing to do for so long. */
+const INDEX_IDLE_MS = 60_000;
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
@@ -51,6 +56,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   }
   const { domainsSince, ...domains } = prepareDomains(pool);
   const { stopWatching, ...directory } = prepareDirectory(pool, { domainsSince });
+  const { setting, application } = options;
+  const index = keptThread(async () => startIndexThread({ setting, application }), INDEX_IDLE_MS);
   return {
     accept: prepareAccept(pool),
     claim: prepareClaim(pool),
@@ -58,6 +65,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareSweep(pool),
     ...prepareMail(pool),
     ...prepareSearch(pool),
+    indexMail: (step) => index.use((thread) => thread.step(step)),
     ...prepareNodes(pool),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
@@ -73,6 +81,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     failed: new Promise(() => undefined),
     async close() {
       stopWatching();
+      await index.close();
       await pool.close();
     },
   };

@@ -1,33 +1,17 @@
 /**
- * The course of a search: newest first, until the page is full, everything is searched or the time is over. What a store must
- * be able to do for it is in `SearchSource`; what a mail request must hold is decided by query.ts alone.
+ * The course of a search: newest first, until the page is full, everything is searched or the time is over. Where segments of
+ * the index speak for a range, only their candidates are looked at; everywhere else every row is, so that an answer is the same
+ * with and without an index. What a mail request must hold is decided by query.ts alone.
  */
 import type { State } from '../../record/states.ts';
 import type { MailSearch } from '../search.ts';
+import { leastIdOf, seqOf } from '../seq.ts';
+import { FIRST_ID, START, type Window, windowOf } from './bounds.ts';
 import { matches, type SearchedMail } from './query.ts';
-import { got, type Soon, type Step } from './step.ts';
-
-/** A range of ids: from `first` to before `past`. */
-export interface Window {
-  readonly first: string;
-  readonly past: string;
-}
-
-/** What the store itself can tell without looking at words. Null is any. */
-export interface Narrow {
-  readonly accountId: number | null;
-  readonly state: State | null;
-}
-
-export interface SearchSource<Mail extends SearchedMail> {
-  byId(id: string, narrow: Narrow): Soon<Mail | null>;
-  /** Of a window, the newest first. */
-  rows(window: Window, narrow: Narrow, limit: number): Soon<readonly Mail[]>;
-  /** Those in one state, by the state's own index; never asked for a state that has none. */
-  inState(state: State, window: Window, limit: number): Soon<readonly Mail[]>;
-  /** The id of the `count`th mail request of the window, counted from the newest; null where it has fewer. */
-  nth(window: Window, count: number): Soon<string | null>;
-}
+import { placesOf, siftSegments } from './sift.ts';
+import type { SearchSource, SegmentHead } from './source.ts';
+import { got, type Step } from './step.ts';
+import { accountRange, rangesOf, type TermRange } from './terms.ts';
 
 export interface Found<Mail> {
   readonly mails: readonly Mail[];
@@ -36,15 +20,17 @@ export interface Found<Mail> {
 
 /** Rows looked at between two looks at the time: the first so many, later more. */
 const FIRST_ROWS = 128;
-const MOST_ROWS = 4_096;
+const MOST_ROWS = 2_048;
 /** Where the store alone decides, it passes rows over much faster. */
-const MOST_ROWS_NATIVE = 65_536;
+const MOST_ROWS_NATIVE = 32_768;
+/** Segments put to the search together: the first so many, later more. */
+const FIRST_SEGMENTS = 2;
+const MOST_SEGMENTS = 32;
 /** Only the most frequent state has no index. */
 const WITHOUT_INDEX: State = 'delivered';
-
-/** Before and past every id. */
-const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-const PAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+/** A state with no more mail requests is gone through whatever else is asked; one with no more of the second is known by heart. */
+const FEW_IN_STATE = 500;
+const SOME_IN_STATE = 20_000;
 
 export function* searchCourse<Mail extends SearchedMail>(
   source: SearchSource<Mail>,
@@ -62,49 +48,173 @@ export function* searchCourse<Mail extends SearchedMail>(
     return { mails: mail !== null && matches(wants, mail) ? [mail] : [], searchedTo: null };
   }
 
-  const byState = state !== null && state !== WITHOUT_INDEX;
-  let { past } = window;
-  for (let count = Math.max(FIRST_ROWS, limit); past > window.first; count = Math.min(count * 4, most())) {
-    const within = { first: window.first, past };
-    let rows: readonly Mail[];
-    let end: string | null;
-    if (byState) {
-      rows = yield* got(source.inState(state, within, count));
-      end = rows.length < count ? null : (rows.at(-1)?.id ?? null);
-    } else {
-      end = yield* got(source.nth(within, count));
-      const part = { first: end ?? window.first, past };
-      rows = yield* got(source.rows(part, narrow, wants.length === 0 ? limit - found.length : count));
+  const ranges = rangesAsked(search);
+  const indexed = state !== null && state !== WITHOUT_INDEX ? state : null;
+  const inState =
+    indexed === null || ranges.length === 0
+      ? null
+      : yield* got(source.countInState(indexed, window, SOME_IN_STATE + 1));
+  const byState = indexed !== null && (inState === null || inState <= FEW_IN_STATE);
+  const known = inState !== null && inState <= SOME_IN_STATE;
+  const searchedTo = byState || ranges.length === 0 ? yield* scan(window) : yield* bySegments();
+  return { mails: found, searchedTo };
+
+  /** Looks at every row of a window. Null where it has come to its end, else how far. */
+  function* scan({ first, past: end }: Window): Step<string | null> {
+    let past = end;
+    for (let count = Math.max(FIRST_ROWS, limit); past > first; count = Math.min(count * 4, most())) {
+      const within = { first, past };
+      let rows: readonly Mail[];
+      let reached: string | null;
+      if (byState && indexed !== null) {
+        rows = yield* got(source.inState(indexed, within, count));
+        reached = rows.length < count ? null : (rows.at(-1)?.id ?? null);
+      } else {
+        reached = yield* got(source.nth(within, count));
+        const part = { first: reached ?? first, past };
+        rows = yield* got(source.rows(part, narrow, wants.length === 0 ? limit - found.length : count));
+      }
+      const full = take(rows);
+      if (full !== null || reached === null) return full;
+      past = reached;
+      if (isOver()) return past;
     }
-    for (const mail of rows) {
-      if (accountId !== null && mail.accountId !== accountId) continue;
-      if (!matches(wants, mail)) continue;
-      found.push(mail);
-      if (found.length >= limit) return { mails: found, searchedTo: mail.id };
-    }
-    if (end === null) break;
-    past = end;
-    if (isOver()) return { mails: found, searchedTo: past };
+    return null;
   }
-  return { mails: found, searchedTo: null };
 
   function most(): number {
     return wants.length === 0 && !byState ? MOST_ROWS_NATIVE : MOST_ROWS;
   }
+
+  /** Keeps those that match. The last one's id where the page is full. */
+  function take(rows: readonly Mail[]): string | null {
+    for (const mail of rows) {
+      if (accountId !== null && mail.accountId !== accountId) continue;
+      if (!matches(wants, mail)) continue;
+      found.push(mail);
+      if (found.length >= limit) return mail.id;
+    }
+    return null;
+  }
+
+  function* bySegments(): Step<string | null> {
+    const all = yield* got(source.segments(window));
+    const segments = all.filter((segment) => beginOf(segment) < window.past);
+    let { past } = window;
+    let size = FIRST_SEGMENTS;
+    for (let at = 0; past > window.first; ) {
+      const group = neighbours(segments, at, size);
+      const [newest] = group;
+      const from = newest === undefined ? window.first : later(leastIdOf(newest.past), window.first);
+      // Newer than the index, or between its parts.
+      if (from < past) {
+        const stopped = yield* scan({ first: from, past });
+        if (stopped !== null) return stopped;
+        past = from;
+        continue;
+      }
+      const stopped = yield* throughGroup(group, past);
+      if (stopped !== null) return stopped;
+      past = later(beginOf(group.at(-1) ?? NOWHERE), window.first);
+      if (past > window.first && isOver()) return past;
+      at += group.length;
+      size = Math.min(size * 2, MOST_SEGMENTS);
+    }
+    return null;
+  }
+
+  function* throughGroup(group: readonly SegmentHead[], until: string): Step<string | null> {
+    const sifted = yield* siftSegments(source, group, ranges);
+    let past = until;
+    let waiting: Candidate[] = [];
+    for (const [index, segment] of group.entries()) {
+      const candidates = sifted[index] ?? null;
+      if (candidates !== null) {
+        for (const number of candidates) waiting.push({ segment: segment.number, number });
+        continue;
+      }
+      // It cannot tell: what waits comes first, then each of its rows.
+      const part = clip(segment, past);
+      const stopped = (yield* lookAt(waiting, { first: part.past, past })) ?? (yield* scan(part));
+      if (stopped !== null) return stopped;
+      waiting = [];
+      past = part.first;
+    }
+    return yield* lookAt(waiting, { first: clip(group.at(-1) ?? NOWHERE, past).first, past });
+  }
+
+  function clip(segment: SegmentHead, past: string): Window {
+    const end = leastIdOf(segment.past);
+    return { first: later(beginOf(segment), window.first), past: end < past ? end : past };
+  }
+
+  /** Looks at the rows of candidates; there are no others in the span. */
+  function* lookAt(candidates: readonly Candidate[], { first, past }: Window): Step<string | null> {
+    // All of the last place may be behind the window already.
+    const greatest = leastIdOf(seqOf(past)) < past ? seqOf(past) : seqOf(past) - 1;
+    const inIt =
+      known && indexed !== null && candidates.length > FIRST_ROWS
+        ? new Set(yield* got(source.placesInState(indexed, { first, past })))
+        : null;
+    let last = Number.POSITIVE_INFINITY;
+    let count = Math.max(FIRST_ROWS, limit);
+    for (let begin = 0; begin < candidates.length; ) {
+      const some = candidates.slice(begin, begin + (inIt === null ? count : MOST_ROWS_NATIVE));
+      begin += some.length;
+      const places = yield* placesOf(source, some);
+      // Replaced this moment: its rows are all there.
+      if (places === null)
+        return yield* scan({ first, past: last === Number.POSITIVE_INFINITY ? past : leastIdOf(last) });
+      const asked = places.filter(
+        (place, index) =>
+          place >= seqOf(first) &&
+          place <= greatest &&
+          place < last &&
+          place !== places[index - 1] &&
+          (inIt === null || inIt.has(place)),
+      );
+      last = places.at(-1) ?? last;
+      for (let part = 0; part < asked.length; part += MOST_ROWS) {
+        const these = asked.slice(part, part + MOST_ROWS);
+        const rows = yield* got(source.at(these, narrow));
+        const full = take(rows.filter((mail) => mail.id < past && mail.id >= first));
+        if (full !== null) return full;
+        const to = leastIdOf(these.at(-1) ?? 0);
+        if (isOver() && to > first) return to;
+      }
+      count = Math.min(count * 4, MOST_ROWS);
+    }
+    return null;
+  }
 }
 
-function windowOf({ since, until, before }: MailSearch): Window {
-  const past = until === null ? PAST_ID : leastIdAt(until);
-  return {
-    first: since === null ? FIRST_ID : leastIdAt(since),
-    past: before !== null && before < past ? before : past,
-  };
+interface Candidate {
+  readonly segment: number;
+  readonly number: number;
 }
 
-/** Less than every id made at `ms` or later, and greater than all before. */
-function leastIdAt(ms: number): string {
-  const time = Math.min(Math.max(0, Math.floor(ms)), 0xffff_ffff_ffff)
-    .toString(16)
-    .padStart(12, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
+const NOWHERE: SegmentHead = { number: 0, first: 0, past: 0, mails: 0 };
+
+/** Segments from `at` on, each beginning where the next newer one ends. */
+function neighbours(segments: readonly SegmentHead[], at: number, most: number): readonly SegmentHead[] {
+  const group: SegmentHead[] = [];
+  for (const segment of segments.slice(at, at + most)) {
+    if (group.length > 0 && segment.past !== group.at(-1)?.first) break;
+    group.push(segment);
+  }
+  return group;
+}
+
+/** The oldest one speaks for all that is older. */
+function beginOf({ first }: SegmentHead): string {
+  return first <= START ? FIRST_ID : leastIdOf(first);
+}
+
+function later(one: string, other: string): string {
+  return one > other ? one : other;
+}
+
+function rangesAsked({ wants, accountId }: MailSearch): readonly TermRange[] {
+  const words = wants.flatMap((want) => (want.kind === 'id' ? [] : rangesOf(want)));
+  return accountId === null ? words : [...words, accountRange(accountId)];
 }

@@ -7,7 +7,7 @@
  * beginning. The id of a mail request is that mail request.
  */
 import { isMailId } from '../../admit/mail-id.ts';
-import { cut, fold, wordsOf } from './words.ts';
+import { fold, wordsOf } from './words.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
@@ -67,6 +67,8 @@ function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): re
 
 function unwrapped(word: string): string {
   let [begin, end] = [0, word.length];
+  // The quotes of a local part belong to it: "rita smith"@example.com.
+  if (word.startsWith('"') && word.includes('"@')) return word;
   while (begin < end && WRAPPING.has(word.charAt(begin))) begin += 1;
   while (end > begin && WRAPPING.has(word.charAt(end - 1))) end -= 1;
   return word.slice(begin, end);
@@ -107,9 +109,8 @@ function holds(text: string, want: Exclude<Want, { kind: 'id' }>): boolean {
     }
     case 'word': {
       // Most texts do not hold the letters at all, which is soon known.
-      const letters = cut(want.text);
-      if (!text.includes(letters)) return false;
-      return wordsOf(text).some((word) => (want.prefix ? word.startsWith(letters) : word === letters));
+      if (!text.includes(want.text)) return false;
+      return wordsOf(text).some((word) => (want.prefix ? word.startsWith(want.text) : word === want.text));
     }
   }
 }

@@ -4,7 +4,7 @@
  */
 
 /** Longer words are told apart by their beginning only. */
-export const LONGEST_WORD = 40;
+const LONGEST_WORD = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
 const ASCII_WORDS = /[a-z0-9]+/g;
@@ -26,12 +26,14 @@ export function fold(text: string): string {
 /** The words of a folded text, in order. */
 export function wordsOf(folded: string): readonly string[] {
   const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
-  return found.map(cut);
+  return found.map((word) => cutTo(LONGEST_WORD, word));
 }
 
-/** A word no longer than words are kept. */
-export function cut(word: string): string {
-  return word.length <= LONGEST_WORD ? word : word.slice(0, LONGEST_WORD);
+/** At most so many units of the text, no character parted. */
+export function cutTo(most: number, text: string): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
 }
 
 function isAscii(text: string): boolean {

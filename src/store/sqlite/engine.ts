@@ -16,6 +16,7 @@ import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareSearch } from './search.ts';
+import { prepareSearchIndex } from './search-index.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
@@ -50,6 +51,7 @@ const READS: ReadonlySet<OperationName> = new Set([
   'listMail',
   'showMail',
   'searchMail',
+  'buildIndex',
   'queueFigures',
   'newestId',
   'listNodes',
@@ -80,6 +82,7 @@ function prepareOperations(database: DatabaseSync) {
     directorySince: directory.since,
     ...prepareMail(database),
     ...prepareSearch(database),
+    ...prepareSearchIndex(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation.count),
     ...prepareOperator(database),

@@ -1,7 +1,9 @@
 /**
  * The embedded store: `node:sqlite` behind the store contract. One thread writes (accepts, claims, settlements, group
- * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit.
+ * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit; a third
+ * one reads what is to be indexed for searches.
  */
+import { keptThread } from '../search/kept-thread.ts';
 import type { DirectoryChanges, Store } from '../store.ts';
 import type { StoreThread } from './client.ts';
 import { startThread } from './client.ts';
@@ -11,6 +13,9 @@ import { pack } from './settle.ts';
 
 /** How often the writer looks for changes that other processes made; well under the promised second. */
 const WATCH_MS = 200;
+
+/** The thread that works on the index is ended when it has had nothing to do for so long. */
+const INDEX_IDLE_MS = 60_000;
 
 const WORKER = new URL('./worker.ts', import.meta.url);
 
@@ -46,6 +51,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     starting.then(({ failed }) => failed.then(forget), forget);
     return starting;
   };
+  const index = keptThread(() => startThread(worker, { path, locked: exclusive }), INDEX_IDLE_MS);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
@@ -91,6 +97,11 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     listMail: async (filter) => (await reader()).call('listMail', filter),
     showMail: async (id) => (await reader()).call('showMail', id),
     searchMail: async (search, budgetMs) => (await reader()).call('searchMail', search, budgetMs),
+    async indexMail(step) {
+      const { change, progress } = await index.use((thread) => thread.call('buildIndex', step));
+      if (change !== null) await writer.call('changeIndex', change);
+      return progress;
+    },
     retryMail: (id, now) => writer.call('retryMail', id, now),
     cancelMail: (id, now) => writer.call('cancelMail', id, now),
     setThresholds: (name, thresholds, expected) => writer.call('setThresholds', name, thresholds, expected),
@@ -136,7 +147,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
       for (const stop of stopWatching) stop();
       // A reader that cannot start has nothing to close; neither thread's end may keep the other, or the lock, waiting.
       const readerClosed = reading?.then((thread) => thread.close());
-      await Promise.allSettled([writer.close(), readerClosed]);
+      await Promise.allSettled([writer.close(), readerClosed, index.close()]);
       unlock();
     },
   };

@@ -1,0 +1,31 @@
+/** The module that the index's thread runs. It is started by index-thread.ts and never imported. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { yieldThisThread } from '../search/politeness.ts';
+import type { IndexStep } from '../search.ts';
+import { createPool } from './database.ts';
+import type { IndexReply, IndexThreadData } from './index-thread.ts';
+import { indexOn } from './search-index.ts';
+
+/** A step may find the processor taken for long. */
+const LIMIT_MS = 120_000;
+
+if (parentPort !== null) {
+  const port = parentPort;
+  const { setting, application } = workerData as IndexThreadData;
+  yieldThisThread();
+  const pool = createPool({ setting, application, random: Math.random, limitMs: LIMIT_MS });
+  port.on('message', (step: IndexStep | null) => {
+    if (step === null) {
+      void pool.close().then(() => port.close());
+      return;
+    }
+    indexOn(pool, step).then(
+      (progress) => port.postMessage({ ok: true, progress } satisfies IndexReply),
+      (error: unknown) =>
+        port.postMessage({
+          ok: false,
+          fault: error instanceof Error ? error.message : String(error),
+        } satisfies IndexReply),
+    );
+  });
+}

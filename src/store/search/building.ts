@@ -1,0 +1,108 @@
+/**
+ * One step of the work on the index: finds out what is next, reads the rows for it, and tells what is to be written. It runs
+ * on a thread of its own; the rows it reads are never locked.
+ */
+import type { IndexProgress, IndexStep } from '../search.ts';
+import { seqOf } from '../seq.ts';
+import { FIRST_ID, START } from './bounds.ts';
+import { type Job, type KnownSegment, nextJob } from './plan.ts';
+import type { SearchedMail } from './query.ts';
+import { type EncodedSegment, encodeSegment, MOST_MAILS } from './segment.ts';
+import { got, type Soon, type Step } from './step.ts';
+
+export interface NewSegment extends EncodedSegment {
+  readonly first: number;
+  readonly past: number;
+}
+
+/** What is to be written, in one transaction. */
+export interface IndexChange {
+  readonly add: readonly NewSegment[];
+  /** Numbers of segments that those added stand for from now on. */
+  readonly replace: readonly number[];
+  /** Has been looked at again, and was right. */
+  readonly looked: number | null;
+  /** Nothing is older than this segment. */
+  readonly oldest: number | null;
+  readonly purge: number | null;
+  readonly at: number;
+}
+
+export interface BuiltStep {
+  readonly change: IndexChange | null;
+  readonly progress: IndexProgress;
+}
+
+/** What a step reads. */
+export interface IndexSource {
+  segments(): Soon<readonly KnownSegment[]>;
+  /** Mail requests in places from `first` to before `past`, counted no further than `most`. */
+  count(first: number, past: number, most: number): Soon<number>;
+  /** Them, in the order of their ids; the oldest ones, or the newest. */
+  rows(first: number, past: number, limit: number, end: 'oldest' | 'newest'): Soon<readonly SearchedMail[]>;
+}
+
+/** Room in a segment for mail that comes late. */
+const TAKEN = MOST_MAILS - 384;
+const MOST_COUNTED = 200_000;
+
+export function* buildingCourse(source: IndexSource, { horizon: id, least, now }: IndexStep): Step<BuiltStep> {
+  const horizon = seqOf(id);
+  const all = yield* got(source.segments());
+  const segments = all.filter(({ replacedAt }) => replacedAt === null);
+  const replaced = all.filter(({ replacedAt }) => replacedAt !== null);
+  const [newest] = segments;
+  const waiting = yield* got(source.count(newest?.past ?? START, horizon, newest === undefined ? 1 : MOST_COUNTED));
+  const job = nextJob({ segments, replaced, waiting, least, start: START, horizon, now });
+  const change = job === null ? null : yield* changeOf(job);
+  const newer = job?.kind === 'newer' ? (change?.add[0]?.mails ?? 0) : 0;
+  return { change, progress: { worked: change !== null, waiting: waiting - newer, newer } };
+
+  function* changeOf(job: Job): Step<IndexChange> {
+    const none: IndexChange = { add: [], replace: [], looked: null, oldest: null, purge: null, at: now };
+    switch (job.kind) {
+      case 'newer': {
+        const mails = yield* got(source.rows(job.first, horizon, TAKEN, 'oldest'));
+        return { ...none, add: [segmentOf(mails, job.first, mails.length < TAKEN ? horizon : null)] };
+      }
+      case 'older': {
+        const mails = yield* got(source.rows(START, job.past, TAKEN, 'newest'));
+        if (mails.length === 0) return { ...none, oldest: segments.at(-1)?.number ?? null };
+        return { ...none, add: [segmentOf(mails, mails.length < TAKEN ? START : null, job.past)] };
+      }
+      case 'look': {
+        const { number, first, past, mails } = job.segment;
+        if ((yield* got(source.count(first, past, mails + 1))) === mails) return { ...none, looked: number };
+        return { ...none, add: yield* rebuilt(first, past), replace: [number] };
+      }
+      case 'join': {
+        const [from, to] = [job.segments.at(-1)?.first ?? 0, job.segments[0]?.past ?? 0];
+        return { ...none, add: yield* rebuilt(from, to), replace: job.segments.map(({ number }) => number) };
+      }
+      case 'purge':
+        return { ...none, purge: job.segment.number };
+    }
+  }
+
+  /** As many segments as it takes. */
+  function* rebuilt(from: number, past: number): Step<readonly NewSegment[]> {
+    const made: NewSegment[] = [];
+    for (let first = from; first < past; first = made.at(-1)?.past ?? past) {
+      const mails = yield* got(source.rows(first, past, MOST_MAILS, 'oldest'));
+      made.push(segmentOf(mails, first, mails.length < MOST_MAILS ? past : null));
+    }
+    return made;
+  }
+}
+
+/**
+ * Where an end is not given the segment ends with its mails; then those in the last place are left to the next one, since not
+ * all of that place may be among them.
+ */
+function segmentOf(mails: readonly SearchedMail[], first: number | null, past: number | null): NewSegment {
+  const [oldest, newest] = [seqOf(mails.at(0)?.id ?? FIRST_ID), seqOf(mails.at(-1)?.id ?? FIRST_ID)];
+  const from = first ?? oldest + 1;
+  const to = past ?? newest;
+  const kept = mails.filter(({ id }) => seqOf(id) >= from && seqOf(id) < to);
+  return { first: from, past: to, ...encodeSegment(kept) };
+}

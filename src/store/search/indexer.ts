@@ -1,0 +1,100 @@
+/**
+ * Keeps the index of a store behind its mail: one step at a time, with pauses, while little is accepted; and when much has
+ * come that is in no index, whatever is accepted. A step that failed is reported and tried again in the next round.
+ *
+ * Mail is indexed some seconds after it was accepted, when what was accepted before it has been committed too: up to the newest
+ * mail request of the round before, and where nodes share the store not past what their time was some seconds ago.
+ */
+import type { Clock } from '../../clock.ts';
+import type { IndexProgress, SearchStore } from '../search.ts';
+import { leastIdAt } from './bounds.ts';
+
+const ROUND_MS = 5_000;
+const COMMITTED_MS = 10_000;
+/** Enough for a segment while little is accepted, and while much is. A search looks at each of those that wait. */
+const LEAST = 2_048;
+const LEAST_BUSY = 100_000;
+/** More a second is much: then accepting goes first. */
+const QUIET_PER_S = 500;
+/** With nothing newer there may be something to look at again. */
+const LOOK_AGAIN_MS = 60_000;
+const LEAST_PAUSE_MS = 20;
+
+export interface IndexerParts {
+  readonly clock: Clock;
+  /** In ms. */
+  readonly monotonic: () => number;
+  /** True where other nodes accept mail into the same store. */
+  readonly shared: boolean;
+  readonly store: Pick<SearchStore, 'indexMail'> & { newestId(): Promise<string | null> };
+  readonly failed: (what: string, error: unknown) => void;
+}
+
+/** Starts the rounds; the returned function stops them after the step under way. */
+export function startIndexer({ clock, monotonic, shared, store, failed }: IndexerParts): () => Promise<void> {
+  let stopped = false;
+  let cancel: () => void = () => undefined;
+  let underWay = Promise.resolve();
+  let wake: () => void = () => undefined;
+  /** The newest mail request of the round before. */
+  let seen: string | null = null;
+  let idle: { readonly horizon: string; readonly at: number } | null = null;
+  let last: { readonly waiting: number; readonly at: number } | null = null;
+  let quiet = true;
+
+  async function round(): Promise<void> {
+    const newest = await store.newestId();
+    const horizon = horizonOf(seen);
+    seen = newest;
+    if (horizon === null) return;
+    if (idle !== null && idle.horizon === horizon && monotonic() - idle.at < LOOK_AGAIN_MS) return;
+    idle = null;
+    for (let first = true; !stopped; first = false) {
+      const began = monotonic();
+      const progress = await store.indexMail({ horizon, least: quiet ? LEAST : LEAST_BUSY, now: clock.now() });
+      if (first) quiet = isQuiet(progress, began);
+      last = { waiting: progress.waiting, at: began };
+      if (!progress.worked) {
+        idle = { horizon, at: monotonic() };
+        return;
+      }
+      if (!quiet && progress.waiting < LEAST_BUSY) return;
+      // As long as it has worked it rests.
+      await rest(Math.max(LEAST_PAUSE_MS, monotonic() - began));
+    }
+  }
+
+  function horizonOf(id: string | null): string | null {
+    if (id === null || !shared) return id;
+    const settled = leastIdAt(clock.now() - COMMITTED_MS);
+    return id < settled ? id : settled;
+  }
+
+  function isQuiet({ waiting, newer }: IndexProgress, at: number): boolean {
+    if (last === null) return true;
+    const perSecond = ((waiting + newer - last.waiting) * 1_000) / Math.max(1, at - last.at);
+    return perSecond < QUIET_PER_S;
+  }
+
+  function rest(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      wake = resolve;
+      cancel = clock.after(ms, resolve);
+    });
+  }
+
+  const begin = () => {
+    underWay = round()
+      .catch((error: unknown) => failed('index', error))
+      .then(() => {
+        if (!stopped) cancel = clock.after(ROUND_MS, begin);
+      });
+  };
+  begin();
+  return async () => {
+    stopped = true;
+    cancel();
+    wake();
+    await underWay;
+  };
+}

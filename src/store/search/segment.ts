@@ -1,0 +1,173 @@
+/**
+ * A segment: the index of some thousand mail requests that follow one another, made once and never changed. Its terms stand
+ * sorted in pages of few kilobytes, each term with the numbers of the mail requests that have it (0 is the oldest of the
+ * segment); the directory tells with which term each page begins. Beside them are the places (seq.ts) of the mail requests.
+ *
+ * Term in a page: how much of its beginning it shares with the term before, the rest as text, the size of its numbers times
+ * two, plus one where they are a bitmap, and the numbers: a bitmap, or the steps from each to the next.
+ */
+import { seqOf } from '../seq.ts';
+import { ByteReader, ByteWriter } from './bytes.ts';
+import type { SearchedMail } from './query.ts';
+import { type TermRange, termsOf } from './terms.ts';
+
+/** A bitmap of so many is 2 KB, and no term's numbers are larger. */
+export const MOST_MAILS = 16_384;
+/** Four to a page of either database; a larger page holds one term alone. */
+const PAGE_BYTES = 1_950;
+/** The size of a term's numbers takes no more. */
+const SIZE_BYTES = 2;
+/** Places on one page. */
+export const PLACES = 512;
+
+export interface EncodedSegment {
+  readonly mails: number;
+  readonly directory: Uint8Array;
+  readonly terms: readonly Uint8Array[];
+  readonly places: readonly Uint8Array[];
+}
+
+/** `mails` in the order of their ids, at most MOST_MAILS. */
+export function encodeSegment(mails: readonly SearchedMail[]): EncodedSegment {
+  const numbers = new Map<string, number[]>();
+  for (const [number, mail] of mails.entries()) {
+    for (const term of termsOf(mail)) {
+      const known = numbers.get(term);
+      if (known === undefined) numbers.set(term, [number]);
+      else if (known.at(-1) !== number) known.push(number);
+    }
+  }
+  const pages = encodeTerms(numbers, mails.length);
+  return { mails: mails.length, ...pages, places: encodePlaces(mails.map(({ id }) => seqOf(id))) };
+}
+
+function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, mails: number) {
+  const terms: Uint8Array[] = [];
+  const directory = new ByteWriter();
+  const page = new ByteWriter();
+  const entry = new ByteWriter();
+  const list = new ByteWriter();
+  let before = '';
+  for (const term of [...numbers.keys()].sort()) {
+    const [encoded, dense] = encodeNumbers(list, numbers.get(term) ?? [], mails);
+    let shared = sharedLength(before, term);
+    entry.number(shared);
+    entry.text(term.slice(shared));
+    if (page.length > 0 && page.length + entry.length + SIZE_BYTES + encoded.length > PAGE_BYTES) {
+      terms.push(page.take());
+      entry.take();
+      shared = 0;
+      entry.number(shared);
+      entry.text(term);
+    }
+    if (page.length === 0) directory.text(term);
+    entry.number(encoded.length * 2 + (dense ? 1 : 0));
+    entry.bytes(encoded);
+    page.bytes(entry.take());
+    before = term;
+  }
+  if (page.length > 0) terms.push(page.take());
+  return { directory: directory.take(), terms };
+}
+
+function encodeNumbers(list: ByteWriter, numbers: readonly number[], mails: number): readonly [Uint8Array, boolean] {
+  const size = Math.ceil(mails / 8);
+  if (numbers.length > size) {
+    const bits = new Uint8Array(size);
+    for (const number of numbers) bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
+    return [bits, true];
+  }
+  let last = 0;
+  for (const number of numbers) {
+    list.number(number - last);
+    last = number;
+  }
+  return [list.take(), false];
+}
+
+function sharedLength(before: string, term: string): number {
+  const most = Math.min(before.length, term.length);
+  let shared = 0;
+  while (shared < most && before.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
+  // A character of two units is not parted.
+  const unit = term.charCodeAt(shared - 1);
+  return shared > 0 && unit >= 0xd800 && unit < 0xdc00 ? shared - 1 : shared;
+}
+
+function encodePlaces(seqs: readonly number[]): Uint8Array[] {
+  const pages: Uint8Array[] = [];
+  const page = new ByteWriter();
+  for (let begin = 0; begin < seqs.length; begin += PLACES) {
+    const [first = 0, ...rest] = seqs.slice(begin, begin + PLACES);
+    // Those of before 2025 are negative.
+    page.number(first < 0 ? 1 : 0);
+    page.number(Math.abs(first));
+    let last = first;
+    for (const seq of rest) {
+      page.number(seq - last);
+      last = seq;
+    }
+    pages.push(page.take());
+  }
+  return pages;
+}
+
+/** Places of one page, in order. */
+export function decodePlaces(page: Uint8Array): readonly number[] {
+  const reader = new ByteReader(page);
+  const sign = reader.number() === 1 ? -1 : 1;
+  let last = sign * reader.number();
+  const places = [last];
+  while (!reader.done) {
+    last += reader.number();
+    places.push(last);
+  }
+  return places;
+}
+
+/** The first terms of the pages, in order. */
+export function decodeDirectory(directory: Uint8Array): readonly string[] {
+  const reader = new ByteReader(directory);
+  const terms: string[] = [];
+  while (!reader.done) terms.push(reader.text());
+  return terms;
+}
+
+/** The pages, from the first to before the second, that may hold terms of the range. */
+export function pagesOf(directory: readonly string[], { first, past }: TermRange): readonly [number, number] {
+  return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, past, false)];
+}
+
+/** How many terms are less than `term`, or equal to it where that is asked. */
+function countBelow(directory: readonly string[], term: string, orEqual: boolean): number {
+  let [low, high] = [0, directory.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const other = directory[middle] ?? '';
+    if (other < term || (orEqual && other === term)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Sets the bits of all mail requests that have a term of the range, as far as this page tells. */
+export function markNumbers(page: Uint8Array, { first, past, letters }: TermRange, bits: Uint8Array): void {
+  const reader = new ByteReader(page);
+  let term = '';
+  while (!reader.done) {
+    term = term.slice(0, reader.number()) + reader.text();
+    if (term >= past) return;
+    const size = reader.number();
+    const numbers = reader.bytes(size >> 1);
+    if (term < first || (letters !== null && !letters.includes(term.charAt(term.length - 1)))) continue;
+    if ((size & 1) === 1) {
+      for (const [index, byte] of numbers.entries()) bits[index] = (bits[index] ?? 0) | byte;
+      continue;
+    }
+    const list = new ByteReader(numbers);
+    for (let number = list.number(); ; number += list.number()) {
+      bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
+      if (list.done) break;
+    }
+  }
+}

@@ -1,0 +1,304 @@
+/** What every store promises of searches: complete, newest first, the same whatever of the mail is in the index. */
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { timeOf } from '../../src/admit/mail-id.ts';
+import { STATES, type State } from '../../src/record/states.ts';
+import { leastIdAt } from '../../src/store/search/bounds.ts';
+import { ALL_FIELDS, type Field, matches, type Want, wantsOf } from '../../src/store/search/query.ts';
+import type { MailSearch } from '../../src/store/search.ts';
+import type { NewMail, Store } from '../../src/store/store.ts';
+import { idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { STORES } from '../rig/stores.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const MINUTE = 60_000;
+const LEASE = { owner: 'node-a', until: START + 600_000_000 };
+const EVERYTHING: MailSearch = {
+  wants: [],
+  accountId: null,
+  state: null,
+  since: null,
+  until: null,
+  before: null,
+  limit: 50,
+};
+
+const wanted = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly Want[] => wantsOf(text, fields) ?? [];
+
+describe.each(STORES)('the $name store', ({ open }) => {
+  async function storeWith(): Promise<Store> {
+    const store = await open();
+    onTestFinished(() => store.close());
+    await store.createAccount('default', NO_LIMITS, START);
+    await store.createAccount('other', NO_LIMITS, START);
+    return store;
+  }
+
+  /** Indexes everything accepted before `until`, in segments of at least so many. */
+  async function indexUntil(store: Store, until: number, now = START): Promise<number> {
+    let steps = 0;
+    while ((await store.indexMail({ horizon: leastIdAt(until), least: 1, now })).worked) steps += 1;
+    return steps;
+  }
+
+  /** All pages of a search. */
+  async function pagesOf(store: Store, search: Partial<MailSearch>, budgetMs = 5_000): Promise<string[]> {
+    const ids: string[] = [];
+    let before: string | null = null;
+    for (let page = 0; page < 2_000; page += 1) {
+      const asked: MailSearch = { ...EVERYTHING, ...search, before };
+      const { mails, searchedTo } = await store.searchMail(asked, budgetMs);
+      expect(mails.length).toBeLessThanOrEqual(asked.limit);
+      ids.push(...mails.map(({ id }) => id));
+      if (searchedTo === null) return ids;
+      expect([searchedTo, before, searchedTo < (before ?? 'g'), search.state]).toEqual([
+        searchedTo,
+        before,
+        true,
+        search.state,
+      ]);
+      before = searchedTo;
+    }
+    throw new Error('the pages have no end');
+  }
+
+  const find = (store: Store, text: string, more: Partial<MailSearch> = {}) =>
+    pagesOf(store, { wants: wanted(text), ...more });
+
+  test.each([false, true])(
+    'every field is found by its words, beginnings and addresses (indexed: %s)',
+    async (indexed) => {
+      const store = await storeWith();
+      const at = (n: number) => ({ acceptedAt: START + n });
+      const rita = newMail({
+        ...at(1),
+        to: 'Rita.Smith+News@Example.COM',
+        recipient: 'rita.smith+news@example.com',
+        subject: 'Your receipt 4711',
+      });
+      const koeln = newMail({
+        ...at(2),
+        to: 'bob@köln.example',
+        recipient: 'bob@xn--kln-sna.example',
+        from: 'shop@mail.example.org',
+        subject: 'GRÜSSE aus der Straße',
+      });
+      const han = newMail({ ...at(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
+      const other = newMail({
+        ...at(4),
+        accountId: 2,
+        to: 'ann@example.com.au',
+        from: 'rita@example.org',
+        subject: 'Rite of spring',
+      });
+      await store.accept([rita, koeln, han, other]);
+      if (indexed) await indexUntil(store, START + 1_000);
+      const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMail[]])[] = [
+        ['rita', ALL_FIELDS, [other, rita]],
+        ['RIT', ALL_FIELDS, [other, rita]],
+        ['"rit"', ALL_FIELDS, []],
+        ['rit receipt', ALL_FIELDS, []],
+        ['receipt rit', ALL_FIELDS, [rita]],
+        ['4711 smith', ALL_FIELDS, [rita]],
+        ['rita', ['to'], [rita]],
+        ['rita', ['from'], [other]],
+        ['rit', ['subject'], [other]],
+        ['rita.smith', ['to'], [rita]],
+        ['rita.smith+news@example.com', ['to'], [rita]],
+        ['rita.smith+news@exa', ALL_FIELDS, [rita]],
+        ['rita.smith@example.com', ALL_FIELDS, []],
+        ['@example.com', ['to'], [other, rita]],
+        ['"@example.com"', ['to'], [rita]],
+        ['@mail.example.org', ALL_FIELDS, [koeln]],
+        ['@KÖLN.example', ALL_FIELDS, [koeln]],
+        ['bob@xn--kln-sna.example', ALL_FIELDS, [koeln]],
+        ['grüsse', ALL_FIELDS, [koeln]],
+        ['GRUSSE strasse', ALL_FIELDS, [koeln]],
+        ['订单', ALL_FIELDS, [han]],
+        ['发货 🎉', ['subject'], [han]],
+        ['example', ALL_FIELDS, [other, han, koeln, rita]],
+        [rita.id.toUpperCase(), ALL_FIELDS, [rita]],
+        [idAt(START + 9), ALL_FIELDS, []],
+        ['nothing', ALL_FIELDS, []],
+      ];
+      for (const [text, fields, found] of cases) {
+        const wants = wantsOf(text, fields) ?? [];
+        expect([text, await pagesOf(store, { wants })]).toEqual([text, found.map(({ id }) => id)]);
+      }
+      expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
+      expect(await find(store, '', { accountId: 2 })).toEqual([other.id]);
+      expect(await find(store, '', { since: START + 2, until: START + 4 })).toEqual([han.id, koeln.id]);
+      expect(await find(store, rita.id, { accountId: 2 })).toEqual([]);
+    },
+  );
+
+  /** A mail request brought into the state. */
+  async function bringTo(store: Store, mail: NewMail, state: State): Promise<void> {
+    const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
+    await store.accept([{ ...mail, lease, suppressed: state === 'suppressed' }]);
+    if (state === 'cancelled') await store.cancelMail(mail.id, START);
+    const leased = { id: mail.id, attempts: 1, lease: LEASE };
+    if (state === 'delivered' || state === 'bounced' || state === 'expired') {
+      await store.settle([settlementOf(leased, { to: state })]);
+    }
+    if (state === 'complained') {
+      const { changes, ...rest } = settlementOf(leased);
+      await store.settle([{ ...rest, changes: [...changes, ...settlementOf(leased, { to: 'complained' }).changes] }]);
+    }
+    if (state === 'uncertain') {
+      await store.mark([{ id: mail.id, owner: LEASE.owner, attempts: 1 }]);
+      const recover = { now: START, everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'node-a' } as const;
+      await store.recover(recover);
+    }
+  }
+
+  test.each([false, true])('every state is found, alone and with words (indexed: %s)', async (indexed) => {
+    const store = await storeWith();
+    const mails = new Map<State, NewMail>();
+    // What takes every lease back comes first.
+    for (const [n, state] of [...STATES].reverse().entries()) {
+      const mail = newMail({ acceptedAt: START + n, to: `${state}@example.com` });
+      mails.set(state, mail);
+      await bringTo(store, mail, state);
+    }
+    if (indexed) await indexUntil(store, START + 1_000);
+    for (const [state, { id }] of mails) {
+      for (const text of ['', 'receipt', `"${state}@example.com"`, id])
+        expect([state, text, await find(store, text, { state })]).toEqual([state, text, [id]]);
+      expect(await find(store, 'nothing', { state })).toEqual([]);
+      expect(await find(store, '', { state, accountId: 2 })).toEqual([]);
+      expect((await store.searchMail({ ...EVERYTHING, state }, 1_000)).mails).toMatchObject([{ id, state }]);
+    }
+  });
+
+  const WORDS = ['alpha', 'beta', 'Gamma', 'Ärger', 'straße', 'al', 'alphabet', '7', '77', '订', '单'];
+  const NAMES = ['rita', 'rita.b', 'bob', 'al+pha', 'ÄNN'];
+  const DOMAINS = ['example.com', 'example.org', 'beta.example', 'EXAMPLE.com'];
+  const address = fc.tuple(fc.constantFrom(...NAMES), fc.constantFrom(...DOMAINS)).map((parts) => parts.join('@'));
+  const text = (most: number) =>
+    fc.array(fc.constantFrom(...WORDS), { maxLength: most }).map((words) => words.join(' '));
+  const mailOf = fc.record({
+    to: address,
+    from: address,
+    subject: text(4),
+    accountId: fc.constantFrom(1, 1, 1, 2),
+    after: fc.constantFrom(0, 0, 1, 50),
+    state: fc.constantFrom<State>('queued', 'queued', 'suppressed', 'cancelled', 'delivered', 'bounced'),
+  });
+  const question = fc.oneof(
+    text(2),
+    fc.tuple(text(1), fc.constantFrom(...WORDS, ...NAMES)).map(([all, word]) => `${all} ${word.slice(0, 2)}`),
+    address,
+    address.map((whole) => whole.slice(0, -2)),
+    fc.constantFrom(...DOMAINS).map((domain) => `@${domain}`),
+  );
+  const search = fc.record({
+    q: question,
+    to: fc.option(question, { nil: '' }),
+    subject: fc.option(text(2), { nil: '' }),
+    accountId: fc.constantFrom(null, null, 1, 2),
+    state: fc.constantFrom<State | null>(null, null, 'queued', 'suppressed', 'delivered', 'bounced', 'expired'),
+    since: fc.constantFrom(null, null, 200),
+    until: fc.constantFrom(null, null, 900),
+    limit: fc.constantFrom(1, 3, 50),
+    budgetMs: fc.constantFrom(0, 5_000),
+  });
+
+  test('searches find what a plain filter over all rows finds, whatever is indexed and however the pages are cut', async () => {
+    const store = await storeWith();
+    const seed = fc.sample(mailOf, { numRuns: 160, seed: 6 });
+    let at = START;
+    const mails: { mail: NewMail; state: State }[] = [];
+    for (const { after, state, ...given } of seed) {
+      at += after;
+      const mail = newMail({ ...given, acceptedAt: at, recipient: given.to.toLowerCase() });
+      mails.push({ mail, state });
+    }
+    for (const { mail, state } of mails) await bringTo(store, mail, state);
+    const questions = fc.sample(search, { numRuns: 60, seed: 7 });
+    const ask = async () => {
+      for (const { q, to, subject, accountId, state, since, until, limit, budgetMs } of questions) {
+        const wants = [...wanted(q), ...wanted(to, ['to']), ...wanted(subject, ['subject'])];
+        const times = { since: since === null ? null : START + since, until: until === null ? null : START + until };
+        const expected = mails
+          .filter(({ mail }) => matches(wants, mail))
+          .filter(({ mail }) => accountId === null || mail.accountId === accountId)
+          .filter((one) => state === null || one.state === state)
+          .filter(({ mail }) => times.since === null || timeOf(mail.id) >= times.since)
+          .filter(({ mail }) => times.until === null || timeOf(mail.id) < times.until)
+          .map(({ mail }) => mail.id)
+          .sort()
+          .reverse();
+        const found = await pagesOf(store, { wants, accountId, state, ...times, limit }, budgetMs);
+        expect([q, to, subject, accountId, state, found]).toEqual([q, to, subject, accountId, state, expected]);
+      }
+    };
+    await ask();
+    // The newest part, then more in small segments, then all.
+    for (const until of [START + 500, START + 700, START + 701, START + 1_200, at + 1]) {
+      await indexUntil(store, until);
+      if (until === START + 500 || until === at + 1) await ask();
+    }
+  });
+
+  test('pages have no gaps and no doubles while mail is accepted and indexed', async () => {
+    const store = await storeWith();
+    const mails = Array.from({ length: 300 }, (_, n) => newMail({ acceptedAt: START + n, subject: `Number ${n % 3}` }));
+    await store.accept(mails);
+    const expected = mails
+      .filter((_, n) => n % 3 === 1)
+      .map(({ id }) => id)
+      .reverse();
+    const found: string[] = [];
+    let before: string | null = null;
+    for (let page = 0; ; page += 1) {
+      const asked = { ...EVERYTHING, wants: wanted('number "1"'), limit: 7, before };
+      const { mails: some, searchedTo } = await store.searchMail(asked, page % 2 === 0 ? 0 : 5_000);
+      found.push(...some.map(({ id }) => id));
+      if (searchedTo === null) break;
+      before = searchedTo;
+      await store.accept([newMail({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
+      await store.indexMail({ horizon: leastIdAt(START + 20 * page), least: 1, now: START + page * MINUTE });
+    }
+    expect(found.filter((id) => timeOf(id) < START + 1_000)).toEqual(expected);
+  });
+
+  test('mail that was committed late is in the index some minutes later', async () => {
+    const store = await storeWith();
+    const early = Array.from({ length: 20 }, (_, n) => newMail({ acceptedAt: START + 2 * n }));
+    await store.accept(early);
+    await indexUntil(store, START + 100);
+    const late = newMail({ acceptedAt: START + 11, to: 'late@example.com' });
+    await store.accept([late]);
+    expect(await indexUntil(store, START + 100, START + MINUTE)).toBe(0);
+    expect(await indexUntil(store, START + 100, START + 10 * MINUTE)).toBe(1);
+    expect(await find(store, 'late@example.com')).toEqual([late.id]);
+    expect(await find(store, 'receipt')).toHaveLength(21);
+    // It is looked at again, its forerunner's pages are thrown away, and then there is nothing more to do.
+    expect(await indexUntil(store, START + 100, START + 20 * MINUTE)).toBe(2);
+    expect(await indexUntil(store, START + 100, START + 30 * MINUTE)).toBe(0);
+    expect(await find(store, 'late@example.com')).toEqual([late.id]);
+  });
+
+  test('nothing is indexed where there is nothing, nor past the horizon', async () => {
+    const store = await storeWith();
+    expect(await store.indexMail({ horizon: leastIdAt(START), least: 1, now: START })).toEqual({
+      worked: false,
+      waiting: 0,
+      newer: 0,
+    });
+    await store.accept([newMail({ acceptedAt: START })]);
+    expect(await indexUntil(store, START)).toBe(0);
+    expect(await indexUntil(store, START + 1)).toBe(1);
+    await store.accept([newMail({ acceptedAt: START + 1 }), newMail({ acceptedAt: START + 2 })]);
+    expect(await store.indexMail({ horizon: leastIdAt(START + 9), least: 3, now: START })).toEqual({
+      worked: false,
+      waiting: 2,
+      newer: 0,
+    });
+    expect(await store.indexMail({ horizon: leastIdAt(START + 9), least: 2, now: START })).toMatchObject({
+      worked: true,
+    });
+    expect(await find(store, 'receipt')).toHaveLength(3);
+  });
+});

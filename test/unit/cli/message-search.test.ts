@@ -1,0 +1,86 @@
+/** `message search`: what it asks for and tells, and where the next page begins. */
+import { expect, test } from 'vitest';
+import { makeCursor, readCursor } from '../../../src/cli/search-cursor.ts';
+import { idAt, newMail } from '../../rig/mail.ts';
+import { commandRig } from './command-rig.ts';
+
+interface Page {
+  readonly messages: readonly { readonly id: string; readonly account: string; readonly state: string }[];
+  readonly next: string | null;
+  readonly searchedTo: string | null;
+}
+
+const JANUARY = Date.UTC(2029, 0, 1);
+
+async function rigWith(count: number) {
+  const rig = await commandRig();
+  const mails = Array.from({ length: count }, (_, n) =>
+    newMail({ acceptedAt: JANUARY + n, to: `reader${n}@example.com`, subject: n % 2 === 0 ? 'Even news' : 'Odd news' }),
+  );
+  await rig.store.accept(mails);
+  return { rig, ids: mails.map(({ id }) => id).reverse() };
+}
+
+test('pages follow one another to the end, whatever their size, and every one says how far it has searched', async () => {
+  const { rig, ids } = await rigWith(25);
+  const found: string[] = [];
+  let cursor: string | null = null;
+  for (const limit of [1, 7, 9, 50]) {
+    const more: readonly string[] = cursor === null ? [] : ['--cursor', cursor];
+    const page: Page = await rig.ask('message', 'search', 'news', '--limit', String(limit), ...more);
+    found.push(...page.messages.map(({ id }) => id));
+    cursor = page.next;
+    expect(page.searchedTo === null).toBe(cursor === null);
+    if (page.searchedTo !== null) expect(Date.parse(page.searchedTo)).toBeLessThanOrEqual(JANUARY + 25);
+  }
+  expect(found).toEqual(ids);
+  expect(cursor).toBeNull();
+});
+
+test('without a time it searches until the page is full or all is searched; with one it says where to go on', async () => {
+  const { rig, ids } = await rigWith(400);
+  const all: Page = await rig.ask('message', 'search', '--to', 'reader3@example.com');
+  expect(all).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
+  const some: Page = await rig.ask('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
+  expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedTo: expect.any(String) });
+});
+
+test('people see a table, that nothing matches, and how to go on', async () => {
+  const { rig, ids } = await rigWith(3);
+  const found = await rig.run('message', 'search', 'even', '--limit', '1');
+  expect(found.out).toContain(ids[0]);
+  expect(found.out).toMatch(/more: --cursor \S+\n$/);
+  expect((await rig.run('message', 'search', 'nothing')).out).toBe('no mail requests match\n');
+});
+
+test.each([
+  [['--state', 'lost'], /^--state: "lost" is not one of queued/],
+  [['--since', 'yesterday'], /^--since: "yesterday" is not a date/],
+  [['--until', '2029-13-01'], /^--until: /],
+  [['--limit', '201'], /^--limit: "201" is not a whole number from 1 to 200$/],
+  [['--within', 'soon'], /^--within: "soon" is not a duration/],
+  [['--account', 'nobody'], /^there is no account "nobody"/],
+  [['--subject', '??'], /^--subject: "\?\?" holds no letters or digits to search for$/],
+  [['!', '?'], /^the words: "! \?" holds no letters or digits/],
+  [['--cursor', 'elsewhere'], /^the cursor belongs to another search; leave it out to begin anew$/],
+  [Array.from({ length: 33 }, (_, n) => `w${n}`), /^the search has 33 words; ask for at most 32$/],
+])('nonsense gets one clear line: %j', async (args, line) => {
+  const rig = await commandRig();
+  const said = await rig.run('message', 'search', ...args);
+  expect(said.code).toBeGreaterThan(0);
+  expect(said.err).toMatch(line);
+});
+
+test('a cursor is good for its own search alone, and a damaged one for none', () => {
+  const id = idAt(JANUARY);
+  const cursor = makeCursor(['rita', undefined, 'x'], id);
+  expect(readCursor(['rita', undefined, 'x'], cursor)).toBe(id);
+  expect(readCursor(['rita', 'x', undefined], cursor)).toBeNull();
+  expect(readCursor(['rita'], cursor)).toBeNull();
+  for (let at = 0; at < cursor.length; at += 1) {
+    const damaged = `${cursor.slice(0, at)}${cursor[at] === 'A' ? 'B' : 'A'}${cursor.slice(at + 1)}`;
+    expect(readCursor(['rita', undefined, 'x'], damaged)).toBeNull();
+  }
+  for (const other of ['', cursor.slice(1), `${cursor}A`, `${cursor}=`, ` ${cursor}`])
+    expect(readCursor(['rita', undefined, 'x'], other)).toBeNull();
+});

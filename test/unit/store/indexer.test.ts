@@ -1,0 +1,100 @@
+/** When the index is worked on: behind the mail, in steps, and not while much is accepted unless much waits. */
+import { expect, onTestFinished, test } from 'vitest';
+import { leastIdAt } from '../../../src/store/search/bounds.ts';
+import { startIndexer } from '../../../src/store/search/indexer.ts';
+import type { IndexStep } from '../../../src/store/search.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const ROUND = 5_000;
+
+/** A store with `waiting` mail requests that are in no index. */
+function rig({ shared = false }: { shared?: boolean } = {}) {
+  const clock = virtualClock(START);
+  const steps: IndexStep[] = [];
+  const faults: unknown[] = [];
+  const state = { newest: leastIdAt(START) as string | null, waiting: 0, broken: false };
+  const stop = startIndexer({
+    clock,
+    monotonic: clock.now,
+    shared,
+    store: {
+      newestId: async () => state.newest,
+      async indexMail(step) {
+        steps.push(step);
+        if (state.broken) throw new Error('no room');
+        const newer = state.waiting >= step.least ? Math.min(state.waiting, 16_000) : 0;
+        state.waiting -= newer;
+        return { worked: newer > 0, waiting: state.waiting, newer };
+      },
+    },
+    failed: (what, error) => faults.push([what, error]),
+  });
+  onTestFinished(stop);
+  return { clock, steps, faults, state };
+}
+
+test('mail is indexed up to what was the newest a round before', async () => {
+  const { clock, steps, state } = rig();
+  await clock.advance(ROUND - 1);
+  expect(steps).toEqual([]);
+  state.newest = leastIdAt(START + 10);
+  await clock.advance(ROUND);
+  expect(steps.map(({ horizon }) => horizon)).toEqual([leastIdAt(START)]);
+  await clock.advance(ROUND);
+  expect(steps.at(-1)?.horizon).toBe(leastIdAt(START + 10));
+});
+
+test('where nodes share the store a clock that is ahead makes nothing indexed before its time', async () => {
+  const { clock, steps, state } = rig({ shared: true });
+  state.newest = leastIdAt(START + 86_400_000);
+  await clock.advance(3 * ROUND);
+  expect(steps.map(({ horizon, now }) => horizon <= leastIdAt(now - 10_000))).not.toContain(false);
+  expect(steps.length).toBeGreaterThan(0);
+});
+
+test('a quiet store is indexed until nothing is left; then it is left alone until something is new', async () => {
+  const { clock, steps, state } = rig();
+  state.waiting = 40_000;
+  await clock.advance(2 * ROUND);
+  expect(state.waiting).toBe(0);
+  const done = steps.length;
+  await clock.advance(4 * ROUND);
+  expect(steps).toHaveLength(done);
+  state.newest = leastIdAt(START + 1);
+  await clock.advance(2 * ROUND);
+  expect(steps.length).toBeGreaterThan(done);
+});
+
+test('while much is accepted nothing is indexed before much waits', async () => {
+  const { clock, steps, state } = rig();
+  let at = START;
+  const accept = async (count: number) => {
+    at += 1;
+    state.newest = leastIdAt(at);
+    state.waiting += count;
+    await clock.advance(ROUND);
+  };
+  for (let n = 0; n < 4; n += 1) await accept(20_000);
+  const leasts = () => steps.slice(-1).map(({ least }) => least);
+  expect(leasts()).toEqual([100_000]);
+  const before = state.waiting;
+  await accept(20_000);
+  expect(state.waiting).toBe(before + 20_000);
+  for (let n = 0; n < 4; n += 1) await accept(20_000);
+  expect(state.waiting).toBeLessThan(100_000);
+  for (let n = 0; n < 3; n += 1) await accept(10);
+  expect(state.waiting).toBeLessThan(2_048);
+});
+
+test('a step that failed is reported and tried again in the next round', async () => {
+  const { clock, steps, faults, state } = rig();
+  state.waiting = 5_000;
+  state.broken = true;
+  await clock.advance(2 * ROUND);
+  expect(faults.length).toBeGreaterThan(0);
+  expect(steps.length).toBe(faults.length);
+  state.broken = false;
+  await clock.advance(ROUND);
+  expect(state.waiting).toBe(0);
+});

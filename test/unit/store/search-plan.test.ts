@@ -1,0 +1,62 @@
+/** What the index is worked on next, and how its segments follow one another. */
+import { expect, test } from 'vitest';
+import { type KnownSegment, nextJob, type Situation } from '../../../src/store/search/plan.ts';
+
+const MINUTE = 60_000;
+
+const segment = (number: number, first: number, past: number, given: Partial<KnownSegment> = {}): KnownSegment => ({
+  number,
+  first,
+  past,
+  mails: 2_048,
+  builtAt: 0,
+  looked: true,
+  replacedAt: null,
+  ...given,
+});
+
+const situation = (given: Partial<Situation> = {}): Situation => ({
+  segments: [segment(1, 0, 100)],
+  replaced: [],
+  waiting: 0,
+  least: 1_000,
+  start: 0,
+  horizon: 200,
+  now: 0,
+  ...given,
+});
+
+test('the newest mail is indexed first, what is older then, and nothing where there is nothing', () => {
+  expect(nextJob(situation({ segments: [] }))).toBeNull();
+  expect(nextJob(situation({ segments: [], waiting: 1 }))).toEqual({ kind: 'older', past: 200 });
+  const part = [segment(1, 50, 100)];
+  expect(nextJob(situation({ segments: part, waiting: 1_000 }))).toEqual({ kind: 'newer', first: 100 });
+  expect(nextJob(situation({ segments: part, waiting: 999 }))).toEqual({ kind: 'older', past: 50 });
+  expect(nextJob(situation({ waiting: 999 }))).toBeNull();
+});
+
+test('a segment is looked at once more after some minutes, also when the clock was set back', () => {
+  const fresh = segment(1, 0, 100, { looked: false, builtAt: 10 * MINUTE });
+  const at = (now: number) => nextJob(situation({ segments: [fresh], now }));
+  expect(at(14 * MINUTE)).toBeNull();
+  expect(at(15 * MINUTE)).toEqual({ kind: 'look', segment: fresh });
+  expect(at(0)).toEqual({ kind: 'look', segment: fresh });
+});
+
+test('small neighbours are joined when they make a large one, and only such as were looked at again', () => {
+  const small = Array.from({ length: 8 }, (_, n) => segment(n, 700 - n * 100, 800 - n * 100));
+  expect(nextJob(situation({ segments: small }))).toMatchObject({ kind: 'join', segments: small });
+  expect(nextJob(situation({ segments: small.slice(3) }))).toBeNull();
+  const young = small.map((one, n) => (n === 4 ? { ...one, looked: false } : one));
+  expect(nextJob(situation({ segments: young }))).toBeNull();
+  const apart = small.map((one, n) => (n === 4 ? { ...one, past: one.past - 1 } : one));
+  expect(nextJob(situation({ segments: apart }))).toBeNull();
+  const large = [segment(9, 800, 900, { mails: 16_000 }), ...small.slice(0, 5)];
+  expect(nextJob(situation({ segments: large, start: small[4]?.first ?? 0 }))).toBeNull();
+});
+
+test('a replaced segment goes when no search can still read it', () => {
+  const old = segment(7, 0, 100, { replacedAt: MINUTE });
+  expect(nextJob(situation({ replaced: [old], now: MINUTE + 59_999 }))).toBeNull();
+  expect(nextJob(situation({ replaced: [old], now: 2 * MINUTE }))).toEqual({ kind: 'purge', segment: old });
+});

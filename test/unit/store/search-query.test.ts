@@ -1,0 +1,115 @@
+/** Words of mail and of searches, and that the index never leaves out what a search is looking for. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ALL_FIELDS, type Field, matches, type SearchedMail, wantsOf } from '../../../src/store/search/query.ts';
+import { rangesOf, termsOf } from '../../../src/store/search/terms.ts';
+import { fold, wordsOf } from '../../../src/store/search/words.ts';
+
+const mail = (given: Partial<SearchedMail> = {}): SearchedMail => ({
+  id: '019c0000-0000-7000-8000-000000000000',
+  accountId: 1,
+  to: 'rita@example.com',
+  recipient: null,
+  from: 'shop@example.org',
+  subject: 'Your receipt',
+  ...given,
+});
+
+test.each([
+  ['GRÜSSE Straße', 'grusse strasse'],
+  ['ΟΔΟΣ οδός', 'οδοσ οδοσ'],
+  ['İstanbul ISPARTA', 'istanbul isparta'],
+  ['ﬁne Ｆｕｌｌ １２', 'fine full 12'],
+  ['Cafe\u0301 Café', 'cafe cafe'],
+  ['한국 がぎ', '한국 がぎ'],
+])('%s is compared as %s', (text, folded) => {
+  expect(fold(text)).toBe(folded);
+  expect(fold(folded)).toBe(folded);
+});
+
+test.each([
+  ['rita.b+news@mail.example.com', ['rita', 'b', 'news', 'mail', 'example', 'com']],
+  ['order #4,711 – ready!', ['order', '4', '711', 'ready']],
+  ['您的订单 ok 発送', ['您', '的', '订', '单', 'ok', '発', '送']],
+  ['สวัสดี', ['ส', 'วั', 'ส', 'ดี']],
+  ['नमस्ते दुनिया', ['नमस्ते', 'दुनिया']],
+  ['sale🎉🎉', ['sale', '🎉', '🎉']],
+  [`${'x'.repeat(60)} y`, ['x'.repeat(40), 'y']],
+  ['--', []],
+])('the words of %s', (text, words) => {
+  expect(wordsOf(fold(text))).toEqual(words);
+});
+
+test('a character is never parted where a long word is cut', () => {
+  const [word] = wordsOf(`${'x'.repeat(39)}𝒜𝒜`.normalize('NFC'));
+  expect(word).toBe('x'.repeat(39));
+});
+
+test.each<readonly [string, Partial<SearchedMail>, boolean]>([
+  ['your rec', {}, true],
+  ['rec your', {}, false],
+  ['"your" "rec"', {}, false],
+  ['"your receipt"', {}, true],
+  ['<rita@example.com>,', {}, true],
+  ['rita@', {}, true],
+  ['ita@example.com', {}, false],
+  ['@example', {}, true],
+  ['@ample', {}, false],
+  ['"rita b"@example.com', { to: '"Rita', subject: '' }, false],
+  ['"rita"@example.com', { to: '"Rita"@example.com' }, true],
+  ['"a@b"@example.com', { to: '"a@b"@example.com' }, true],
+  ['!! rita', {}, true],
+])('%s against %j is %s', (text, given, expected) => {
+  expect(matches(wantsOf(text, ALL_FIELDS) ?? [], mail(given))).toBe(expected);
+});
+
+test('a search without a letter is told from an empty one', () => {
+  expect(wantsOf(' ', ALL_FIELDS)).toEqual([]);
+  expect(wantsOf('!? @', ALL_FIELDS)).toBeNull();
+});
+
+const text = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 30 }),
+  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc
+    .array(fc.constantFrom('rita', '.', '+', '@', '"', ' ', 'ÄSS', 'ẞ', 'Σ', '订', '🎉', '\u0301', '1'), {
+      maxLength: 12,
+    })
+    .map((parts) => parts.join('')),
+);
+
+test('whatever matches has a term for each thing wanted: the index leaves nothing out', () => {
+  const piece = fc.record({
+    begin: fc.nat(20),
+    size: fc.nat(40),
+    field: fc.constantFrom<Field>('to', 'from', 'subject'),
+  });
+  fc.assert(
+    fc.property(
+      text,
+      text,
+      text,
+      text,
+      piece,
+      fc.constantFrom(ALL_FIELDS, ...ALL_FIELDS.map((field) => [field])),
+      (to, from, recipient, subject, cut, fields) => {
+        const one = mail({ to: `${to}@${from}`, from, recipient, subject });
+        // Asked for is a piece of the mail itself, so that much of it matches.
+        const asked = one[cut.field].slice(cut.begin, cut.begin + cut.size);
+        const wants = wantsOf(asked, fields) ?? [];
+        if (!matches(wants, one)) return;
+        const terms = termsOf(one);
+        for (const want of wants) {
+          if (want.kind === 'id') continue;
+          for (const { first, past, letters } of rangesOf(want)) {
+            const has = terms.some(
+              (term) => term >= first && term < past && (letters ?? '').includes(term.at(-1) ?? ''),
+            );
+            expect([want, has]).toEqual([want, true]);
+          }
+        }
+      },
+    ),
+    { numRuns: 5_000 },
+  );
+});

@@ -1,0 +1,95 @@
+/** A segment tells exactly which of its mail requests have a term, and where each of them is. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { SearchedMail } from '../../../src/store/search/query.ts';
+import {
+  decodeDirectory,
+  decodePlaces,
+  encodeSegment,
+  MOST_MAILS,
+  markNumbers,
+  pagesOf,
+} from '../../../src/store/search/segment.ts';
+import { accountRange, type TermRange, termsOf } from '../../../src/store/search/terms.ts';
+import { leastIdOf, seqOf } from '../../../src/store/seq.ts';
+import { idAt } from '../../rig/mail.ts';
+
+const mailAt = (ms: number, given: Partial<SearchedMail> = {}): SearchedMail => ({
+  id: idAt(ms),
+  accountId: 1,
+  to: 'rita@example.com',
+  recipient: null,
+  from: 'shop@example.org',
+  subject: '',
+  ...given,
+});
+
+function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
+  const bits = new Uint8Array(Math.ceil(segment.mails / 8));
+  const [from, to] = pagesOf(decodeDirectory(segment.directory), range);
+  for (const page of segment.terms.slice(from, to)) markNumbers(page, range, bits);
+  return Array.from({ length: segment.mails }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
+}
+
+test('it tells for every range of terms which mail requests have one, and their places', () => {
+  const word = fc.oneof(
+    fc.constantFrom('a', 'ab', 'abc', 'b', 'é', '订', '𝒜', '𝒞', '\uffff'),
+    fc.string({ maxLength: 6 }),
+  );
+  const subject = fc.array(word, { maxLength: 6 }).map((words) => words.join(' '));
+  const mails = fc.array(fc.record({ subject, accountId: fc.nat(30), after: fc.nat(5) }), {
+    minLength: 1,
+    maxLength: 400,
+  });
+  fc.assert(
+    fc.property(mails, fc.array(word, { maxLength: 8 }), (given, asked) => {
+      let at = Date.UTC(2024, 11, 31, 23, 59, 59, 900);
+      const all = given.map(({ after, ...rest }) => {
+        at += after;
+        return mailAt(at, rest);
+      });
+      all.sort((one, other) => (one.id < other.id ? -1 : 1));
+      const segment = encodeSegment(all);
+      const ranges = [
+        ...asked.map((first) => ({ first, past: `${first}\uffff`, letters: 'ts' })),
+        ...asked.map((first) => ({ first: `${first}\u0000`, past: `${first}\u0001`, letters: 's' })),
+        accountRange(7),
+      ];
+      for (const range of ranges) {
+        const { first, past, letters } = range;
+        const fits = (term: string) =>
+          term >= first && term < past && (letters === null || letters.includes(term.at(-1) ?? ' '));
+        const expected = all.flatMap((mail, n) => (termsOf(mail).some(fits) ? [n] : []));
+        expect(numbersOf(segment, range)).toEqual(expected);
+      }
+      expect(segment.places.flatMap(decodePlaces)).toEqual(all.map(({ id }) => seqOf(id)));
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('the largest segment keeps its pages within what a page of a database holds', () => {
+  const start = Date.UTC(2026, 0, 1);
+  const mails = Array.from({ length: MOST_MAILS }, (_, n) => {
+    return mailAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
+  });
+  const segment = encodeSegment(mails);
+  expect(Math.max(...segment.terms.map((page) => page.length))).toBeLessThanOrEqual(3_900);
+  expect(Math.max(...segment.places.map((page) => page.length))).toBeLessThanOrEqual(3_900);
+  const even = numbersOf(segment, { first: 'even\u0000', past: 'even\u0001', letters: 's' });
+  expect(even).toHaveLength(MOST_MAILS / 2);
+  expect(numbersOf(segment, { first: '1638', past: '1638\uffff', letters: 's' })).toEqual([
+    1638, 16380, 16381, 16382, 16383,
+  ]);
+});
+
+test('a place is between the least id of it and that of the next', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
+      const id = idAt(ms);
+      const seq = seqOf(id);
+      expect(leastIdOf(seq) <= id && id < leastIdOf(seq + 1)).toBe(true);
+      expect(seqOf(leastIdOf(seq))).toBe(seq);
+    }),
+  );
+});
