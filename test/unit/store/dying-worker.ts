@@ -19,11 +19,16 @@ function openDying(path: string, locked: boolean): DatabaseSync {
   database.prepare = (sql) => {
     const statement = prepare(sql);
     // Those of listAccounts and queueFigures, which take no parameters.
-    if (!sql.includes('FROM account ORDER BY name') && !sql.includes('count(*) AS n, min(seq)')) return statement;
-    const all = statement.all.bind(statement);
+    if (!sql.includes('FROM account ORDER BY name') && !sql.includes('count(*) AS n FROM mail_request INDEXED BY'))
+      return statement;
+    const [all, get] = [statement.all.bind(statement), statement.get.bind(statement)];
     statement.all = () => {
       die();
       return all();
+    };
+    statement.get = () => {
+      die();
+      return get();
     };
     return statement;
   };
