@@ -22,7 +22,7 @@ export function Actions({ message }: { readonly message: MessageDetails }) {
     mutationFn: (action: Action) => post(path`/messages/${id}/${action}`),
     onSuccess: (_answer, action) => {
       setAsked(null);
-      notifications.show({ message: DONE[action] });
+      notifications.show({ message: DONE[action], closeButtonProps: { 'aria-label': 'Close' } });
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ['messages'] }),
   });

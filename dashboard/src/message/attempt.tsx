@@ -35,7 +35,7 @@ export function Attempt({ attempt }: { readonly attempt: MessageAttempt }) {
           </summary>
           <pre className="source conversation">
             {lines.map(({ line, at }) => (
-              <span key={at} className={line.startsWith('C:') ? 'client' : 'server'}>
+              <span key={at} className={speaker(line)}>
                 {line}
                 {'\n'}
               </span>
@@ -45,4 +45,9 @@ export function Attempt({ attempt }: { readonly attempt: MessageAttempt }) {
       )}
     </>
   );
+}
+
+/** Lines that neither side has spoken are remarks. */
+function speaker(line: string): 'client' | 'server' | 'remark' {
+  return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
 }

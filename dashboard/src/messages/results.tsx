@@ -37,7 +37,7 @@ function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
               Waits for
             </Table.Th>
           ) : null}
-          <Table.Th scope="col" w="8rem">
+          <Table.Th scope="col" w="7rem">
             Account
           </Table.Th>
         </Table.Tr>

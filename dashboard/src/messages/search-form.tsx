@@ -32,6 +32,12 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
     ...(filters.account === undefined ? [] : [filters.account]),
   ]);
   const states: readonly string[] = STATES;
+  const clear =
+    set === 0 ? null : (
+      <Button variant="default" size="compact-sm" onClick={onClear}>
+        Clear all filters
+      </Button>
+    );
   return (
     <search aria-label="Messages">
       <Stack gap="sm" mb="md">
@@ -45,6 +51,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           <Button variant="default" size="compact-sm" onClick={toggle} aria-expanded={opened} aria-controls="filters">
             {lesser === 0 ? 'Filters' : `Filters (${lesser})`}
           </Button>
+          {clear}
         </Group>
         <Box id="filters" {...(opened ? {} : { visibleFrom: 'sm' as const })}>
           <SimpleGrid cols={{ base: 1, xs: 2, sm: 3, lg: 6 }} spacing="sm" verticalSpacing="sm">
@@ -73,13 +80,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
             />
           </SimpleGrid>
         </Box>
-        {set === 0 ? null : (
-          <Group>
-            <Button variant="default" size="compact-sm" onClick={onClear}>
-              Clear all filters
-            </Button>
-          </Group>
-        )}
+        {clear === null ? null : <Box visibleFrom="sm">{clear}</Box>}
       </Stack>
     </search>
   );
