@@ -31,6 +31,7 @@ import { storeChanges } from './observe/store-changes.ts';
 import { createTraces } from './observe/traces.ts';
 import { countTraffic } from './observe/traffic.ts';
 import type { Ran } from './operator/api.ts';
+import type { ListFiles } from './operator/list-files.ts';
 import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
@@ -80,6 +81,7 @@ export interface Surroundings {
 export interface Commands {
   readonly version: string;
   readonly run: (store: Store, service: () => ServiceStanding, args: readonly string[], who: string) => Promise<Ran>;
+  readonly files: (store: Store) => ListFiles;
 }
 
 /** Starts the service; rejects with an Error of one line. */
@@ -207,6 +209,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
               store,
               run: (args, who) => commands.run({ ...store, queueFigures }, service, args, who),
               news,
+              files: commands.files(store),
               version: commands.version,
               about: () => ({
                 version: commands.version,

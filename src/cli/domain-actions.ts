@@ -10,12 +10,26 @@ import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
 import { checkSecret, sealingKey, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
-import { beginRotation, cancelRotation, type RecordCheck, type SendingDomain } from '../record/domain.ts';
-import type { Changed } from '../store/store.ts';
+import {
+  beginRotation,
+  cancelRotation,
+  type DnsRecord,
+  type RecordCheck,
+  type SendingDomain,
+} from '../record/domain.ts';
+import type { Account, Changed, Store } from '../store/store.ts';
 import type { TrustStore } from '../store/trust.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
 import { lookAtProvider, type ProviderView, settleAtProvider } from './domain-provider.ts';
-import { cancelledText, domainJson, domainTable, recordsText, removedText, verdictText } from './domain-text.ts';
+import {
+  cancelledText,
+  domainDetails,
+  domainJson,
+  domainTable,
+  recordsText,
+  removedText,
+  verdictText,
+} from './domain-text.ts';
 import { CommandFailure } from './failure.ts';
 import { styled } from './text.ts';
 
@@ -23,6 +37,7 @@ const ALGORITHMS = ['rsa', 'ed25519'] as const;
 
 export interface DomainFlags {
   readonly json?: boolean;
+  readonly details?: boolean;
 }
 
 export async function showRecords(context: Context, typed: string, flags: DomainFlags): Promise<void> {
@@ -31,7 +46,7 @@ export async function showRecords(context: Context, typed: string, flags: Domain
     const provider = await lookAtProvider(settings, domain);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     const checks = [...(await store.domainChecks(domain.name)), ...checksOf(provider)];
-    if (flags.json) context.json(domainJson(domain, records, checks));
+    if (flags.json) context.json(await shapeOf(store, flags)(domain, records, checks));
     else context.out(recordsText(domain, records));
   });
 }
@@ -40,8 +55,9 @@ export async function listDomains(context: Context, flags: DomainFlags): Promise
   await context.withStore(async (store, settings) => {
     const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
     const setup = sendingSetup(settings);
+    const shape = shapeOf(store, flags, accounts);
     const json = async (domain: SendingDomain) =>
-      domainJson(domain, recordsFor(domain, setup), await store.domainChecks(domain.name));
+      shape(domain, recordsFor(domain, setup), await store.domainChecks(domain.name));
     if (flags.json) context.json(await Promise.all(domains.map(json)));
     else if (domains.length === 0)
       context.out('there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n');
@@ -72,7 +88,7 @@ export async function setSubdomains(
     const name = lookupName(typed);
     const domain = found(name, await store.setSubdomains(name, subdomains));
     const records = recordsFor(domain, sendingSetup(settings));
-    if (flags.json) context.json(domainJson(domain, records, await store.domainChecks(name)));
+    if (flags.json) context.json(await shapeOf(store, flags)(domain, records, await store.domainChecks(name)));
     else context.out(`subdomains of ${name} ${subdomains ? 'may send too' : 'may not send'}\n`);
   });
 }
@@ -110,7 +126,7 @@ export async function addDomain(
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     if (warning !== null) process.stderr.write(`postrider: warning: ${warning}\n`);
     if (provider !== null) warnOf(provider, name, flags.easyDkim === true);
-    if (flags.json) context.json(domainJson(domain, records, checksOf(provider)));
+    if (flags.json) context.json(await shapeOf(store, flags)(domain, records, checksOf(provider)));
     else context.out(`${styled('good', `added ${name} for account ${account}`)}\n\n${recordsText(domain, records)}`);
   });
 }
@@ -128,7 +144,7 @@ export async function verifyDomain(context: Context, typed: string, flags: Domai
     const provider = await settleAtProvider(settings, after, 'own');
     const asked = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
     const all = [...checks, ...(await checkRecords(asked, resolver)), ...checksOf(provider)];
-    if (flags.json) context.json(domainJson(after, all, all));
+    if (flags.json) context.json(await shapeOf(store, flags)(after, all, all));
     else context.out(verdictText(after, all, event, context.clock.now()));
     if (after.status !== 'authenticated') throw new CommandFailure(notAuthenticated(after, checks));
     const verdict = provider?.verdict;
@@ -136,6 +152,15 @@ export async function verifyDomain(context: Context, typed: string, flags: Domai
       throw new CommandFailure(`${after.name}: ${verdict.detail}`);
     }
   });
+}
+
+/** How a domain is told to machines: exactly the promised members, or with `--details` all that the pages show. */
+function shapeOf(store: Store, { details }: DomainFlags, known: readonly Account[] | null = null) {
+  return async (domain: SendingDomain, records: readonly DnsRecord[], checks: readonly RecordCheck[]) => {
+    if (details !== true) return domainJson(domain, records, checks);
+    const account = (known ?? (await store.listAccounts())).find(({ id }) => id === domain.accountId);
+    return domainDetails(domain, records, checks, account?.name ?? `number ${domain.accountId}`);
+  };
 }
 
 function checksOf(provider: ProviderView | null): readonly RecordCheck[] {
@@ -176,7 +201,7 @@ export async function rotateKeys(context: Context, typed: string, flags: DomainF
     const checks = await store.domainChecks(domain.name);
     const rotated = await writeKeys(store, latest, checks, begin(latest, fresh));
     const records = recordsFor(rotated, sendingSetup(settings));
-    if (flags.json) context.json(domainJson(rotated, records, checks));
+    if (flags.json) context.json(await shapeOf(store, flags)(rotated, records, checks));
     else context.out(`${styled('good', `staged new keys for ${domain.name}`)}\n\n${recordsText(rotated, records)}`);
   });
 }
@@ -189,7 +214,8 @@ export async function cancelStaged(context: Context, typed: string, flags: Domai
     if (keys === null) throw new CommandFailure(`no new keys of ${domain.name} are staged; there is nothing to cancel`);
     const checks = await store.domainChecks(domain.name);
     const after = await writeKeys(store, domain, checks, keys);
-    if (flags.json) context.json(domainJson(after, recordsFor(after, sendingSetup(settings)), checks));
+    const records = recordsFor(after, sendingSetup(settings));
+    if (flags.json) context.json(await shapeOf(store, flags)(after, records, checks));
     else context.out(cancelledText(domain));
   });
 }

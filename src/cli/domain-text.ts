@@ -1,5 +1,6 @@
 /** Sending domains as the commands print them: JSON with exactly the promised members, zone lines, tables. */
 import { domainToUnicode } from 'node:url';
+import { isoTime } from '../config/units.ts';
 import { formatZone } from '../domains/records.ts';
 import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
 import { dkimRecordName, GRACE_MS, maySend } from '../record/domain.ts';
@@ -20,6 +21,56 @@ export function domainJson(
       return { purpose, type, name, value, found: check?.found ?? 'unknown' };
     }),
   };
+}
+
+/** All that the pages show of a domain: whose it is, its keys, and for each record what it is for and what was seen of it. */
+export function domainDetails(
+  domain: SendingDomain,
+  records: readonly DnsRecord[],
+  checks: readonly RecordCheck[],
+  account: string,
+): object {
+  const { subdomains, createdAt, checkedAt, authenticatedAt, failingSince, keys } = domain;
+  return {
+    domain: domain.name,
+    unicode: domainToUnicode(domain.name),
+    account,
+    status: domain.status,
+    subdomains,
+    created: isoTime(createdAt),
+    checked: isoOrNull(checkedAt),
+    authenticated: isoOrNull(authenticatedAt),
+    failingSince: isoOrNull(failingSince),
+    // Until when it sends although its records are gone.
+    graceEnds: failingSince === null ? null : isoTime(failingSince + GRACE_MS),
+    sends: maySend(domain),
+    keys: keys.map(({ selector, algorithm, state, retireAt }) => ({
+      selector,
+      algorithm,
+      state,
+      retires: isoOrNull(retireAt),
+    })),
+    records: records.map((record) => {
+      const { purpose, type, name, value } = record;
+      const check = checks.find((one) => one.name === name && one.type === type && one.value === value);
+      const key = keys.find(({ selector }) => dkimRecordName(domain.name, selector) === name);
+      return {
+        purpose,
+        type,
+        name,
+        value,
+        found: check?.found ?? 'unknown',
+        seen: check?.seen ?? [],
+        detail: check?.detail ?? null,
+        about: purposeText(domain, record),
+        key: key?.state ?? null,
+      };
+    }),
+  };
+}
+
+function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoTime(ms);
 }
 
 /** Everything to publish: a zone file's lines, each under a comment that says what it is for. */

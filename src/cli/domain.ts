@@ -6,6 +6,7 @@ import type { addDomain, DomainFlags } from './domain-actions.ts';
 import { CommandFailure } from './failure.ts';
 
 const JSON_SHAPE = 'for machines: {"domain","status","records"}';
+const DETAILS = 'with --json: account, keys and times too, and what was seen of each record';
 
 /** Adds the commands. */
 export function addDomainCommands(program: Command, context: Context): void {
@@ -16,7 +17,10 @@ export function addDomainCommands(program: Command, context: Context): void {
   add.description('make keys for a domain and print the records to publish');
   add.option('--subdomains', 'its subdomains may send too');
   add.option('--no-ed25519', 'make the RSA key alone');
-  add.option('--easy-dkim', 'with ses: let Amazon SES sign with keys of its own too').option('--json', JSON_SHAPE);
+  add
+    .option('--easy-dkim', 'with ses: let Amazon SES sign with keys of its own too')
+    .option('--json', JSON_SHAPE)
+    .option('--details', DETAILS);
   add.action(async (account: string, typed: string, flags: Parameters<typeof addDomain>[3]) =>
     (await actions()).addDomain(context, account, typed, flags),
   );
@@ -24,17 +28,20 @@ export function addDomainCommands(program: Command, context: Context): void {
   const records = group.command('records <domain>').description('print the records to publish');
   records
     .option('--json', JSON_SHAPE)
+    .option('--details', DETAILS)
     .action(async (typed: string, flags: DomainFlags) => (await actions()).showRecords(context, typed, flags));
 
   const verify = group.command('verify <domain>');
   verify.description('look its records up; exit code 0 where it is authenticated');
   verify
     .option('--json', JSON_SHAPE)
+    .option('--details', DETAILS)
     .action(async (typed: string, flags: DomainFlags) => (await actions()).verifyDomain(context, typed, flags));
 
   const list = group.command('list').description('list all domains');
   list
     .option('--json', 'for machines: a list of {"domain","status","records"}')
+    .option('--details', DETAILS)
     .action(async (flags: DomainFlags) => (await actions()).listDomains(context, flags));
 
   const rotate = group.command('rotate <domain>');
@@ -42,6 +49,7 @@ export function addDomainCommands(program: Command, context: Context): void {
   rotate
     .option('--cancel', 'drop the staged keys instead')
     .option('--json', JSON_SHAPE)
+    .option('--details', DETAILS)
     .action(async (typed: string, flags: DomainFlags & { readonly cancel?: boolean }) => {
       const { cancelStaged, rotateKeys } = await actions();
       await (flags.cancel ? cancelStaged : rotateKeys)(context, typed, flags);
@@ -50,10 +58,14 @@ export function addDomainCommands(program: Command, context: Context): void {
   const remove = group.command('remove <domain>').description('forget a domain and its keys; mail from it is refused');
   remove
     .option('--json', JSON_SHAPE)
+    .option('--details', DETAILS)
     .action(async (typed: string, flags: DomainFlags) => (await actions()).removeDomain(context, typed, flags));
 
   const set = group.command('set <domain>').description('change what a domain allows');
-  set.requiredOption('--subdomains <yes|no>', 'whether its subdomains may send too').option('--json', JSON_SHAPE);
+  set
+    .requiredOption('--subdomains <yes|no>', 'whether its subdomains may send too')
+    .option('--json', JSON_SHAPE)
+    .option('--details', DETAILS);
   set.action(async (typed: string, flags: DomainFlags & { readonly subdomains: string }) => {
     const { subdomains } = flags;
     if (subdomains !== 'yes' && subdomains !== 'no')

@@ -7,10 +7,12 @@ import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
+import type { Store } from '../store/store.ts';
 
 import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
 import { describeError } from './failure.ts';
+import { listFiles } from './list-files.ts';
 import { pairs, styled } from './text.ts';
 import { version } from './version.ts';
 
@@ -45,7 +47,8 @@ export function addServeCommand(program: Command, context: Context): void {
     const { clock, environment, dotEnv } = context;
     const run: Commands['run'] = (store, service, args, who) =>
       runForApi({ settings, environment, dotEnv, clock }, store, service, args, who);
-    const service = await startService(settings, { commands: { version: version(), run } });
+    const files = (store: Store) => listFiles(store, clock);
+    const service = await startService(settings, { commands: { version: version(), run, files } });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
       context.json({ publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath });

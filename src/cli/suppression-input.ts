@@ -87,8 +87,11 @@ export async function spooled(source: AsyncIterable<Buffer>, close: () => Promis
   };
 }
 
-function spoolFailure(error: unknown): CommandFailure {
-  return new CommandFailure(
+/** The machine has no room for it, which is no fault of what is imported. */
+export class SpoolFailure extends CommandFailure {}
+
+function spoolFailure(error: unknown): SpoolFailure {
+  return new SpoolFailure(
     `what is to be imported cannot be kept in ${tmpdir()} (${codeOf(error)}); set TMPDIR to a folder with room for it`,
   );
 }

@@ -29,6 +29,8 @@ export interface Passed {
   readonly rows: number;
   readonly added: number;
   readonly bad: number;
+  /** Read, and not yet given to the store. */
+  readonly waiting: number;
 }
 
 export interface Adding {
@@ -99,9 +101,10 @@ export async function addRows(
       rows += 1;
       if (row.kind === 'bad') bad.take(row);
       else if (batch.push(row.entry) === batchSize) await flush();
-      passed({ bytes, rows, added, bad: bad.count });
+      passed({ bytes, rows, added, bad: bad.count, waiting: batch.length });
     }
     if (batch.length > 0) await flush();
+    passed({ bytes, rows, added, bad: bad.count, waiting: 0 });
   } catch (error) {
     throw importFailure(error, name, added);
   }
@@ -135,6 +138,8 @@ function nothingGood(name: string, cut: boolean, bad: BadRows): CommandFailure {
 }
 
 function importFailure(error: unknown, name: string, added: number): CommandFailure {
+  // It says all there is to say, and its kind matters.
+  if (added === 0 && error instanceof CommandFailure) return error;
   const what =
     error instanceof CsvFault
       ? `${name} ${error.message}`

@@ -239,7 +239,8 @@ function canonical(text: string): string {
   return canonicalAddress(address);
 }
 
-function parseReason(text: string): SuppressionReason {
+/** @throws CommandFailure naming the flag. */
+export function parseReason(text: string): SuppressionReason {
   const reason = REASONS.find((known) => known === text);
   if (reason === undefined) {
     throw new CommandFailure(

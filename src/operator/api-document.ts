@@ -1,14 +1,15 @@
 /**
  * The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (routes.ts, inbox.ts,
- * events.ts). Pure.
+ * events.ts, file-routes.ts). Pure.
  */
 import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
+import { FILE_ROUTES } from './file-routes.ts';
 import { INBOX_ROUTES } from './inbox.ts';
 import { type Described, type Parameter, ROUTES } from './routes.ts';
 
 /** Every route under the API's base: commands first, then what is no command. */
-const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES];
+const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES, ...FILE_ROUTES];
 
 const ERROR = { $ref: '#/components/schemas/Error' };
 
@@ -48,7 +49,8 @@ export function apiDocument(version: string, base: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-function operation({ operation: operationId, group, summary, method, parameters, answer }: Described): object {
+function operation(route: Described): object {
+  const { operation: operationId, group, summary, method, parameters, answer, takes, notes } = route;
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
@@ -58,7 +60,7 @@ function operation({ operation: operationId, group, summary, method, parameters,
     properties: Object.fromEntries(inBody.map((one) => [one.name, { type: one.type, description: one.about }])),
     additionalProperties: false,
   };
-  const refusals = [400, 401, 403, 404, 409, 429, 503].map((status) => [
+  const refusals = [400, 401, 403, 404, 409, ...(takes === undefined ? [] : [413, 415]), 429, 503].map((status) => [
     String(status),
     { description: REFUSALS[status], content: { 'application/json': { schema: ERROR } } },
   ]);
@@ -67,7 +69,9 @@ function operation({ operation: operationId, group, summary, method, parameters,
     operationId,
     tags: [group],
     summary,
+    ...(notes === undefined ? {} : { description: notes }),
     parameters: others.map(parameterOf),
+    ...(takes === undefined ? {} : { requestBody: { required: true, content: { [takes]: { schema: {} } } } }),
     ...(inBody.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
@@ -84,6 +88,8 @@ const REFUSALS: Readonly<Record<number, string>> = {
   403: 'A change that does not come from a page of this listener.',
   404: 'There is no such thing.',
   409: 'It cannot be done as things are.',
+  413: 'The body is too large.',
+  415: 'The body is of another type.',
   429: 'Too many wrong passwords or tokens.',
   503: 'The database does not answer as it should.',
 };
@@ -113,7 +119,7 @@ export function apiReference(base: string): string {
   );
 }
 
-function routeText(base: string, { method, path, summary, parameters }: Described): string {
+function routeText(base: string, { method, path, summary, parameters, notes }: Described): string {
   const rows = parameters.map(
     ({ name, in: place, type, required, about }) =>
       `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${escapeHtml(about)}</td></tr>`,
@@ -122,7 +128,14 @@ function routeText(base: string, { method, path, summary, parameters }: Describe
     rows.length === 0
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
-  return `<section><h3><code>${method} ${escapeHtml(base + path)}</code></h3><p>${escapeHtml(summary)}.</p>${table}</section>`;
+  const more = notes === undefined ? '' : `<p>${inlineCode(notes)}</p>`;
+  return `<section><h3><code>${method} ${escapeHtml(base + path)}</code></h3><p>${escapeHtml(summary)}.</p>${table}${more}</section>`;
+}
+
+/** What stands between backticks as code. */
+function inlineCode(text: string): string {
+  const parts = text.split('`');
+  return parts.map((part, at) => (at % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');
 }
 
 const STYLE =

@@ -10,9 +10,12 @@ import type { Clock } from '../clock.ts';
 import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
+import type { BodyTime } from './body-time.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
+import { addListFiles, type ListFiles } from './list-files.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
+import { type Refusal, refuse, STATUS } from './refusal.ts';
 import { ROUTES, type Route, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -35,6 +38,9 @@ export interface ApiParts {
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
   /** Live updates. */
   readonly news: News;
+  /** Suppression lists as files. */
+  readonly files: ListFiles;
+  readonly bodyTime: BodyTime;
   /** What a page has to know of the installation before anything else. */
   readonly about: () => About;
   /** Null where the transport captures nothing. */
@@ -61,15 +67,6 @@ export interface About {
 type Who =
   | { readonly kind: 'known'; readonly who: string; readonly browser: boolean; readonly until: number }
   | Refusal;
-interface Refusal {
-  readonly kind: 'refused';
-  readonly status: number;
-  readonly message: string;
-  readonly retryAfterMs?: number;
-}
-
-const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
-
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
@@ -117,15 +114,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       method: route.method,
       url: `${API}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
       handler: async (request, reply) => {
-        const who = await whoIs(request);
+        const who = await admit(request);
         if (who.kind === 'refused') return refuse(reply, who);
-        if (request.method !== 'GET' && who.browser && !fromHere(request)) {
-          return refuse(reply, {
-            kind: 'refused',
-            status: 403,
-            message: 'A change must come from a page of this listener (Origin)',
-          });
-        }
         const read = valuesOf(route, request);
         if (typeof read === 'string') return refuse(reply, { kind: 'refused', status: 400, message: read });
         const ran = await run(route.args(read), who.who);
@@ -144,6 +134,22 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const who = await whoIs(request);
     if (who.kind === 'refused') await refuse(reply, who);
     return who.kind === 'known';
+  }
+
+  addListFiles(app, {
+    base: API,
+    clock,
+    files: parts.files,
+    bodyTime: parts.bodyTime,
+    admit,
+    changed: () => news.look(),
+  });
+
+  /** Who asks; a change by a browser only from a page of this listener. */
+  async function admit(request: FastifyRequest): Promise<Who> {
+    const who = await whoIs(request);
+    if (who.kind === 'refused' || request.method === 'GET' || !who.browser || fromHere(request)) return who;
+    return { kind: 'refused', status: 403, message: 'A change must come from a page of this listener (Origin)' };
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
@@ -252,10 +258,4 @@ function memberOf(body: unknown, name: string): string | null {
   if (typeof body !== 'object' || body === null) return null;
   const value = (body as Readonly<Record<string, unknown>>)[name];
   return typeof value === 'string' ? value : null;
-}
-
-function refuse(reply: FastifyReply, { status, message, retryAfterMs }: Refusal): FastifyReply {
-  if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
-  if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
-  return reply.code(status).send({ result: 'error', message });
 }

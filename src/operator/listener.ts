@@ -11,6 +11,7 @@ import { AccessControl, isLoopbackHost } from './access.ts';
 import { API, addApi } from './api.ts';
 import { apiDocument, apiReference } from './api-document.ts';
 import { answerClientError, endWith } from './below-http.ts';
+import { BodyTime } from './body-time.ts';
 import { addDashboard, isDashboard } from './dashboard.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 import { createSessions, type Sessions } from './sessions.ts';
@@ -54,6 +55,9 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
     async close() {
       const closing = app;
       app = null;
+      // The framework closes connections only where it bound the server itself; one with an answer under way would wait for ever.
+      closing?.server.close();
+      closing?.server.closeAllConnections();
       await closing?.close();
     },
   };
@@ -67,7 +71,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     forceCloseConnections: true,
     return503OnClosing: false,
     bodyLimit: 65_536,
-    requestTimeout: 30_000,
+    // Bodies have limits of their own (body-time.ts).
+    requestTimeout: 0,
     keepAliveTimeout: 65_000,
     http: {
       headersTimeout: 10_000,
@@ -83,7 +88,9 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   app.server.on('connect', (_request, socket) => endWith(socket, 405, 'Method not allowed', 'Allow: GET, HEAD\r\n'));
   app.server.on('checkExpectation', ({ socket }) => endWith(socket, 417, 'Expectation failed'));
 
+  const bodyTime = new BodyTime(clock);
   app.addHook('onRequest', (request, reply, done) => {
+    bodyTime.begin(request.raw);
     reply.headers(HEADERS);
     // RFC 9112 section 3.2; which of two is meant, nobody knows, and access goes by it.
     const hosts = hostCount(request.raw);
@@ -135,7 +142,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
     const { inbox, readEntity } = options;
-    addApi(app, { ...api, clock, access, sessions, inbox, readEntity, document });
+    addApi(app, { ...api, clock, access, sessions, bodyTime, inbox, readEntity, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
   app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));

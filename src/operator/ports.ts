@@ -6,6 +6,7 @@ import type { Entity } from '../feedback/read/entity.ts';
 import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { About, Ran } from './api.ts';
+import type { ListFiles } from './list-files.ts';
 
 /** One captured message, as the list shows it. */
 export interface InboxEntry {
@@ -48,6 +49,8 @@ export interface OperatorOptions {
     readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
     readonly run: (args: readonly string[], who: string) => Promise<Ran>;
     readonly news: News;
+    /** Suppression lists as files. */
+    readonly files: ListFiles;
     readonly version: string;
     readonly about: () => About;
     /** Signs sessions; the same on every node. */

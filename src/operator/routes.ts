@@ -25,6 +25,10 @@ export interface Described {
   readonly parameters: readonly Parameter[];
   /** Media type of the answer; JSON unless given. */
   readonly answer?: string;
+  /** Media type of a body that is no JSON. */
+  readonly takes?: string;
+  /** What else there is to know; code between backticks. */
+  readonly notes?: string;
 }
 
 /** A route that is a command. */
@@ -69,6 +73,10 @@ const body = (name: string, about: string, more: Partial<Parameter> = {}): Param
   about,
   ...more,
 });
+const EXPECTED = body(
+  'expected',
+  'The `version` that was seen: where the account has another by now, nothing is done.',
+);
 const query = (name: string, about: string): Parameter => ({ name, in: 'query', type: 'string', about });
 
 const LIMITS: readonly Parameter[] = [
@@ -163,9 +171,9 @@ export const ROUTES: readonly Route[] = [
     path: '/accounts/{account}',
     operation: 'setAccount',
     group: 'Accounts',
-    summary: 'Change limits',
-    parameters: [ACCOUNT, ...LIMITS],
-    args: (v) => command('account set', limits(v), v('account')),
+    summary: 'Change limits; those left out stay',
+    parameters: [ACCOUNT, ...LIMITS, EXPECTED],
+    args: (v) => command('account set', [...limits(v), ...flags(v, { expected: 'expected' })], v('account')),
   },
   {
     method: 'POST',
@@ -173,17 +181,17 @@ export const ROUTES: readonly Route[] = [
     operation: 'lockAccount',
     group: 'Accounts',
     summary: 'Refuse its keys and hold its mail back',
-    parameters: [ACCOUNT, body('reason', 'Why.', { required: true })],
-    args: (v) => command('account lock', flags(v, { reason: 'reason' }), v('account')),
+    parameters: [ACCOUNT, body('reason', 'Why.', { required: true }), EXPECTED],
+    args: (v) => command('account lock', flags(v, { reason: 'reason', expected: 'expected' }), v('account')),
   },
   {
     method: 'POST',
     path: '/accounts/{account}/unlock',
     operation: 'unlockAccount',
     group: 'Accounts',
-    summary: 'Let it send again',
-    parameters: [ACCOUNT],
-    args: (v) => command('account unlock', [], v('account')),
+    summary: 'Let it send again; its 7 days of bounces and complaints begin anew',
+    parameters: [ACCOUNT, EXPECTED],
+    args: (v) => command('account unlock', flags(v, { expected: 'expected' }), v('account')),
   },
   {
     method: 'GET',
@@ -228,7 +236,7 @@ export const ROUTES: readonly Route[] = [
     group: 'Domains',
     summary: 'List the sending domains with their records',
     parameters: [],
-    args: () => command('domain list', []),
+    args: () => command('domain list', ['--details']),
   },
   {
     method: 'POST',
@@ -240,8 +248,15 @@ export const ROUTES: readonly Route[] = [
       ACCOUNT,
       body('domain', 'Its name.', { required: true }),
       body('subdomains', 'Its subdomains may send too.', { type: 'boolean' }),
+      body('easyDkim', 'With `ses:`, let Amazon SES sign with keys of its own too.', { type: 'boolean' }),
     ],
-    args: (v) => command('domain add', given(v, 'subdomains', 'subdomains'), v('account'), v('domain')),
+    args: (v) =>
+      command(
+        'domain add',
+        ['--details', ...given(v, 'subdomains', 'subdomains'), ...given(v, 'easyDkim', 'easy-dkim')],
+        v('account'),
+        v('domain'),
+      ),
   },
   {
     method: 'GET',
@@ -250,7 +265,17 @@ export const ROUTES: readonly Route[] = [
     group: 'Domains',
     summary: 'The records to publish, and what was last found of them',
     parameters: [DOMAIN],
-    args: (v) => command('domain records', [], v('domain')),
+    args: (v) => command('domain records', ['--details'], v('domain')),
+  },
+  {
+    method: 'PATCH',
+    path: '/domains/{domain}',
+    operation: 'setDomain',
+    group: 'Domains',
+    summary: 'Change whether its subdomains may send too',
+    parameters: [DOMAIN, body('subdomains', 'Its subdomains may send too.', { type: 'boolean', required: true })],
+    args: (v) =>
+      command('domain set', ['--details', `--subdomains=${v('subdomains') === 'true' ? 'yes' : 'no'}`], v('domain')),
   },
   {
     method: 'POST',
@@ -259,16 +284,16 @@ export const ROUTES: readonly Route[] = [
     group: 'Domains',
     summary: 'Look its records up now',
     parameters: [DOMAIN],
-    args: (v) => command('domain verify', [], v('domain')),
+    args: (v) => command('domain verify', ['--details'], v('domain')),
   },
   {
     method: 'POST',
     path: '/domains/{domain}/rotate',
     operation: 'rotateDomain',
     group: 'Domains',
-    summary: 'Stage new keys',
-    parameters: [DOMAIN],
-    args: (v) => command('domain rotate', [], v('domain')),
+    summary: 'Stage new keys, which sign once their records are seen',
+    parameters: [DOMAIN, body('cancel', 'Drop the staged keys instead.', { type: 'boolean' })],
+    args: (v) => command('domain rotate', ['--details', ...given(v, 'cancel', 'cancel')], v('domain')),
   },
   {
     method: 'DELETE',
@@ -284,9 +309,24 @@ export const ROUTES: readonly Route[] = [
     path: '/accounts/{account}/suppressions',
     operation: 'listSuppressions',
     group: 'Suppressions',
-    summary: 'List the addresses that get no mail',
-    parameters: [LIST],
-    args: (v) => command('suppression list', [], v('account')),
+    summary: 'Find addresses that get no mail, in their order, page by page',
+    parameters: [
+      LIST,
+      query('search', 'The beginning of the addresses, or behind an `@` of their domains.'),
+      query('after', 'The `next` of the page before.'),
+      LIMIT,
+    ],
+    args: (v) =>
+      command('suppression search', flags(v, { after: 'after', limit: 'limit' }), v('account'), v('search') ?? ''),
+  },
+  {
+    method: 'GET',
+    path: '/suppressions/{address}',
+    operation: 'showSuppression',
+    group: 'Suppressions',
+    summary: 'Which lists an address is on, and why',
+    parameters: [ADDRESS],
+    args: (v) => command('suppression show', [], v('address')),
   },
   {
     method: 'POST',

@@ -1,6 +1,7 @@
 /** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { EVENTS_ROUTES } from '../../src/operator/events.ts';
+import { FILE_ROUTES } from '../../src/operator/file-routes.ts';
 import { INBOX_ROUTES } from '../../src/operator/inbox.ts';
 import { ROUTES } from '../../src/operator/routes.ts';
 import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
@@ -152,9 +153,10 @@ test('suppressions, domains, feedback, settings and the audit log are there', as
   expect((await api('POST', '/accounts/default/suppressions', { address: 'Rita@example.com' })).body).toMatchObject({
     added: true,
   });
-  expect((await api('GET', '/accounts/default/suppressions')).body).toMatchObject([
-    { address: 'rita@example.com', reason: 'manual' },
-  ]);
+  expect((await api('GET', '/accounts/default/suppressions')).body).toMatchObject({
+    suppressions: [{ address: 'rita@example.com', reason: 'manual' }],
+    next: null,
+  });
   expect((await api('DELETE', '/accounts/default/suppressions/rita%40example.com')).status).toBe(200);
   expect((await api('POST', '/accounts/*/suppressions', { address: 'all@example.com' })).status).toBe(200);
   expect(
@@ -239,6 +241,9 @@ describe('faults are clear, and nothing is half done', () => {
       /^subdomains must be true or false$/,
     ],
     ['POST', '/keys/key_999/revoke', undefined, 404, /^there is no working key key_999/],
+    ['GET', '/accounts/nobody/suppressions', undefined, 404, /^there is no account "nobody"/],
+    ['GET', '/accounts/default/suppressions?after=elsewhere', undefined, 400, /^--after: "elsewhere" is no cursor of/],
+    ['GET', '/suppressions/nonsense', undefined, 400, /^"nonsense" is not an email address/],
     ['GET', '/nothing', undefined, 404, /^Not found$/],
   ] as const)('%s %s %j is %s', async (method, path, body, status, message) => {
     const answer = await api(method, path, body);
@@ -260,7 +265,7 @@ test('the document names every route, and the page for people shows it without a
     Object.values(methods).map(({ operationId }) => operationId),
   );
   expect(operations.sort()).toEqual(
-    [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES].map(({ operation }) => operation).sort(),
+    [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES, ...FILE_ROUTES].map(({ operation }) => operation).sort(),
   );
   expect(new Set(operations).size).toBe(operations.length);
   const page = await ask('GET', '/reference');

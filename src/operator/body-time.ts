@@ -1,0 +1,37 @@
+/**
+ * How long a request's body may take. Node knows one limit for all requests, and a list of 200 MB over a slow line takes longer
+ * than any other body should: so each has so long from its beginning, and an upload that was let in from each of its parts.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../clock.ts';
+import { endWith } from './below-http.ts';
+
+const BODY_MS = 30_000;
+
+export class BodyTime {
+  readonly #clock: Clock;
+  readonly #cancels = new WeakMap<IncomingMessage, () => void>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** From now on; ends with 408 and the connection. */
+  begin(request: IncomingMessage): void {
+    this.#restart(request);
+    request.once('close', () => this.#cancels.get(request)?.());
+  }
+
+  /** A part of an upload has come. */
+  extend(request: IncomingMessage): void {
+    this.#cancels.get(request)?.();
+    this.#restart(request);
+  }
+
+  #restart(request: IncomingMessage): void {
+    const end = () => {
+      if (!request.complete && !request.destroyed) endWith(request.socket, 408, 'Request timeout');
+    };
+    this.#cancels.set(request, this.#clock.after(BODY_MS, end));
+  }
+}

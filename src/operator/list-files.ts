@@ -1,0 +1,200 @@
+/**
+ * Suppression lists as CSV files, up and down: the two routes of the operator API that are no commands, since a command's answer
+ * is one piece and these lists may be longer than memory.
+ *
+ * Promises: an upload is read to its end before anything of it is added, so that one that is no CSV, is too large or is cut
+ * off adds nothing; one that has arrived whole is added to its end, whether or not anybody listens to its progress.
+ */
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
+import type { BodyTime } from './body-time.ts';
+import { type Refusal, refuse, STATUS } from './refusal.ts';
+
+/** A list of some million addresses. */
+const MOST_BYTES = 200 * 1024 * 1024;
+const PROGRESS_MS = 200;
+
+interface Fault {
+  readonly ok: false;
+  readonly fault: keyof typeof STATUS;
+  readonly message: string;
+}
+
+/** Where the adding stands: rows read, of them added, known before and skipped, and bytes of all. */
+export interface LoadProgress {
+  readonly read: number;
+  readonly added: number;
+  readonly known: number;
+  readonly skipped: number;
+  readonly bytes: number;
+  readonly total: number;
+}
+
+export type LoadResult =
+  | {
+      readonly result: 'ok';
+      readonly read: number;
+      readonly added: number;
+      readonly known: number;
+      /** The first hundred of them. */
+      readonly skipped: readonly { readonly line: number; readonly reason: string }[];
+      readonly skippedCount: number;
+    }
+  | { readonly result: 'error'; readonly message: string };
+
+/** What the listener is handed for it. */
+export interface ListFiles {
+  /** Reads an upload to its end and adds nothing; `load` adds, and never rejects. */
+  receive(
+    upload: AsyncIterable<Buffer>,
+    list: string,
+    reason: string | undefined,
+    who: string,
+  ): Promise<Fault | { readonly ok: true; readonly load: (passed: (at: LoadProgress) => void) => Promise<LoadResult> }>;
+  /** The list as CSV, in pieces. */
+  read(list: string): Promise<Fault | { readonly ok: true; readonly text: AsyncIterable<string> }>;
+}
+
+export interface ListFileParts {
+  readonly base: string;
+  readonly clock: Clock;
+  readonly files: ListFiles;
+  readonly bodyTime: BodyTime;
+  /** Told when something was added, so that the pages are told soon. */
+  readonly changed: () => void;
+  /** Who asks, or why they may not. */
+  readonly admit: (request: FastifyRequest) => Promise<{ readonly kind: 'known'; readonly who: string } | Refusal>;
+}
+
+interface Asked {
+  Params: { account: string };
+  Querystring: Readonly<Record<string, string>>;
+}
+
+/** Adds the routes. */
+export function addListFiles(
+  app: FastifyInstance,
+  { base, clock, files, bodyTime, admit, changed }: ListFileParts,
+): void {
+  const path = `${base}/accounts/:account/suppressions`;
+
+  app.get<Asked>(`${path}/export`, async (request, reply) => {
+    const who = await admit(request);
+    if (who.kind === 'refused') return refuse(reply, who);
+    const unknown = unknownOf(request.query, []);
+    if (unknown !== null) return refuse(reply, { status: 400, message: unknown });
+    const list = request.params.account;
+    const found = await files.read(list);
+    if (!found.ok) return refuse(reply, { status: STATUS[found.fault], message: found.message });
+    return reply
+      .type('text/csv; charset=utf-8')
+      .header('Content-Disposition', disposition(list))
+      .send(Readable.from(found.text));
+  });
+
+  app.register((uploads, _options, done) => {
+    // The body is left as it comes, whatever it says it is: who sends it is looked at first.
+    uploads.removeAllContentTypeParsers();
+    uploads.addContentTypeParser('*', (_request, body, parsed) => parsed(null, body));
+    uploads.post<Asked>(`${path}/import`, async (request, reply) => {
+      const who = await admit(request);
+      if (who.kind === 'refused') return refuse(reply, who);
+      const unknown = unknownOf(request.query, ['reason']);
+      if (unknown !== null) return refuse(reply, { status: 400, message: unknown });
+      if (!isCsv(request.headers['content-type'])) {
+        return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
+      }
+      const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MOST_BYTES };
+      if (state.tooLarge) return refuseLarge(reply);
+      const upload = limited(request, bodyTime, state);
+      const received = await files.receive(upload, request.params.account, request.query.reason, who.who);
+      if (state.tooLarge) return refuseLarge(reply);
+      if (!received.ok) return refuse(reply, { status: STATUS[received.fault], message: received.message });
+      return reply.type('application/x-ndjson; charset=utf-8').send(progressOf(received.load, clock, changed));
+    });
+    done();
+  });
+}
+
+/** The parts of the body, each of which buys it time, up to the limit. */
+async function* limited(
+  { raw }: FastifyRequest,
+  bodyTime: BodyTime,
+  state: { tooLarge: boolean },
+): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const part of raw as AsyncIterable<Buffer>) {
+    bodyTime.extend(raw);
+    bytes += part.length;
+    if (bytes > MOST_BYTES) {
+      state.tooLarge = true;
+      throw new Error('the upload is too large');
+    }
+    yield part;
+  }
+}
+
+function refuseLarge(reply: FastifyReply): FastifyReply {
+  // What is left of the body must not be taken for the next request.
+  reply.header('Connection', 'close');
+  return refuse(reply, {
+    status: 413,
+    message: `The file has more than ${MOST_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import\``,
+  });
+}
+
+/** NDJSON: lines of progress while the rows are added, the result at last. */
+function progressOf(
+  load: (passed: (at: LoadProgress) => void) => Promise<LoadResult>,
+  clock: Clock,
+  changed: () => void,
+): Readable {
+  const lines = new Readable({ read: () => undefined });
+  const say = (line: object | null) => {
+    if (!lines.destroyed) lines.push(line === null ? null : `${JSON.stringify(line)}\n`);
+  };
+  let last: LoadProgress | null = null;
+  let saidAt = clock.now();
+  const passed = (at: LoadProgress) => {
+    const now = clock.now();
+    if (last === null || now - saidAt >= PROGRESS_MS) {
+      saidAt = now;
+      say(at);
+    }
+    last = at;
+  };
+  void load(passed).then((result) => {
+    changed();
+    if (last !== null) say(last);
+    say(result);
+    say(null);
+  });
+  return lines;
+}
+
+function isCsv(type: string | undefined): boolean {
+  const [essence = ''] = (type ?? '').split(';', 1);
+  return essence.trim().toLowerCase() === 'text/csv';
+}
+
+function unknownOf(query: Readonly<Record<string, unknown>>, known: readonly string[]): string | null {
+  const strange = Object.entries(query).find(([name, value]) => !known.includes(name) || typeof value !== 'string');
+  return strange === undefined ? null : `Unknown parameter in the query: ${JSON.stringify(strange[0])}`;
+}
+
+/** RFC 6266: a plain name for every browser, and the account's own in UTF-8 (RFC 8187). */
+function disposition(list: string): string {
+  const name = list === '*' ? 'service' : list;
+  const plain = Array.from(name, (character) => (isPlain(character) ? character : '_')).join('');
+  const encoded = encodeURIComponent(name)
+    .replaceAll("'", '%27')
+    .replaceAll('(', '%28')
+    .replaceAll(')', '%29')
+    .replaceAll('*', '%2A');
+  return `attachment; filename="suppressions-${plain}.csv"; filename*=UTF-8''suppressions-${encoded}.csv`;
+}
+
+function isPlain(character: string): boolean {
+  return 'abcdefghijklmnopqrstuvwxyz0123456789._-'.includes(character.toLowerCase());
+}

@@ -1,0 +1,361 @@
+/** Suppression lists through the operator API: searched, explained, sent up and down as files, whatever the file is. */
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { type StandingService, scenario } from './standing.ts';
+
+const rig = scenario();
+let folder = '';
+let service: StandingService;
+let token = '';
+
+beforeAll(async () => {
+  folder = rig.folder();
+  service = await rig.serve(folder);
+  ({ token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+});
+afterAll(async () => {
+  await service.stop();
+});
+
+const url = (path: string) => `${service.operatorUrl}/api/v1${path}`;
+const bearer = () => ({ Authorization: `Bearer ${token}` });
+const get = async (path: string) => (await fetch(url(path), { headers: bearer() })).json() as Promise<unknown>;
+const post = (path: string, body: object) =>
+  fetch(url(path), {
+    method: 'POST',
+    headers: { ...bearer(), 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+/** Sends a file up; the answer's lines, each parsed. */
+async function upload(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
+  const response = await fetch(url(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
+    method: 'POST',
+    headers: { ...bearer(), 'Content-Type': 'text/csv', ...headers },
+    body: typeof body === 'string' ? body : Buffer.from(body),
+  });
+  const lines = (await response.text()).split('\n').filter((line) => line !== '');
+  return {
+    status: response.status,
+    type: response.headers.get('content-type'),
+    lines: lines.map((line) => JSON.parse(line)),
+  };
+}
+
+async function account(name: string): Promise<string> {
+  expect((await post('/accounts', { name })).status).toBe(201);
+  return name;
+}
+const found = async (list: string, query: string) =>
+  (await get(`/accounts/${encodeURIComponent(list)}/suppressions?${query}`)) as {
+    suppressions: { address: string; reason: string }[];
+    next: string | null;
+  };
+
+test('a list is searched by address and by domain, page by page', async () => {
+  const list = await account('searched');
+  await upload(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
+  const addresses = async (query: string) => (await found(list, query)).suppressions.map(({ address }) => address);
+  expect(await addresses('search=AD')).toEqual(['ada@example.com', 'adam@example.org']);
+  expect(await addresses('search=%40example.com')).toEqual(['ada@example.com', 'bob@example.com']);
+  expect(await addresses(`search=${encodeURIComponent('@München.example')}`)).toEqual(['zoe@xn--mnchen-3ya.example']);
+  expect(await addresses('search=nobody')).toEqual([]);
+  const first = await found(list, 'search=%40exam&limit=2');
+  expect(first.suppressions).toHaveLength(2);
+  const second = await found(list, `search=%40exam&limit=2&after=${encodeURIComponent(first.next ?? '')}`);
+  expect(second).toMatchObject({ suppressions: [{ address: 'adam@example.org' }], next: null });
+  const foreign = await get(`/accounts/${list}/suppressions?search=bob&after=${encodeURIComponent('ada@example.com')}`);
+  expect(foreign).toMatchObject({ result: 'error', message: expect.stringContaining('no cursor of this search') });
+});
+
+test('why an address is suppressed is one answer: every list that has it, with reason, time and the message that caused it', async () => {
+  const id = await accepted(service.publicUrl, service.key, { to: 'why@example.com' });
+  // As the refusal of a mail server writes it.
+  const store = await rig.beside(folder);
+  await store.addSuppressions('default', [
+    { address: 'why@example.com', reason: 'bounce', source: id, at: Date.now() },
+  ]);
+  await post('/accounts/*/suppressions', { address: 'why@example.com', reason: 'complaint' });
+  expect(await get('/suppressions/Why%40Example.com')).toEqual({
+    address: 'why@example.com',
+    suppressed: true,
+    lists: [
+      { list: '*', reason: 'complaint', source: null, at: expect.stringMatching(/Z$/) },
+      { list: 'default', reason: 'bounce', source: id, at: expect.stringMatching(/Z$/) },
+    ],
+  });
+  expect(await get('/suppressions/free%40example.com')).toEqual({
+    address: 'free@example.com',
+    suppressed: false,
+    lists: [],
+  });
+});
+
+describe('an import', () => {
+  test('of a large file tells its progress, then what became of every row; export gives the list back', async () => {
+    const list = await account('large');
+    const rows = Array.from({ length: 60_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
+    const { status, type, lines } = await upload(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
+    expect([status, type]).toEqual([200, 'application/x-ndjson; charset=utf-8']);
+    const progress = lines.slice(0, -1) as { read: number; bytes: number; total: number }[];
+    expect(progress.length).toBeGreaterThan(1);
+    expect(progress.every(({ bytes, total }) => bytes <= total)).toBe(true);
+    expect(progress.at(-1)).toMatchObject({ read: 60_001, added: 60_000, known: 0, skipped: 1 });
+    expect(lines.at(-1)).toEqual({
+      result: 'ok',
+      read: 60_001,
+      added: 60_000,
+      known: 0,
+      skipped: [{ line: 60_002, reason: '"nonsense" is not an email address' }],
+      skippedCount: 1,
+    });
+    const again = await upload(list, rows.slice(0, 10).join(''));
+    expect(again.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
+    const response = await fetch(url(`/accounts/${list}/suppressions/export`), { headers: bearer() });
+    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    expect(response.headers.get('content-disposition')).toContain('attachment; filename="suppressions-large.csv"');
+    const exported = await response.text();
+    expect(exported.split('\n').sort()).toEqual(
+      ['address,reason,at,source', ...rows.map((row) => row.trim()), ''].sort(),
+    );
+    const copy = await account('copy');
+    expect((await upload(copy, exported)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
+    expect(await get('/audit?limit=3')).toMatchObject([
+      { who: 'token:ci', action: 'suppression.import', subject: 'copy', after: { added: 60_000 } },
+      { action: 'account.create' },
+      { action: 'suppression.import', subject: 'large', after: { read: 60_001, added: 60_000, known: 0, skipped: 1 } },
+    ]);
+  });
+
+  test('takes the reason given for rows that name none', async () => {
+    const list = await account('reasons');
+    await upload(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
+    expect((await found(list, '')).suppressions).toMatchObject([{ reason: 'complaint' }, { reason: 'bounce' }]);
+  });
+
+  test.each([
+    ['empty', '', 400, /^the upload is empty/],
+    ['JSON', '{\n"a": 1\n}\n', 400, /^the upload holds nothing to import/],
+    ['binary', Uint8Array.of(0, 1, 2, 3, 10), 400, /^the upload is no CSV: line 1 holds binary data/],
+    ['a spreadsheet', Uint8Array.of(0x50, 0x4b, 3, 4, 5, 6), 400, /^the upload is a spreadsheet/],
+    ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), 400, /^the upload .*UTF-8/],
+    ['Latin-1', Buffer.from('j\xfcrgen@example.com\n', 'latin1'), 400, /is not UTF-8 text/],
+    [
+      'a quote that stays open',
+      'ada@example.com\n"bob@example.com\n',
+      400,
+      /^the upload cannot be read from line 2 on/,
+    ],
+  ])('of what is %s is refused with one line, and nothing is added', async (_, body, status, message) => {
+    const answer = await upload('default', body);
+    expect([answer.status, answer.lines]).toEqual([
+      status,
+      [{ result: 'error', message: expect.stringMatching(message) }],
+    ]);
+    expect((await found('default', 'search=ada')).suppressions).toEqual([]);
+  });
+
+  test.each([
+    ['/accounts/nobody/suppressions/import', {}, 404, /^there is no account "nobody"/],
+    ['/accounts/default/suppressions/import?reason=spite', {}, 400, /^--reason: "spite" is not one of/],
+    ['/accounts/default/suppressions/import?colour=red', {}, 400, /^Unknown parameter in the query: "colour"$/],
+    [
+      '/accounts/default/suppressions/import',
+      { 'Content-Type': 'application/json' },
+      415,
+      /^Content-Type must be text\/csv/,
+    ],
+    [
+      '/accounts/default/suppressions/import',
+      { 'Content-Type': 'multipart/form-data' },
+      415,
+      /^Content-Type must be text\/csv/,
+    ],
+    ['/accounts/default/suppressions/import', { Authorization: 'Bearer po_no' }, 401, /^The token is unknown/],
+    ['/accounts/default/suppressions', {}, 415, /Unsupported Media Type/],
+  ])('to %s with %j is %s', async (path, headers, status, message) => {
+    const response = await fetch(url(path), {
+      method: 'POST',
+      headers: { ...bearer(), 'Content-Type': 'text/csv', ...headers },
+      body: 'ada@example.com\n',
+    });
+    expect([response.status, await response.json()]).toEqual([
+      status,
+      { result: 'error', message: expect.stringMatching(message) },
+    ]);
+  });
+
+  test('by a page of another origin is refused', async () => {
+    const fresh = await rig.serve(rig.folder());
+    const { signIn } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
+    const cookie = ((await fetch(signIn, { redirect: 'manual' })).headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const send = (origin: string) =>
+      fetch(`${fresh.operatorUrl}/api/v1/accounts/default/suppressions/import`, {
+        method: 'POST',
+        headers: { Cookie: cookie, Origin: origin, 'Content-Type': 'text/csv' },
+        body: 'ada@example.com\n',
+      });
+    expect((await send('https://evil.example')).status).toBe(403);
+    expect((await send(fresh.operatorUrl)).status).toBe(200);
+    await fresh.stop();
+  });
+
+  test('that says it is too large is refused before it is sent', async () => {
+    const { status, text } = await raw((socket, head) => {
+      socket.write(head('Content-Length: 300000000'));
+    });
+    expect([status, text]).toEqual([413, expect.stringContaining('has more than 200 MB')]);
+  });
+
+  test('that breaks off in the middle adds nothing, and the service goes on', async () => {
+    const list = await account('broken');
+    await new Promise<void>((resolve) => {
+      const { hostname, port } = new URL(service.operatorUrl);
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(requestHead(list, 'Content-Length: 1000000'));
+        socket.write('eve@example.com\n'.repeat(20_000), () => socket.destroy());
+      });
+      socket.on('close', () => resolve());
+    });
+    expect((await upload(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
+    expect((await found(list, '')).suppressions.map(({ address }) => address)).toEqual(['bob@example.com']);
+    // What was kept of it is gone with it: the temporary file has no name.
+    expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(/is on no list/);
+  });
+
+  test('that has arrived whole is added to its end, although nobody waits for the answer', async () => {
+    const list = await account('left');
+    const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
+    await new Promise<void>((resolve) => {
+      const { hostname, port } = new URL(service.operatorUrl);
+      const socket = connect(Number(port), hostname, () => {
+        socket.write(requestHead(list, `Content-Length: ${body.length}`));
+        socket.write(body);
+      });
+      // The first line of the answer comes when the file is whole.
+      socket.once('data', () => socket.destroy());
+      socket.on('close', () => resolve());
+    });
+    await expect
+      .poll(async () => (await found(list, 'search=user29999')).suppressions.length, { timeout: 30_000 })
+      .toBe(1);
+    await expect.poll(() => get('/audit?limit=1')).toMatchObject([{ action: 'suppression.import', subject: 'left' }]);
+  });
+});
+
+test('an export of a list that is not there is one line', async () => {
+  const response = await fetch(url('/accounts/nobody/suppressions/export'), { headers: bearer() });
+  expect([response.status, await response.json()]).toMatchObject([
+    404,
+    { message: expect.stringMatching(/^there is no account/) },
+  ]);
+  expect((await fetch(url('/accounts/default/suppressions/export'))).status).toBe(401);
+});
+
+test('of two operators who change one account, the second is told how it is now, and nothing is overwritten', async () => {
+  const name = await account('contested');
+  const seen = (await get(`/accounts/${name}`)) as { version: string };
+  const change = (body: object) =>
+    fetch(url(`/accounts/${name}`), {
+      method: 'PATCH',
+      headers: { ...bearer(), 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  expect((await change({ rate: '100/1h', maxBounces: '20%', expected: seen.version })).status).toBe(200);
+  const late = await change({ throttle: '5/s', maxComplaints: '1%', expected: seen.version });
+  expect([late.status, await late.json()]).toEqual([
+    409,
+    {
+      result: 'error',
+      message:
+        'somebody else changed account "contested" meanwhile, so nothing was done; it is now: active, volume unlimited, rate 100/1h, throttle none, locks itself at 20 % hard bounces or 0.15 % complaints',
+    },
+  ]);
+  expect((await post(`/accounts/${name}/lock`, { reason: 'x', expected: seen.version })).status).toBe(409);
+  const now = (await get(`/accounts/${name}`)) as { version: string };
+  expect(now).toMatchObject({ state: 'active', throttle: null, maxComplaints: 0.0015 });
+  expect((await post(`/accounts/${name}/lock`, { reason: 'unpaid', expected: now.version })).status).toBe(200);
+  expect((await post(`/accounts/${name}/unlock`, { expected: now.version })).status).toBe(409);
+  expect((await post(`/accounts/${name}/unlock`, {})).status).toBe(200);
+});
+
+test('an account tells its limits, their use and its reputation as numbers', async () => {
+  await post('/accounts', { name: 'gauged', volume: '100', rate: '50/1h', throttle: '5/s:20' });
+  const { key } = (await (await post('/accounts/gauged/keys', {})).json()) as { key: string };
+  await expect
+    .poll(() =>
+      accepted(service.publicUrl, key).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true);
+  expect(await get('/accounts/gauged')).toMatchObject({
+    volume: 100,
+    volumeUsed: 1,
+    rateLimit: 50,
+    ratePeriodMs: 3_600_000,
+    rateUsed: 1,
+    rateResets: expect.stringMatching(/Z$/),
+    throttlePerSecond: 5,
+    throttleBurst: 20,
+    reputation: {
+      standing: 'good',
+      measures: [
+        { of: 'bounces', count: 0, by: 'count', limit: 10, reached: 0 },
+        { of: 'complaints', count: 0, by: 'count', limit: 2, reached: 0 },
+      ],
+    },
+  });
+  const list = (await get('/accounts')) as { name: string; reputation: { emails: number } }[];
+  expect(list.every(({ reputation }) => reputation.emails >= 0)).toBe(true);
+});
+
+test('a domain tells whose it is, its keys, and what was seen of each record; a rotation can be called off', async () => {
+  await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
+  const domain = (await get('/domains/shop.example')) as {
+    records: { found: string; seen: string[]; key: string | null }[];
+  };
+  expect(domain).toMatchObject({
+    account: 'default',
+    status: 'pending',
+    subdomains: true,
+    checked: null,
+    sends: false,
+  });
+  expect(domain.records[0]).toMatchObject({ found: 'unknown', seen: [], detail: null, key: 'active' });
+  expect(await (await post('/domains/shop.example/rotate', {})).json()).toMatchObject({
+    keys: expect.arrayContaining([expect.objectContaining({ state: 'staged' })]),
+  });
+  const cancelled = (await (await post('/domains/shop.example/rotate', { cancel: true })).json()) as {
+    keys: { state: string }[];
+  };
+  expect(cancelled.keys.map(({ state }) => state)).toEqual(['active', 'active']);
+  const set = await fetch(url('/domains/shop.example'), {
+    method: 'PATCH',
+    headers: { ...bearer(), 'Content-Type': 'application/json' },
+    body: JSON.stringify({ subdomains: false }),
+  });
+  expect(await set.json()).toMatchObject({ subdomains: false });
+});
+
+function requestHead(list: string, more: string): string {
+  return `POST /api/v1/accounts/${list}/suppressions/import HTTP/1.1\r\nHost: ${new URL(service.operatorUrl).host}\r\nAuthorization: Bearer ${token}\r\nContent-Type: text/csv\r\n${more}\r\n\r\n`;
+}
+
+/** One exchange over a bare socket, to its end. */
+function raw(
+  write: (socket: ReturnType<typeof connect>, head: (more: string) => string) => void,
+): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(service.operatorUrl);
+    let text = '';
+    const socket = connect(Number(port), hostname, () => write(socket, (more) => requestHead('default', more)));
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve({ status: Number(text.slice(9, 12)), text }));
+  });
+}
