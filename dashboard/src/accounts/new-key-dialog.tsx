@@ -1,0 +1,31 @@
+/** A new key, shown this once: the dialog closes only by saying that it is kept somewhere. */
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import type { NewKey } from '../api/manage';
+import { Copyable } from '../parts/copy';
+import { exact } from '../parts/when';
+
+export function NewKeyDialog({ made, onStored }: { readonly made: NewKey; readonly onStored: () => void }) {
+  return (
+    <Modal
+      opened
+      onClose={onStored}
+      title={`The new key ${made.id}`}
+      centered
+      size="lg"
+      withCloseButton={false}
+      closeOnEscape={false}
+      closeOnClickOutside={false}
+    >
+      <Stack>
+        <Text>Copy it to where the client reads it. It is shown only now; only a digest of it is kept here.</Text>
+        <Copyable value={made.key} label="the key" block />
+        {made.until === undefined ? null : (
+          <Text>The key that it replaces works until {exact(made.until)} at the latest.</Text>
+        )}
+        <Group justify="flex-end">
+          <Button onClick={onStored}>I have stored it</Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,67 @@
+/**
+ * Sends a file up and hears how far it is: bytes on their way there, then lines of NDJSON while the service works on them. Through
+ * XMLHttpRequest, since a fetch tells nothing of what it has sent. Fails with an ApiError.
+ */
+import { ApiError, url } from './client';
+import type { LoadProgress, LoadResult } from './manage';
+
+export type UploadStep =
+  | { readonly kind: 'sending'; readonly sent: number; readonly size: number }
+  | { readonly kind: 'adding'; readonly progress: LoadProgress };
+
+export interface Upload {
+  readonly result: Promise<LoadResult>;
+  /** Breaks it off; what has not arrived whole adds nothing. */
+  readonly abort: () => void;
+}
+
+export function upload(at: string, file: Blob, told: (step: UploadStep) => void): Upload {
+  const request = new XMLHttpRequest();
+  const { promise, resolve, reject } = Promise.withResolvers<LoadResult>();
+  let read = 0;
+  const lines = () => {
+    const text = request.responseText;
+    const end = text.lastIndexOf('\n') + 1;
+    const whole = text.slice(read, end).split('\n');
+    read = end;
+    return whole.filter((line) => line !== '').map((line) => JSON.parse(line) as Line);
+  };
+  const hear = () => {
+    if (request.status !== 200) return;
+    for (const line of lines()) {
+      if (!('result' in line)) told({ kind: 'adding', progress: line });
+      else if (line.result === 'ok') resolve(line);
+      else reject(new ApiError(409, line.message));
+    }
+  };
+  request.upload.addEventListener('progress', ({ loaded, total }) =>
+    told({ kind: 'sending', sent: loaded, size: total }),
+  );
+  request.addEventListener('progress', hear);
+  request.addEventListener('load', () => {
+    hear();
+    // Settled already where the last line was the result.
+    reject(request.status === 200 ? new ApiError(0, LOST) : refused(request.status, request.responseText));
+  });
+  request.addEventListener('error', () => reject(new ApiError(0, LOST)));
+  request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was broken off; nothing was added.')));
+  request.open('POST', url(at));
+  request.setRequestHeader('Content-Type', 'text/csv');
+  request.send(file);
+  return { result: promise, abort: () => request.abort() };
+}
+
+type Line = LoadProgress | LoadResult | { readonly result: 'error'; readonly message: string };
+
+const LOST =
+  'The connection was lost. A file that had not arrived whole has added nothing; one that had goes on being added.';
+
+function refused(status: number, text: string): ApiError {
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: unknown };
+    if (typeof message === 'string') return new ApiError(status, message);
+  } catch {
+    // Not our JSON: a proxy in between has answered.
+  }
+  return new ApiError(status, `The service answered ${status}`);
+}

@@ -1,0 +1,71 @@
+/** Adds a domain, and goes to the records to publish. */
+import { Checkbox, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { AccountSelect } from '../accounts/account-select';
+import { useChange } from '../api/change';
+import { path, post } from '../api/client';
+import type { Domain } from '../api/manage';
+import { FormDialog } from '../parts/form-dialog';
+
+interface AddDomainDialogProps {
+  /** Null where it is to be chosen. */
+  readonly account: string | null;
+  readonly transport?: string;
+  readonly onClose: () => void;
+}
+
+export function AddDomainDialog({ account, transport, onClose }: AddDomainDialogProps) {
+  const [, go] = useLocation();
+  const [owner, setOwner] = useState(account);
+  const [domain, setDomain] = useState('');
+  const [subdomains, setSubdomains] = useState(false);
+  const [easyDkim, setEasyDkim] = useState(false);
+  const add = useChange(
+    () =>
+      post<Domain>(path`/accounts/${owner ?? ''}/domains`, {
+        domain: domain.trim(),
+        subdomains,
+        ...(easyDkim ? { easyDkim } : {}),
+      }),
+    ['domains', 'overview'],
+    (made) => `Added ${made.domain}. Publish its records, then verify it.`,
+  );
+  return (
+    <FormDialog
+      opened
+      title="Add a domain"
+      action="Add domain"
+      busy={add.isPending}
+      disabled={owner === null || domain.trim() === ''}
+      error={add.error}
+      onSubmit={() => add.mutate(undefined, { onSuccess: (made) => go(path`/domains/${made.domain}`) })}
+      onClose={onClose}
+    >
+      {account === null ? <AccountSelect label="Account" value={owner} onChange={setOwner} /> : null}
+      <TextInput
+        label="Domain"
+        description="Behind the @ of the senders, such as mail.example.com"
+        value={domain}
+        onChange={(event) => setDomain(event.currentTarget.value)}
+        autoComplete="off"
+        autoCapitalize="off"
+        spellCheck={false}
+        required
+        data-autofocus
+      />
+      <Checkbox
+        label="Its subdomains may send too"
+        checked={subdomains}
+        onChange={(event) => setSubdomains(event.currentTarget.checked)}
+      />
+      {transport === 'ses' ? (
+        <Checkbox
+          label="Let Amazon SES sign with keys of its own too (Easy DKIM)"
+          checked={easyDkim}
+          onChange={(event) => setEasyDkim(event.currentTarget.checked)}
+        />
+      ) : null}
+    </FormDialog>
+  );
+}

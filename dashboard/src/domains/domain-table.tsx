@@ -1,0 +1,72 @@
+/** Domains as a list: state, records found, when they were last looked up. */
+import { Anchor, Table, Text } from '@mantine/core';
+import { Link } from 'wouter';
+import { path } from '../api/client';
+import type { Domain } from '../api/manage';
+import { When } from '../parts/when';
+import { DomainMark, foundText } from './domain-mark';
+
+export function DomainTable({
+  domains,
+  ofOne = false,
+}: {
+  readonly domains: readonly Domain[];
+  readonly ofOne?: boolean;
+}) {
+  return (
+    <Table>
+      <Table.Thead>
+        <Table.Tr>
+          <Table.Th scope="col">Domain</Table.Th>
+          <Table.Th scope="col">State</Table.Th>
+          {ofOne ? null : (
+            <Table.Th scope="col" visibleFrom="sm">
+              Account
+            </Table.Th>
+          )}
+          <Table.Th scope="col" visibleFrom="xs">
+            Records
+          </Table.Th>
+          <Table.Th scope="col" visibleFrom="sm">
+            Subdomains
+          </Table.Th>
+          <Table.Th scope="col" visibleFrom="sm">
+            Looked up
+          </Table.Th>
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {domains.map((domain) => (
+          <Table.Tr key={domain.domain}>
+            <Table.Td>
+              <Anchor inherit component={Link} href={path`/domains/${domain.domain}`} className="wrap">
+                {domain.domain}
+              </Anchor>
+              {domain.unicode === domain.domain ? null : (
+                <Text size="sm" c="dimmed" className="wrap">
+                  {domain.unicode}
+                </Text>
+              )}
+              <Text size="sm" c="dimmed" hiddenFrom="xs">
+                {foundText(domain)}
+              </Text>
+            </Table.Td>
+            <Table.Td>
+              <DomainMark status={domain.status} />
+            </Table.Td>
+            {ofOne ? null : (
+              <Table.Td visibleFrom="sm">
+                <Anchor inherit component={Link} href={path`/accounts/${domain.account}`} className="wrap">
+                  {domain.account}
+                </Anchor>
+              </Table.Td>
+            )}
+            <Table.Td visibleFrom="xs">{foundText(domain)}</Table.Td>
+            <Table.Td visibleFrom="sm">{domain.subdomains ? 'may send too' : 'may not send'}</Table.Td>
+            <Table.Td visibleFrom="sm">{domain.checked === null ? 'never' : <When at={domain.checked} />}</Table.Td>
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
+  );
+}
