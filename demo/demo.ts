@@ -11,6 +11,7 @@ import { utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runForApi } from '../src/cli/command-api.ts';
+import { listFiles } from '../src/cli/list-files.ts';
 import { version } from '../src/cli/version.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
 import { loadSettings } from '../src/config/load.ts';
@@ -115,6 +116,7 @@ async function start(
       version: version(),
       run: (own, standing, args, who) =>
         runForApi({ settings, environment, dotEnv: () => null, clock }, own, standing, args, who),
+      files: (own) => listFiles(own, clock),
     },
   });
   undo.push(() => service.stop());

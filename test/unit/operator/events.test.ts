@@ -41,6 +41,10 @@ async function started(
       store: { findToken: async () => store.token, touchToken: async () => undefined },
       run: async () => ({ ok: true, value: {} }),
       news,
+      files: {
+        receive: async () => ({ ok: false, fault: 'missing', message: 'no list' }),
+        read: async () => ({ ok: false, fault: 'missing', message: 'no list' }),
+      },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),
