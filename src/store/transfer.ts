@@ -90,9 +90,9 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   },
 ];
 
-/** Tables that are moved with the mail requests, and those that mean nothing in another store. */
+/** Tables that are moved with the mail requests, and those that mean nothing in another store or are made anew from the mail. */
 export const MOVED_WITH_MAIL: readonly string[] = ['mail_request', 'body', 'event'];
-export const LEFT_BEHIND: readonly string[] = ['meta', 'node', 'throttle'];
+export const LEFT_BEHIND: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
 
 /** A mail request on its way, with all that belongs to it. */
 export interface MovedMail {

@@ -5,6 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import type { IndexProgress, IndexStep } from '../search.ts';
 import { StoreError } from '../store.ts';
+import { keepWebAssemblyCode } from '../wasm-code.ts';
 import type { PostgresSetting } from './connection.ts';
 
 export interface IndexThreadData {
@@ -23,6 +24,7 @@ export interface IndexThread {
 }
 
 export function startIndexThread(data: IndexThreadData): IndexThread {
+  keepWebAssemblyCode();
   const worker = new Worker(new URL('./index-worker.ts', import.meta.url), {
     workerData: data,
     name: 'postrider-index',

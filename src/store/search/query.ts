@@ -68,7 +68,7 @@ function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): re
 function unwrapped(word: string): string {
   let [begin, end] = [0, word.length];
   // The quotes of a local part belong to it: "rita smith"@example.com.
-  if (word.startsWith('"') && word.includes('"@')) return word;
+  if (word.startsWith('"') && word.indexOf('"@') > 0) return word;
   while (begin < end && WRAPPING.has(word.charAt(begin))) begin += 1;
   while (end > begin && WRAPPING.has(word.charAt(end - 1))) end -= 1;
   return word.slice(begin, end);

@@ -2,9 +2,9 @@
  * One store thread seen from outside: calls by name, answered by promises. When the thread dies, every call waiting
  * and every later one is rejected: the caller answers 500 and nothing is acknowledged falsely.
  */
-import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../store.ts';
+import { keepWebAssemblyCode } from '../wasm-code.ts';
 import type { Call, OperationName, Operations, Reply } from './engine.ts';
 import type { ThreadData } from './thread.ts';
 
@@ -24,16 +24,6 @@ export interface StoreThread {
   readonly failed: Promise<StoreError>;
   /** Ends the thread after the calls already made. */
   close(): Promise<void>;
-}
-
-/**
- * Each thread strips types with WebAssembly of Node's own, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24)
- * frees one twice where a thread takes it while another ends a collection of dead WebAssembly code, and aborts the process
- * with `Check failed: jit_page.has_value()`. Without collections the code stays until the process ends; figures in
- * docs/decisions/embedded-store.md.
- */
-function keepWebAssemblyCode(): void {
-  setFlagsFromString('--no-wasm-code-gc');
 }
 
 /** Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened. */

@@ -3,8 +3,8 @@
 
 -- Speaks for all mail requests with a place (seq) from `first` to before `past`.
 CREATE TABLE search_segment (
-  -- Never given twice.
-  number      INTEGER PRIMARY KEY AUTOINCREMENT,
+  -- Never given twice: the greatest one is in use, since what stands for a segment always has a greater number.
+  number      INTEGER PRIMARY KEY,
   first       INTEGER NOT NULL,
   past        INTEGER NOT NULL,
   mails       INTEGER NOT NULL,
