@@ -71,6 +71,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     forceCloseConnections: true,
     return503OnClosing: false,
     bodyLimit: 65_536,
+    // An address has 254 octets (RFC 5321 section 4.5.3.1.3), each three characters of a path at most.
+    routerOptions: { maxParamLength: 1_024 },
     // Bodies have limits of their own (body-time.ts).
     requestTimeout: 0,
     keepAliveTimeout: 65_000,

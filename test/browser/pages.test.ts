@@ -1,9 +1,11 @@
 /** Every page, with something on it: no grave fault that axe finds, in light and dark, and no scrolling sideways on a phone. */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { graveFaults, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
+import { graveFaults, inTheLightAtADesk, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
 import { accepted } from '../rig/service.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
+
+const TO = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
 
 const rig = scenario();
 const browsers = browserRig();
@@ -12,16 +14,15 @@ let id = '';
 
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
-  const to = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
   const message = '<html><body><h1>Hello</h1><p>It works.</p></body></html>';
-  id = await accepted(service.publicUrl, service.key, { to, subject: `Receipt ${'x'.repeat(120)} end`, message });
+  id = await accepted(service.publicUrl, service.key, { to: TO, subject: `Receipt ${'x'.repeat(120)} end`, message });
   for (const name of ['bounce', 'defer', 'complaint', 'suppressed'])
     await accepted(service.publicUrl, service.key, { to: `${name}@simulator.postrider.test`, subject: `To ${name}` });
   await browsers.ask(service, 'POST', '/accounts', { name: 'acme', volume: '1000', rate: '100/1h', throttle: '5/s' });
   await browsers.ask(service, 'POST', '/accounts/acme/keys', { name: 'the shop’s web server', expires: '90d' });
   await browsers.ask(service, 'POST', '/accounts/acme/lock', { reason: 'the invoice of October is open' });
   await browsers.ask(service, 'POST', '/accounts/default/domains', { domain: 'mail.example.org' });
-  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: to, reason: 'bounce' });
+  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: TO, reason: 'bounce' });
   await vi.waitFor(
     async () => {
       expect(await browsers.ask(service, 'GET', `/messages/${id}`)).toMatchObject({ state: 'delivered' });
@@ -30,29 +31,30 @@ beforeAll(async () => {
   );
 });
 
-test.each([
-  ['overview', () => '/'],
-  ['messages', () => '/messages'],
-  ['messages, filtered by dates', () => '/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z&state=queued'],
-  ['message', () => `/messages/${id}`],
-  ['inbox', () => '/inbox'],
-  ['inbox, a mail', () => `/inbox/${id}`],
-  ['inbox, its text', () => `/inbox/${id}?view=text`],
-  ['inbox, its headers', () => `/inbox/${id}?view=headers`],
-  ['inbox, its source', () => `/inbox/${id}?view=source`],
-  ['accounts', () => '/accounts'],
-  ['account', () => '/accounts/acme'],
-  ['domains', () => '/domains'],
-  ['domain', () => '/domains/mail.example.org'],
-  ['suppressions', () => '/suppressions?list=default'],
-  ['audit log', () => '/audit'],
-  ['API reference', () => '/reference'],
-  ['no such page', () => '/messages/of/nobody'],
-])('%s: at a desk in the light, on a phone in the dark', async (_name, path) => {
-  const { page } = await browsers.operator(service, path());
-  expect(await graveFaults(page)).toEqual([]);
-  expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
-  await onPhoneInTheDark(page);
-  expect(await graveFaults(page)).toEqual([]);
-  expect(await sidewaysScroll(page)).toEqual([]);
+const PAGES: Readonly<Record<string, () => readonly string[]>> = {
+  overview: () => ['/'],
+  messages: () => [
+    '/messages',
+    '/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z&state=queued',
+    `/messages/${id}`,
+  ],
+  inbox: () => ['/inbox', ...['', '?view=text', '?view=headers', '?view=source'].map((view) => `/inbox/${id}${view}`)],
+  accounts: () => ['/accounts', '/accounts/acme', '/accounts/acme?tab=keys', '/accounts/acme?tab=domains'],
+  domains: () => ['/domains', '/domains/mail.example.org'],
+  suppressions: () => ['/suppressions?list=default', `/suppressions?list=default&address=${encodeURIComponent(TO)}`],
+  'audit log': () => ['/audit'],
+  'reference, and no page at all': () => ['/reference', '/messages/of/nobody'],
+};
+
+test.each(Object.entries(PAGES))('%s: at a desk in the light, on a phone in the dark', async (_name, paths) => {
+  const { page, visit } = await browsers.operator(service, '/messages/of/nobody', { reducedMotion: true });
+  for (const path of paths()) {
+    await inTheLightAtADesk(page);
+    await visit(path);
+    expect(await graveFaults(page), path).toEqual([]);
+    expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
+    await onPhoneInTheDark(page);
+    expect(await graveFaults(page), `${path} on a phone in the dark`).toEqual([]);
+    expect(await sidewaysScroll(page), path).toEqual([]);
+  }
 });

@@ -41,6 +41,11 @@ export async function onPhoneInTheDark(page: Page): Promise<void> {
   await page.setViewportSize({ width: 360, height: 780 });
 }
 
+export async function inTheLightAtADesk(page: Page): Promise<void> {
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
+
 /** One text for each serious or critical fault: the rule, and where it is broken. */
 export async function graveFaults(page: Page): Promise<readonly string[]> {
   await settled(page);

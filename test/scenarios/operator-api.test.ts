@@ -274,6 +274,13 @@ test('the document names every route, and the page for people shows it without a
   expect(page.body).not.toMatch(/<script/i);
 });
 
+test('the longest address there can be is taken off its list by its path', async () => {
+  const address = `${'l'.repeat(64)}@${'d'.repeat(61)}.${'d'.repeat(61)}.${'d'.repeat(61)}.com`;
+  expect((await api('POST', '/accounts/default/suppressions', { address })).status).toBe(200);
+  const path = `/accounts/default/suppressions/${encodeURIComponent(address)}`;
+  expect((await api('DELETE', path)).status).toBe(200);
+});
+
 test('a message tells its key, which event was which attempt, what it waits for, and why its recipient is suppressed', async () => {
   const deferred = await accepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
   const show = async (id: string) => (await api('GET', `/messages/${id}`)).body;
