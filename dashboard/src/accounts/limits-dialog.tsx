@@ -49,7 +49,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: Account; 
               })
             }
           >
-            Make my change to how it is now
+            Change it as it is now
           </Button>
         </Group>
       ) : null}

@@ -42,9 +42,14 @@ export function DomainActions({ domain, transport }: { readonly domain: Domain; 
   );
   const drop = useChange(
     () => remove(at),
-    ['domains', 'overview'],
+    ['overview'],
     () => `Removed ${domain.domain}.`,
   );
+  const leave = () => {
+    go('/domains');
+    // The list alone: what is gone is not asked for again.
+    void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
+  };
   const failed = verify.error ?? subdomains.error;
   return (
     <>
@@ -102,7 +107,7 @@ export function DomainActions({ domain, transport }: { readonly domain: Domain; 
         action="Remove domain"
         busy={drop.isPending}
         error={drop.error}
-        onConfirm={() => drop.mutate(undefined, { onSuccess: () => go('/domains') })}
+        onConfirm={() => drop.mutate(undefined, { onSuccess: leave })}
         onClose={stop}
       >
         <Stack>

@@ -128,7 +128,9 @@ function Running({ step, onAbort }: { readonly step: UploadStep; readonly onAbor
   const { read, added, known, skipped, bytes: at, total } = step.progress;
   return (
     <Stack>
-      <Text fw={600}>Added from {counted(read, 'row')} so far</Text>
+      <Text fw={600}>
+        Read {bytes(at)} of {bytes(total)}: {counted(read, 'row')}
+      </Text>
       <Bar part={total === 0 ? 1 : at / total} label="Read" text={`${bytes(at)} of ${bytes(total)}`} />
       <Text role="status">
         {grouped(added)} added, {grouped(known)} known before, {grouped(skipped)} skipped

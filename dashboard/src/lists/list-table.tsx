@@ -59,7 +59,7 @@ export function ListTable({ list, entries, onWhy }: ListTableProps) {
             </Table.Td>
             <Table.Td visibleFrom="md">
               {source === null ? (
-                <Text span c="dimmed">
+                <Text span inherit c="dimmed">
                   no message
                 </Text>
               ) : (

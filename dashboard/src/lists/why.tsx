@@ -52,7 +52,7 @@ function Answer({ found: { address, lists } }: { readonly found: Suppressed }) {
             ) : (
               <Text className="wrap">
                 Caused by{' '}
-                <Anchor component={Link} href={path`/messages/${source}`}>
+                <Anchor component={Link} underline="always" href={path`/messages/${source}`}>
                   message {source}
                 </Anchor>
               </Text>

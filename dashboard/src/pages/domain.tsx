@@ -38,7 +38,7 @@ function Shown({ domain, transport }: { readonly domain: Domain; readonly transp
         {domain.unicode === domain.domain ? null : <Text className="wrap">{domain.unicode}</Text>}
         <Text>
           of account{' '}
-          <Anchor component={Link} href={path`/accounts/${domain.account}`} className="wrap">
+          <Anchor component={Link} underline="always" href={path`/accounts/${domain.account}`} className="wrap">
             {domain.account}
           </Anchor>
         </Text>
