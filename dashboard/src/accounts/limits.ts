@@ -1,5 +1,5 @@
 /** Limits as they stand in a form, and what of them was changed: only that is sent, so that nobody's change is undone unseen. */
-import type { Account } from '../api/manage';
+import type { Account } from '../api/manage.ts';
 
 export interface Limits {
   readonly volume: string;

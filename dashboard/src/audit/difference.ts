@@ -1,5 +1,5 @@
 /** What a change has changed, member by member, out of how a thing was before and after. Pure. */
-import { duration, exact } from '../parts/when';
+import { duration, exact } from '../parts/time.ts';
 
 export interface Line {
   /** Such as `limits.rate`. */

@@ -25,6 +25,54 @@ describe('suppression lists', () => {
     expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
   });
 
+  it('a list is searched by the beginning of addresses or domains, and a cursor from elsewhere is refused', async () => {
+    const rig = await commandRig();
+    for (const address of ['ada@example.com', 'adam@bücher.example', 'bob@example.com'])
+      await rig.ask('suppression', 'add', 'acme', address);
+    const found = async (...args: string[]) =>
+      (
+        await rig.ask<{ suppressions: { address: string }[] }>('suppression', 'search', 'acme', ...args)
+      ).suppressions.map(({ address }) => address);
+    expect(await found('Ad')).toEqual(['ada@example.com', 'adam@xn--bcher-kva.example']);
+    expect(await found('ADA@example.com')).toEqual(['ada@example.com']);
+    expect(await found('@bücher.example')).toEqual(['adam@xn--bcher-kva.example']);
+    expect(await found()).toHaveLength(3);
+    expect(await rig.ask('suppression', 'search', 'acme', '--limit', '1')).toMatchObject({ next: 'ada@example.com' });
+    expect(await found('ad', '--after', 'ada@example.com')).toEqual(['adam@xn--bcher-kva.example']);
+    expect((await rig.run('suppression', 'search', 'acme', 'ad')).out).toMatch(
+      /^REASON.*\nmanual .*ada@example\.com\n/,
+    );
+    for (const after of ['bob@example.com', 'ADA@example.com', 'x'])
+      expect(await rig.run('suppression', 'search', 'acme', 'ad', '--after', after)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('is no cursor of this search'),
+      });
+    expect((await rig.run('suppression', 'search', 'acme', 'a'.repeat(300))).err).toMatch(/more than 254 characters/);
+    expect((await rig.run('suppression', 'search', 'nobody')).err).toMatch(/^there is no account "nobody"/);
+  });
+
+  it('show tells every list that has an address, and what that means', async () => {
+    const rig = await commandRig();
+    await rig.ask('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
+    await rig.ask('suppression', 'add', '*', 'ada@example.com');
+    expect(await rig.ask('suppression', 'show', 'Ada@example.com')).toEqual({
+      address: 'ada@example.com',
+      suppressed: true,
+      lists: [
+        { list: '*', reason: 'manual', source: null, at: '2030-01-01T00:00:00.000Z' },
+        { list: 'acme', reason: 'bounce', source: null, at: '2030-01-01T00:00:00.000Z' },
+      ],
+    });
+    const { out } = await rig.run('suppression', 'show', 'ada@example.com');
+    expect(out).toMatch(/list of +the whole service \(\*\): no account may send to it/);
+    expect(out).toMatch(/list of +account acme\nreason +bounce/);
+    expect((await rig.run('suppression', 'show', 'bob@example.com')).out).toMatch(/is on no list/);
+    expect(await rig.run('suppression', 'show', 'bob')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('"bob"'),
+    });
+  });
+
   it('a list longer than a page is listed and exported whole and in order, and imports into another', async () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');

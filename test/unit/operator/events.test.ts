@@ -14,6 +14,8 @@ import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_MS } from '../../../src/operator/sessions.ts';
 import type { OperatorToken } from '../../../src/store/operator.ts';
 
+const NO_FILES = { ok: false, fault: 'missing', message: 'there are no lists here' } as const;
+
 const running: OperatorListener[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -41,10 +43,7 @@ async function started(
       store: { findToken: async () => store.token, touchToken: async () => undefined },
       run: async () => ({ ok: true, value: {} }),
       news,
-      files: {
-        receive: async () => ({ ok: false, fault: 'missing', message: 'no list' }),
-        read: async () => ({ ok: false, fault: 'missing', message: 'no list' }),
-      },
+      files: { receive: async () => NO_FILES, read: async () => NO_FILES },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DEFAULT_THRESHOLDS, standing } from '../../../src/record/reputation.ts';
+import { DEFAULT_THRESHOLDS, measures, standing } from '../../../src/record/reputation.ts';
 
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   standing({ emails, bounces, complaints }, thresholds).kind;
@@ -52,4 +52,16 @@ test('more bounces never make the standing better, and a lock needs a bounce or 
       expect(kind(emails, 0, 0)).toBe('good');
     }),
   );
+});
+
+test('the part of a limit that is used is told for the rate, for the number while emails are few, and for no limit', () => {
+  const [bounces, complaints] = measures({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(bounces).toEqual({ of: 'bounces', count: 5, by: 'rate', limit: 0.1, reached: 0.25 });
+  expect(complaints).toEqual({ of: 'complaints', count: 0, by: 'rate', limit: 0.0015, reached: 0 });
+  const [few] = measures({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(few).toEqual({ of: 'bounces', count: 5, by: 'count', limit: 10, reached: 0.5 });
+  const [never] = measures({ emails: 200, bounces: 200, complaints: 0 }, { bounceRate: 1, complaintRate: 1 });
+  expect(never).toEqual({ of: 'bounces', count: 200, by: 'rate', limit: null, reached: 0 });
+  const [none] = measures({ emails: 200, bounces: 1, complaints: 0 }, { bounceRate: 0, complaintRate: 1 });
+  expect(none.reached).toBe(1);
 });

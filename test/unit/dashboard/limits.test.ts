@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { changed, limitsOf, NO_LIMITS, percent } from '../../../dashboard/src/accounts/limits.ts';
+import type { Account } from '../../../dashboard/src/api/manage.ts';
+
+const account: Account = {
+  name: 'shop',
+  state: 'active',
+  reason: null,
+  lockedAt: null,
+  created: '2030-01-01T00:00:00.000Z',
+  volume: 100,
+  volumeExpires: '2030-06-30T00:00:00.000Z',
+  volumeUsed: 1,
+  volumeLeft: 99,
+  rate: '1000/1h',
+  rateLimit: 1000,
+  ratePeriodMs: 3_600_000,
+  rateUsed: 0,
+  rateLeft: 1000,
+  rateResets: null,
+  throttle: null,
+  throttlePerSecond: null,
+  throttleBurst: null,
+  warning: null,
+  maxBounces: 0.1,
+  maxComplaints: 0.0015,
+  version: 'x',
+  reputation: { emails: 0, bounces: 0, complaints: 0, standing: 'good', measures: [] },
+};
+
+test('a form sends only what was changed in it, so that no other change is undone', () => {
+  const seen = limitsOf(account);
+  expect(seen).toEqual({
+    volume: '100',
+    volumeExpires: '2030-06-30T00:00:00.000Z',
+    rate: '1000/1h',
+    throttle: 'none',
+    maxBounces: '10%',
+    maxComplaints: '0.15%',
+  });
+  expect(changed(seen, seen)).toEqual({});
+  expect(changed(seen, { ...seen, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
+});
+
+test('an unlimited volume takes the date along that stands beside it, which would be forgotten otherwise', () => {
+  const seen = limitsOf(account);
+  expect(changed(seen, { ...seen, volume: 'unlimited' })).toEqual({
+    volume: 'unlimited',
+    volumeExpires: '2030-06-30T00:00:00.000Z',
+  });
+  expect(changed(NO_LIMITS, { ...NO_LIMITS, rate: '5/s' })).toEqual({ rate: '5/s' });
+});
+
+test.each([
+  [0.0015, '0.15%'],
+  [0.1, '10%'],
+  [1, '100%'],
+  [0.000001, '0.0001%'],
+])('%s is written as %s', (part, text) => {
+  expect(percent(part)).toBe(text);
+});
