@@ -3,6 +3,7 @@
  * the reading nor the building of segments holds up the process.
  */
 import { Worker } from 'node:worker_threads';
+import { INDEX_MEMORY } from '../search/politeness.ts';
 import type { IndexProgress, IndexStep } from '../search.ts';
 import { StoreError } from '../store.ts';
 import { keepWebAssemblyCode } from '../wasm-code.ts';
@@ -28,6 +29,7 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
   const worker = new Worker(new URL('./index-worker.ts', import.meta.url), {
     workerData: data,
     name: 'postrider-index',
+    resourceLimits: INDEX_MEMORY,
   });
   worker.unref();
   const waiting: PromiseWithResolvers<IndexProgress>[] = [];

@@ -45,6 +45,11 @@ export interface IndexSource {
 /** Room in a segment for mail that comes late. */
 const TAKEN = MOST_MAILS - 384;
 const MOST_COUNTED = 200_000;
+/**
+ * Characters of one segment: of usual mail twice as many as a full one has. With the longest subjects, all words different, a
+ * full one would take hundreds of megabytes while it is made.
+ */
+const MOST_CHARACTERS = 3_000_000;
 
 export function* buildingCourse(source: IndexSource, { horizon: id, least, now }: IndexStep): Step<BuiltStep> {
   const horizon = seqOf(id);
@@ -62,13 +67,14 @@ export function* buildingCourse(source: IndexSource, { horizon: id, least, now }
     const none: IndexChange = { add: [], replace: [], looked: null, oldest: null, purge: null, at: now };
     switch (job.kind) {
       case 'newer': {
-        const mails = yield* got(source.rows(job.first, horizon, TAKEN, 'oldest'));
-        return { ...none, add: [segmentOf(mails, job.first, mails.length < TAKEN ? horizon : null)] };
+        const { mails, whole } = fitting(yield* got(source.rows(job.first, horizon, TAKEN, 'oldest')), TAKEN);
+        return { ...none, add: [segmentOf(mails, job.first, whole ? horizon : null)] };
       }
       case 'older': {
-        const mails = yield* got(source.rows(START, job.past, TAKEN, 'newest'));
+        const rows = yield* got(source.rows(START, job.past, TAKEN, 'newest'));
+        const { mails, whole } = fitting(rows.toReversed(), TAKEN);
         if (mails.length === 0) return { ...none, oldest: segments.at(-1)?.number ?? null };
-        return { ...none, add: [segmentOf(mails, mails.length < TAKEN ? START : null, job.past)] };
+        return { ...none, add: [segmentOf(mails.toReversed(), whole ? START : null, job.past)] };
       }
       case 'look': {
         const { number, first, past, mails } = job.segment;
@@ -88,11 +94,21 @@ export function* buildingCourse(source: IndexSource, { horizon: id, least, now }
   function* rebuilt(from: number, past: number): Step<readonly NewSegment[]> {
     const made: NewSegment[] = [];
     for (let first = from; first < past; first = made.at(-1)?.past ?? past) {
-      const mails = yield* got(source.rows(first, past, MOST_MAILS, 'oldest'));
-      made.push(segmentOf(mails, first, mails.length < MOST_MAILS ? past : null));
+      const { mails, whole } = fitting(yield* got(source.rows(first, past, MOST_MAILS, 'oldest')), MOST_MAILS);
+      made.push(segmentOf(mails, first, whole ? past : null));
     }
     return made;
   }
+}
+
+/** The first of the mails, as many as one segment takes; `whole` where that is all there were below the limit. */
+function fitting(mails: readonly SearchedMail[], limit: number): { mails: readonly SearchedMail[]; whole: boolean } {
+  let characters = 0;
+  const end = mails.findIndex(({ to, recipient, from, subject }) => {
+    characters += to.length + (recipient?.length ?? 0) + from.length + subject.length;
+    return characters > MOST_CHARACTERS;
+  });
+  return end === -1 ? { mails, whole: mails.length < limit } : { mails: mails.slice(0, end), whole: false };
 }
 
 /**

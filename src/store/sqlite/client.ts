@@ -2,7 +2,7 @@
  * One store thread seen from outside: calls by name, answered by promises. When the thread dies, every call waiting
  * and every later one is rejected: the caller answers 500 and nothing is acknowledged falsely.
  */
-import { Worker } from 'node:worker_threads';
+import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { StoreError } from '../store.ts';
 import { keepWebAssemblyCode } from '../wasm-code.ts';
 import type { Call, OperationName, Operations, Reply } from './engine.ts';
@@ -27,9 +27,13 @@ export interface StoreThread {
 }
 
 /** Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened. */
-export async function startThread(module: URL, data: ThreadData): Promise<StoreThread> {
+export async function startThread(
+  module: URL,
+  data: ThreadData,
+  resourceLimits: ResourceLimits = {},
+): Promise<StoreThread> {
   keepWebAssemblyCode();
-  const worker = new Worker(module, { workerData: data, name: 'postrider-store' });
+  const worker = new Worker(module, { workerData: data, name: 'postrider-store', resourceLimits });
   const waiting = new Map<number, Waiting>();
   let number = 0;
   let ended: StoreError | null = null;

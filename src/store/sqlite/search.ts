@@ -17,7 +17,7 @@ type Mail = MailSummary & SearchedMail;
 
 const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
 const OPEN: readonly State[] = ['queued', 'sending', 'uncertain'];
-const TROUBLE = `state IN ('bounced', 'complained', 'suppressed', 'expired', 'cancelled')`;
+const TROUBLE = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
 export function prepareSearch(database: DatabaseSync) {
   const nth = database.prepare(

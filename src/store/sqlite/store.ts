@@ -3,7 +3,9 @@
  * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit; a third
  * one reads what is to be indexed for searches.
  */
+
 import { keptThread } from '../search/kept-thread.ts';
+import { INDEX_MEMORY } from '../search/politeness.ts';
 import type { DirectoryChanges, Store } from '../store.ts';
 import type { StoreThread } from './client.ts';
 import { startThread } from './client.ts';
@@ -51,7 +53,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     starting.then(({ failed }) => failed.then(forget), forget);
     return starting;
   };
-  const index = keptThread(() => startThread(worker, { path, locked: exclusive }), INDEX_IDLE_MS);
+  const index = keptThread(() => startThread(worker, { path, locked: exclusive }, INDEX_MEMORY), INDEX_IDLE_MS);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
