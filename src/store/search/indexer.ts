@@ -17,7 +17,7 @@ const LEAST_BUSY = 100_000;
 /** More a second is much: then accepting goes first. */
 const QUIET_PER_S = 500;
 /** With nothing newer there may be something to look at again. */
-const LOOK_AGAIN_MS = 60_000;
+const LOOK_AGAIN_MS = 300_000;
 const LEAST_PAUSE_MS = 20;
 
 export interface IndexerParts {
