@@ -131,8 +131,8 @@ function pageAsked(query: unknown): { readonly limit: number; readonly before: s
   return { limit: number, before };
 }
 
-function entryJson({ id, at, to, from, subject }: InboxEntry) {
-  return { id, at: new Date(at).toISOString(), to, from, subject };
+function entryJson({ id, at, to, from, returnPath, subject }: InboxEntry) {
+  return { id, at: new Date(at).toISOString(), to, from, returnPath, subject };
 }
 
 function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {

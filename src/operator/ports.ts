@@ -14,7 +14,10 @@ export interface InboxEntry {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly to: string;
+  /** As the From header says. */
   readonly from: string;
+  /** The envelope's sender. */
+  readonly returnPath: string;
   readonly subject: string;
 }
 

@@ -173,7 +173,10 @@ export interface InboxEntry {
   readonly id: string;
   readonly at: string;
   readonly to: string;
+  /** As the From header says: what the recipient sees. */
   readonly from: string;
+  /** The envelope's sender, to which bounces come back. */
+  readonly returnPath: string;
   readonly subject: string;
 }
 

@@ -19,7 +19,7 @@ export function MailList({ mails, shown, more, busy }: MailListProps) {
   return (
     <nav className="inbox-chooser" aria-label="Captured mail">
       <ul className="inbox-list">
-        {mails.map(({ id, at, to, subject }) => (
+        {mails.map(({ id, at, to, from, subject }) => (
           <li key={id}>
             <Link
               href={`/inbox/${id}${search === '' ? '' : `?${search}`}`}
@@ -35,6 +35,9 @@ export function MailList({ mails, shown, more, busy }: MailListProps) {
               </Group>
               <Text span size="sm" truncate display="block">
                 {subject === '' ? '(no subject)' : subject}
+              </Text>
+              <Text span size="xs" c="dimmed" truncate display="block">
+                from {from}
               </Text>
             </Link>
           </li>

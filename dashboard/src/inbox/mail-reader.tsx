@@ -35,7 +35,7 @@ export function MailReader({ id }: { readonly id: string }) {
 }
 
 function Mail({ mail }: { readonly mail: InboxMail }) {
-  const { id, at, to, from, subject, bytes } = mail;
+  const { id, at, to, from, returnPath, subject, bytes } = mail;
   const [parameters, setParameters] = useSearchParams();
   const asked = parameters.get('view');
   const view = VIEWS.find((one) => one === asked) ?? (mail.html ? 'html' : 'text');
@@ -56,9 +56,11 @@ function Mail({ mail }: { readonly mail: InboxMail }) {
       <Title order={2} size="h3" className="wrap" ref={title} tabIndex={-1}>
         {subject === '' ? '(no subject)' : subject}
       </Title>
-      <Text className="wrap">
-        From <b>{from}</b> to <b>{to}</b>
-      </Text>
+      <dl className="facts">
+        <Fact name="from">{from === '' ? '(no sender)' : from}</Fact>
+        <Fact name="to">{to}</Fact>
+        {returnPath === from ? null : <Fact name="return path">{returnPath === '' ? '<>' : returnPath}</Fact>}
+      </dl>
       <Group gap="md" mb="sm">
         <Text size="sm" c="dimmed">
           {exact(at)}, <When at={at} />, {size(bytes)}
@@ -92,6 +94,15 @@ function Mail({ mail }: { readonly mail: InboxMail }) {
         </Tabs.Panel>
       </Tabs>
     </article>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
   );
 }
 

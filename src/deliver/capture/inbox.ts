@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { decodeEncodedWords } from '../../message/encoded-word-decoder.ts';
 import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
 
-/** Envelope, From, To and an encoded Subject of 998 bytes take 4 KiB at most; they come first. */
+/** Envelope, signatures, From, To and an encoded Subject of 998 bytes take 6 KiB at most; they come first. */
 const HEAD_BYTES = 8_192;
 const MAX_LIMIT = 1_000;
 
@@ -15,8 +15,11 @@ export interface InboxEntry {
   readonly id: string;
   /** When it was captured, milliseconds since the epoch. */
   readonly at: number;
-  /** Envelope sender and recipient. */
+  /** As the From header says, decoded: what the recipient sees. */
   readonly from: string;
+  /** The envelope's sender, to which bounces would come back. */
+  readonly returnPath: string;
+  /** The envelope's recipient. */
   readonly to: string;
   /** Decoded; empty where the message has none. */
   readonly subject: string;
@@ -81,7 +84,8 @@ async function entryOf(id: string, path: string): Promise<InboxEntry> {
     return {
       id,
       at: Math.round(mtimeMs),
-      from: (field(lines, 'return-path:') ?? '').slice(1, -1),
+      from: decodeEncodedWords(field(lines, 'from:') ?? ''),
+      returnPath: (field(lines, 'return-path:') ?? '').slice(1, -1),
       to: field(lines, 'delivered-to:') ?? '',
       subject: decodeEncodedWords(field(lines, 'subject:') ?? ''),
     };

@@ -92,19 +92,24 @@ describe('the inbox', () => {
     expect(await captureInbox(join(temporaryFolder(), 'none')).list(10)).toEqual([]);
   });
 
-  test('lists the newest first, up to the limit, with envelope and subject', async () => {
+  test('lists the newest first, up to the limit, with sender, return path, recipient and subject', async () => {
     const folder = temporaryFolder();
     const transport = captureTransport(folder, systemClock);
     const messages = [1, 2, 3].map((n) =>
       outgoing(
-        `From: x\r\nSubject: =?utf-8?B?${Buffer.from(`nº ${n}`).toString('base64')}?=\r\n folded\r\n\r\nbody\r\n`,
+        `From: =?utf-8?Q?L=C3=BCx?= <x@from.example>\r\nSubject: =?utf-8?B?${Buffer.from(`nº ${n}`).toString('base64')}?=\r\n folded\r\n\r\nbody\r\n`,
       ),
     );
     await Promise.all(messages.map((message) => transport.attempt(message, null)));
     await writeFile(join(folder, 'new', 'stray.eml'), 'not ours');
     const entries = await captureInbox(folder).list(2);
     expect(entries.map(({ id }) => id)).toEqual([messages[2]?.id, messages[1]?.id]);
-    expect(entries[0]).toMatchObject({ from: 'a@sender.example', to: 'b@b.example', subject: 'nº 3 folded' });
+    expect(entries[0]).toMatchObject({
+      from: 'Lüx <x@from.example>',
+      returnPath: 'a@sender.example',
+      to: 'b@b.example',
+      subject: 'nº 3 folded',
+    });
   });
 
   test('is read page by page, whatever order the files are in, and one by its id', async () => {
@@ -149,7 +154,7 @@ describe('the inbox', () => {
       const { data, envelopeFrom: from, envelopeTo: to } = compose(mail);
       await transport.attempt({ id, envelope: { from, to, smtputf8: false }, data }, null);
       const [entry] = (await captureInbox(folder).list(1000)).filter((listed) => listed.id === id);
-      expect(entry).toMatchObject({ subject, from, to });
+      expect(entry).toMatchObject({ subject, from: mail.from, returnPath: from, to });
     }
   });
 

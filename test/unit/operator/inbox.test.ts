@@ -42,6 +42,7 @@ function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, cap
     at: 1_700_000_000_000,
     to: 'ada@example.com',
     from: 'shop@example.org',
+    returnPath: 'b-1@bounces.example.org',
     subject: HOSTILE,
   }));
   const inbox: Inbox = {
@@ -70,6 +71,7 @@ describe('the list', () => {
         at: '2023-11-14T22:13:20.000Z',
         to: 'ada@example.com',
         from: 'shop@example.org',
+        returnPath: 'b-1@bounces.example.org',
         subject: HOSTILE,
       })),
       next: MIDDLE,
@@ -108,6 +110,7 @@ describe('one mail', () => {
       at: '2023-11-14T22:13:20.000Z',
       to: 'ada@example.com',
       from: 'shop@example.org',
+      returnPath: 'b-1@bounces.example.org',
       subject: HOSTILE,
       headers: [
         { name: 'Return-Path', value: '<shop@example.org>' },
