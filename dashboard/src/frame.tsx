@@ -2,7 +2,6 @@
 import {
   AppShell,
   Badge,
-  Box,
   Burger,
   Button,
   Group,
@@ -66,11 +65,9 @@ export function Frame({ session, live, children }: FrameProps) {
               {text}
             </Badge>
           </Group>
-          <Group gap="xs" wrap="nowrap">
+          <Group gap="xs" wrap="nowrap" visibleFrom="sm">
             <SchemeButton />
-            <Box visibleFrom="sm">
-              <SignOutButton />
-            </Box>
+            <SignOutButton />
           </Group>
         </Group>
       </AppShell.Header>
@@ -92,9 +89,10 @@ export function Frame({ session, live, children }: FrameProps) {
           })}
         </AppShell.Section>
         <AppShell.Section>
-          <Box hiddenFrom="sm" p="sm">
+          <Group gap="xs" hiddenFrom="sm" p="sm">
+            <SchemeButton />
             <SignOutButton />
-          </Box>
+          </Group>
           <NavLink href="/reference" label="API reference" />
           <Text size="sm" c="dimmed" px="sm" py="xs">
             Postrider {session.version} over <span className="wrap">{session.transport}:</span>

@@ -5,6 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../../../src/http/curl';
 import { get, path, post } from '../api/client';
+import type { Domain } from '../api/manage';
 import type { Session } from '../api/types';
 import { Copyable } from './copy';
 import { FirstArrival } from './first-arrival';
@@ -141,12 +142,12 @@ function Command({ session: { transport }, publicUrl, account, secret, children 
   );
 }
 
-/** An address that may send; null where there is none yet, undefined while that is not known. */
+/** An address from which this account may send; null where there is none yet, undefined while that is not known. */
 function useSender(transport: string, account: string): string | null | undefined {
   const relayed = transport !== 'capture';
   const domains = useQuery({
     queryKey: ['domains', 'first-mail'],
-    queryFn: () => get<readonly SendingDomain[]>('/domains'),
+    queryFn: () => get<readonly Domain[]>('/domains'),
     enabled: relayed,
   });
   const settings = useQuery({
@@ -156,18 +157,10 @@ function useSender(transport: string, account: string): string | null | undefine
   });
   if (!relayed) return FIRST_SENDER;
   if (domains.isPending || settings.isPending) return undefined;
-  const own = domains.data?.find(
-    (one) => one.status === 'authenticated' && (one.account === undefined || one.account === account),
-  );
+  const own = domains.data?.find((one) => one.sends && one.account === account);
   if (own !== undefined) return `hello@${own.domain}`;
   const any = settings.data?.some(({ name, value }) => name === 'POSTRIDER_SENDERS' && value === 'any') === true;
   return any ? FIRST_SENDER : null;
-}
-
-interface SendingDomain {
-  readonly domain: string;
-  readonly status: string;
-  readonly account?: string;
 }
 
 /** A listener on every address is reached at the one that this page came from. */
