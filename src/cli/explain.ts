@@ -209,16 +209,21 @@ function attemptSentence(attempt: Attempt): string {
   if (fault !== null) return `In the last attempt, of ${at}, it ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt of ${at} succeeded: ${hop} answered ${replyText(outcome)}.`;
+      return `The attempt of ${at} succeeded: ${hop} answered ${ended(replyText(outcome))}`;
     case 'bounced':
-      return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${replyText(outcome)}.`;
+      return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${ended(replyText(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${replyText(outcome)}. Other mail meets it too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${replyText(outcome)}.`;
+        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${ended(replyText(outcome))} Other mail meets it too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${ended(replyText(outcome))}`;
     case 'unanswered':
       return `In the last attempt, of ${at}, the whole message was sent to ${hop} and the connection ended before its answer.`;
   }
+}
+
+/** A next hop's own words may be a sentence already. */
+function ended(text: string): string {
+  return text.endsWith('.') ? text : `${text}.`;
 }
 
 function replyText({ reply }: Outcome): string {

@@ -5,8 +5,7 @@ import { Link } from 'wouter';
 import { path } from '../api/client';
 import type { Account, Measure } from '../api/manage';
 import { Mark } from '../parts/mark';
-import { grouped } from '../parts/number';
-import { percent } from './limits';
+import { grouped, percentage } from '../parts/number';
 
 /** Drawn at first; a page of a thousand rows is slow on a phone. */
 const FIRST = 200;
@@ -109,8 +108,8 @@ export function AccountMark({ account }: { readonly account: Pick<Account, 'stat
 function Share({ measure, emails }: { readonly measure: Measure | undefined; readonly emails: number }) {
   if (measure === undefined || emails === 0 || measure.count === 0) return <>0</>;
   return (
-    <Text span fw={measure.reached >= 0.5 ? 700 : 400}>
-      {percent(Number((measure.count / emails).toFixed(4)))}
+    <Text span inherit fw={measure.reached >= 0.5 ? 700 : 400} style={{ whiteSpace: 'nowrap' }}>
+      {percentage(measure.count / emails)}
     </Text>
   );
 }

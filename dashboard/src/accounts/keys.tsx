@@ -4,7 +4,6 @@ import { useState } from 'react';
 import { useAddress } from '../api/address';
 import type { Key, NewKey } from '../api/manage';
 import { Mark } from '../parts/mark';
-import { counted } from '../parts/number';
 import { Empty, Failure, Loading } from '../parts/states';
 import { When } from '../parts/when';
 import { CreateKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './key-dialogs';
@@ -37,7 +36,7 @@ export function Keys({ account }: { readonly account: string }) {
       </Group>
       {found.length > working.length ? (
         <Switch
-          label={`Show the ${counted(found.length - working.length, 'key')} that no longer work`}
+          label={`Show expired and revoked keys too (${found.length - working.length})`}
           checked={all}
           onChange={(event) => setAddress({ keys: event.currentTarget.checked ? 'all' : null }, true)}
         />

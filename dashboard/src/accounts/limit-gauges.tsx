@@ -2,9 +2,8 @@
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import type { Account, Measure } from '../api/manage';
 import { Gauge } from '../parts/gauge';
-import { counted, grouped } from '../parts/number';
+import { counted, grouped, percentage } from '../parts/number';
 import { duration, exact, When } from '../parts/when';
-import { percent } from './limits';
 
 /** As the service counts. */
 const FOR_RATES = 100;
@@ -34,7 +33,7 @@ export function LimitGauges({ account }: { readonly account: Account }) {
           {account.reputation.emails < FOR_RATES ? (
             <Text size="sm" c="dimmed">
               While there are fewer than {FOR_RATES} emails the numbers count, from then on the rates:{' '}
-              {percent(account.maxBounces)} hard bounces or {percent(account.maxComplaints)} complaints.
+              {percentage(account.maxBounces)} hard bounces or {percentage(account.maxComplaints)} complaints.
             </Text>
           ) : null}
         </Stack>
@@ -97,9 +96,9 @@ function Throttle({ account: { throttlePerSecond, throttleBurst } }: { readonly 
 function Standing({ measure, emails }: { readonly measure: Measure; readonly emails: number }) {
   const { of, count, by, limit, reached } = measure;
   const label = of === 'bounces' ? 'Hard bounces' : 'Complaints';
-  const share = emails === 0 ? '' : ` (${percent(count / emails)})`;
+  const share = emails === 0 ? '' : ` (${percentage(count / emails)})`;
   if (limit === null)
     return <Gauge label={label} text={`${grouped(count)}${share}, which never lock`} reached={null} />;
-  const locksAt = by === 'rate' ? percent(limit) : `${grouped(limit)} of them`;
+  const locksAt = by === 'rate' ? percentage(limit) : `${grouped(limit)} of them`;
   return <Gauge label={label} text={`${grouped(count)}${share}, locks at ${locksAt}`} reached={reached} />;
 }

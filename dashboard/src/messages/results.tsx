@@ -24,19 +24,21 @@ function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
           <Table.Th scope="col" w="7.5rem">
             State
           </Table.Th>
-          <Table.Th scope="col" w="8.5rem">
+          <Table.Th scope="col" w="8rem">
             Accepted
           </Table.Th>
-          <Table.Th scope="col">To</Table.Th>
-          {why ? null : <Table.Th scope="col">From</Table.Th>}
-          <Table.Th scope="col" w={why ? '20%' : '28%'}>
+          <Table.Th scope="col" w="24%">
+            To
+          </Table.Th>
+          {why ? null : (
+            <Table.Th scope="col" w="20%">
+              From
+            </Table.Th>
+          )}
+          <Table.Th scope="col" {...(why ? { w: '18%' } : {})}>
             Subject
           </Table.Th>
-          {why ? (
-            <Table.Th scope="col" w="28%">
-              Waits for
-            </Table.Th>
-          ) : null}
+          {why ? <Table.Th scope="col">Waits for</Table.Th> : null}
           <Table.Th scope="col" w="7rem">
             Account
           </Table.Th>
@@ -48,20 +50,37 @@ function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
             <Table.Td>
               <State message={message} />
             </Table.Td>
-            <Table.Td>
+            <Table.Td style={{ whiteSpace: 'nowrap' }}>
               <When at={message.at} />
             </Table.Td>
-            <Table.Td className="wrap">{message.to}</Table.Td>
-            {why ? null : <Table.Td className="wrap">{message.from}</Table.Td>}
+            <OneLine text={message.to} />
+            {why ? null : <OneLine text={message.from} />}
             <Table.Td>
-              <Subject message={message} />
+              <Subject message={message} lines={why ? 2 : 1} />
             </Table.Td>
-            {why ? <Table.Td className="wrap">{message.waitsFor ?? '–'}</Table.Td> : null}
-            <Table.Td className="wrap">{message.account ?? '–'}</Table.Td>
+            {why ? (
+              <Table.Td>
+                <Text inherit className="wrap" lineClamp={2} title={message.waitsFor ?? ''}>
+                  {message.waitsFor ?? '–'}
+                </Text>
+              </Table.Td>
+            ) : null}
+            <OneLine text={message.account ?? '–'} />
           </Table.Tr>
         ))}
       </Table.Tbody>
     </Table>
+  );
+}
+
+/** Cut where there is no room, so that rows stay one line high; the whole is on the message's page and in the title. */
+function OneLine({ text }: { readonly text: string }) {
+  return (
+    <Table.Td>
+      <Text inherit truncate title={text}>
+        {text}
+      </Text>
+    </Table.Td>
   );
 }
 
@@ -76,7 +95,7 @@ function Cards({ messages }: { readonly messages: readonly FoundMessage[] }) {
               <When at={message.at} />
             </Text>
           </Group>
-          <Subject message={message} />
+          <Subject message={message} lines={2} />
           <Text size="sm" className="wrap">
             to {message.to}
           </Text>
@@ -95,10 +114,19 @@ function Cards({ messages }: { readonly messages: readonly FoundMessage[] }) {
   );
 }
 
-function Subject({ message }: { readonly message: FoundMessage }) {
+function Subject({ message, lines }: { readonly message: FoundMessage; readonly lines: number }) {
+  const { id, subject } = message;
   return (
-    <Anchor component={Link} href={`/messages/${message.id}`} className="wrap" lineClamp={2} inherit underline="hover">
-      {message.subject.trim() === '' ? '(blank subject)' : message.subject}
+    <Anchor
+      component={Link}
+      href={`/messages/${id}`}
+      className="wrap"
+      lineClamp={lines}
+      title={subject}
+      inherit
+      underline="hover"
+    >
+      {subject.trim() === '' ? '(blank subject)' : subject}
     </Anchor>
   );
 }

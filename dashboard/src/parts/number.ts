@@ -13,6 +13,11 @@ export function compact(value: number): string {
   return SHORT.format(value);
 }
 
+/** A fraction such as 0.01546 as `1.55 %`. */
+export function percentage(part: number): string {
+  return `${Number((part * 100).toPrecision(3))} %`;
+}
+
 /** `1 mail request`, `2 mail requests`. */
 export function counted(value: number, one: string, many = `${one}s`): string {
   return `${grouped(value)} ${value === 1 ? one : many}`;
