@@ -2,7 +2,7 @@
 import { duration, exact } from '../parts/time.ts';
 
 export interface Line {
-  /** Such as `limits.rate`. */
+  /** In words, such as `limits: volume expires`. */
   readonly member: string;
   /** Null where there was, or is, nothing. */
   readonly before: string | null;
@@ -13,8 +13,16 @@ export interface Line {
 export function difference(before: unknown, after: unknown): readonly Line[] {
   const [was, is] = [flat(before), flat(after)];
   return [...new Set([...was.keys(), ...is.keys()])]
-    .map((member) => ({ member, before: was.get(member) ?? null, after: is.get(member) ?? null }))
+    .map((member) => ({ member: words(member), before: was.get(member) ?? null, after: is.get(member) ?? null }))
     .filter((line) => line.before !== line.after);
+}
+
+/** `limits.volumeExpiresAt` as `limits: volume expires`; what is a time says so by its value. */
+function words(member: string): string {
+  return member
+    .replace(/At$/, '')
+    .replaceAll('.', ': ')
+    .replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
 /** Each member by its path. Those that are null are not there. */

@@ -3,6 +3,8 @@ import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { path } from '../api/client';
 import type { AuditEntry } from '../api/manage';
+import { listName } from '../lists/list-name';
+import { addressOnList } from '../message/lists';
 import { exact, When } from '../parts/when';
 import { difference, type Line } from './difference';
 
@@ -10,13 +12,13 @@ export function EntryRow({ entry }: { readonly entry: AuditEntry }) {
   const { at, who, action } = entry;
   return (
     <Table.Tr>
-      <Table.Td style={{ verticalAlign: 'top' }} visibleFrom="xs">
+      <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="xs">
         <When at={at} />
         <Text size="sm" c="dimmed">
           {exact(at)}
         </Text>
       </Table.Td>
-      <Table.Td style={{ verticalAlign: 'top' }} visibleFrom="sm" className="wrap">
+      <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="sm">
         {who}
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
@@ -40,7 +42,7 @@ function Difference({ lines }: { readonly lines: readonly Line[] }) {
   if (lines.length === 0)
     return (
       <Text inherit c="dimmed">
-        nothing else to tell
+        –
       </Text>
     );
   return (
@@ -52,25 +54,52 @@ function Difference({ lines }: { readonly lines: readonly Line[] }) {
           </Text>
           {before === null ? null : <del>{before}</del>}
           {before === null || after === null ? null : ' → '}
-          {after === null ? null : <ins>{after}</ins>}
+          {after === null ? null : <ins style={{ textDecoration: 'none' }}>{after}</ins>}
         </Text>
       ))}
     </Stack>
   );
 }
 
-/** The page of what was changed, where it has one. */
-function Subject({ entry: { action, subject } }: { readonly entry: AuditEntry }) {
+/** What was changed, with its page where it has one. Of a list it is the address that somebody looks for. */
+function Subject({ entry }: { readonly entry: AuditEntry }) {
+  const { action, subject } = entry;
   const to = pageOf(action, subject);
-  return to === null ? (
-    <Text inherit className="wrap">
-      {subject}
-    </Text>
-  ) : (
-    <Anchor inherit component={Link} href={to} className="wrap">
-      {subject}
-    </Anchor>
+  const address = addressOf(entry);
+  const list = action.startsWith('suppression.');
+  const name = list ? `list of ${listName(subject)}` : subject;
+  return (
+    <>
+      {address === null ? null : (
+        <Anchor inherit component={Link} href={addressOnList(subject, address)} className="wrap" display="block">
+          {address}
+        </Anchor>
+      )}
+      {to === null ? (
+        <Text inherit className="wrap">
+          {name}
+        </Text>
+      ) : (
+        <Anchor inherit component={Link} href={to} className="wrap">
+          {name}
+        </Anchor>
+      )}
+    </>
   );
+}
+
+/** The one address that was put on a list or taken off; null where there are more, or none. */
+function addressOf({ action, before, after }: AuditEntry): string | null {
+  if (action === 'suppression.remove') return textAt(before, 'address');
+  if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;
+  const { added, addresses } = after as { readonly added?: unknown; readonly addresses?: unknown };
+  return added === 1 && Array.isArray(addresses) && addresses.length === 1 ? String(addresses[0]) : null;
+}
+
+function textAt(value: unknown, name: string): string | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const found: unknown = Object.entries(value).find(([member]) => member === name)?.[1];
+  return typeof found === 'string' ? found : null;
 }
 
 function pageOf(action: string, subject: string): string | null {

@@ -17,17 +17,17 @@ function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
   // What it waits for is worth more room than who sent it.
   const why = messages.some(({ waitsFor }) => waitsFor !== undefined);
   return (
-    <Table highlightOnHover layout="fixed" verticalSpacing={6}>
+    <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={6}>
       <VisuallyHidden component="caption">Mail requests, the newest first</VisuallyHidden>
       <Table.Thead>
         <Table.Tr>
-          <Table.Th scope="col" w="7.5rem">
+          <Table.Th scope="col" w="7rem">
             State
           </Table.Th>
-          <Table.Th scope="col" w="8rem">
+          <Table.Th scope="col" w="7.5rem">
             Accepted
           </Table.Th>
-          <Table.Th scope="col" w="24%">
+          <Table.Th scope="col" w={why ? '22%' : '27%'}>
             To
           </Table.Th>
           {why ? null : (
@@ -35,11 +35,11 @@ function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
               From
             </Table.Th>
           )}
-          <Table.Th scope="col" {...(why ? { w: '18%' } : {})}>
+          <Table.Th scope="col" {...(why ? { w: '16%' } : {})}>
             Subject
           </Table.Th>
           {why ? <Table.Th scope="col">Waits for</Table.Th> : null}
-          <Table.Th scope="col" w="7rem">
+          <Table.Th scope="col" w="6rem">
             Account
           </Table.Th>
         </Table.Tr>
@@ -60,7 +60,7 @@ function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
             </Table.Td>
             {why ? (
               <Table.Td>
-                <Text inherit className="wrap" lineClamp={2} title={message.waitsFor ?? ''}>
+                <Text fz={13} className="wrap" lineClamp={2} title={message.waitsFor ?? ''}>
                   {message.waitsFor ?? '–'}
                 </Text>
               </Table.Td>

@@ -40,7 +40,9 @@ export function AuditPage() {
               <Table.Th scope="col" visibleFrom="sm">
                 Who
               </Table.Th>
-              <Table.Th scope="col">What</Table.Th>
+              <Table.Th scope="col" className="audit-what">
+                What
+              </Table.Th>
               <Table.Th scope="col">Before and after</Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -1,5 +1,5 @@
 /** Overview: what wants attention, the queue, the health of the parts, and figures over time, as they change. */
-import { SegmentedControl, SimpleGrid, Stack } from '@mantine/core';
+import { SegmentedControl, Stack } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'wouter';
@@ -57,11 +57,11 @@ function Content({ overview, session }: { readonly overview: Overview } & Pick<P
   return (
     <Stack gap="lg">
       {isNew ? <FirstMail session={session} /> : null}
-      <OverviewAttention attention={attention} />
-      <SimpleGrid cols={{ base: 1, md: 2 }}>
+      <div className="glance" data-calm={attention.length === 0}>
+        <OverviewAttention attention={attention} />
         <OverviewQueue queue={queue} />
         <OverviewHealth health={health} />
-      </SimpleGrid>
+      </div>
       <Stack gap="sm">
         <FiguresTitle>{`The last ${words}`}</FiguresTitle>
         {everAccepted ? (

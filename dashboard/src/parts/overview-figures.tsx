@@ -51,21 +51,23 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
         format={grouped}
         formatAxis={compact}
       />
-      <TimeChart
-        title={`Bounced and complained, ${each}`}
-        times={times}
-        lines={trouble}
-        format={grouped}
-        formatAxis={compact}
-      />
-      <TimeChart
-        title="Time from accepted to delivered"
-        times={times}
-        lines={latency}
-        format={duration}
-        formatAxis={axisTime}
-        logarithmic
-      />
+      <SimpleGrid cols={{ base: 1, lg: 2 }}>
+        <TimeChart
+          title={`Bounced and complained, ${each}`}
+          times={times}
+          lines={trouble}
+          format={grouped}
+          formatAxis={compact}
+        />
+        <TimeChart
+          title="Time from accepted to delivered"
+          times={times}
+          lines={latency}
+          format={duration}
+          formatAxis={axisTime}
+          logarithmic
+        />
+      </SimpleGrid>
       <Text size="sm" c="dimmed">
         Times are UTC. The last step is still under way.
       </Text>
@@ -88,8 +90,8 @@ function Totals({ totals }: { readonly totals: Figures }) {
       {COUNTS.map(({ name, label }) => (
         <Total key={name} label={label} value={grouped(totals[name])} share={shareOf(totals, name)} />
       ))}
-      <Total label="Half within" value={latencyMs === null ? '–' : duration(latencyMs.p50)} />
-      <Total label="99 % within" value={latencyMs === null ? '–' : duration(latencyMs.p99)} />
+      <Total label="Half delivered within" value={latencyMs === null ? '–' : duration(latencyMs.p50)} />
+      <Total label="99 % delivered within" value={latencyMs === null ? '–' : duration(latencyMs.p99)} />
     </SimpleGrid>
   );
 }

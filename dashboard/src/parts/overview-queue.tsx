@@ -35,8 +35,8 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
           </Text>
         )}
         <Text c="dimmed" size="sm">
-          {grouped(queue.comingPerMinute)} come and {grouped(queue.leavingPerMinute)} leave a minute, over the last
-          five.
+          {grouped(queue.comingPerMinute)} come and {grouped(queue.leavingPerMinute)} leave a minute, on average over
+          the last 5 min.
         </Text>
       </Stack>
     </Paper>
@@ -53,7 +53,7 @@ function StateLink({ state, count, text }: { readonly state: string; readonly co
   );
 }
 
-function outlook({ trend, emptyAt, nextDueAt, leavingPerMinute, comingPerMinute }: Queue, now: number): string {
+function outlook({ trend, emptyAt, nextDueAt, leavingPerMinute }: Queue, now: number): string {
   switch (trend) {
     case 'empty':
       return 'Empty';
@@ -62,7 +62,7 @@ function outlook({ trend, emptyAt, nextDueAt, leavingPerMinute, comingPerMinute 
       return `Empty in about ${duration(Math.max(1_000, leftMs))} at ${grouped(leavingPerMinute)} a minute`;
     }
     case 'growing':
-      return `Growing: ${grouped(comingPerMinute)} come and ${grouped(leavingPerMinute)} leave a minute`;
+      return 'Growing';
     case 'waiting': {
       const dueMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
       return dueMs > 0 ? `Waiting: the next is due in ${duration(dueMs)}` : 'Waiting: nothing leaves at present';
