@@ -44,6 +44,8 @@ import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/fee
 import { nodeName, takePlace } from './wiring/node.ts';
 import { stopAll, type Undo } from './wiring/stops.ts';
 
+/** So long the dashboard shows the key that the start has printed. */
+const FIRST_KEY_MS = 3_600_000;
 /** Where `npm ci` builds the operator's pages. */
 const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
@@ -192,6 +194,13 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   let operatorUrl: string | null = null;
   let signInUrl: string | null = null;
   let api: Awaited<ReturnType<typeof startApi>> | null = null;
+  const startedAt = clock.now();
+  /** For the page's own curl line: not for ever, and not once it works no more. */
+  const firstKeyShown = () => {
+    const key = api?.firstKey ?? null;
+    const now = clock.now();
+    return key !== null && now - startedAt < FIRST_KEY_MS && directory.works(key, now) ? key : null;
+  };
   if (roles.has('operator')) {
     const operator = createOperatorListener({
       settings,
@@ -216,7 +225,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
                 transport: settings.transport.kind,
                 password: settings.operatorPassword !== null,
                 publicUrl: api?.publicUrl ?? null,
-                firstKey: api?.firstKey ?? null,
+                firstKey: firstKeyShown(),
               }),
               key: operatorKey(settings),
             },

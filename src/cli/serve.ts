@@ -114,8 +114,9 @@ export function banner(started: Started, settings: Settings): string {
   ].join('');
 }
 
-function firstSteps(key: string, publicUrl: string | null, { transport }: Settings): string {
-  const made = `\nThe store is new. It has the account "default" with one API key, shown only now:\n\n  ${styled('good', key)}\n`;
+function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
+  const shown = roles.has('operator') ? 'shown here, and for an hour on the dashboard' : 'shown only now';
+  const made = `\nThe store is new. It has the account "default" with one API key, ${shown}:\n\n  ${styled('good', key)}\n`;
   if (publicUrl === null) return `${made}\n`;
   const command = firstCurl({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
   return `${made}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;

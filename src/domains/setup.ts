@@ -1,4 +1,5 @@
 /** What the settings say about sending domains, and what a look at DNS writes down; for every command that needs it. */
+import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
@@ -39,9 +40,15 @@ export function sealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buf
   return deriveKey(installationSecret(settings), 'dkim');
 }
 
-/** The key that signs operators' sessions. Makes the secret where there is none. @throws SecretError */
-export function operatorKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
-  return deriveKey(installationSecret(settings), 'operator');
+/**
+ * The key that signs operators' sessions: of the secret and the password, so that a new password ends every session. Makes the
+ * secret where there is none. @throws SecretError
+ */
+export function operatorKey(settings: Pick<Settings, 'secret' | 'database' | 'operatorPassword'>): Buffer {
+  const key = deriveKey(installationSecret(settings), 'operator');
+  return createHmac('sha256', key)
+    .update(settings.operatorPassword ?? '')
+    .digest();
 }
 
 function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {

@@ -46,22 +46,33 @@ export class KeyDirectory {
 
   /** What the raw value of an Authorization header stands for at `now` (milliseconds). */
   lookup(rawKey: string | undefined, now: number): KeyLookup {
-    if (rawKey === undefined || rawKey === '' || rawKey.length > LONGEST_KEY) return INVALID;
+    const slot = this.#slotOf(rawKey, now);
+    if (slot === null) return INVALID;
+    if (slot.lookup.kind === 'valid' && Math.abs(now - slot.reportedAt) >= REPORT_EVERY_MS) {
+      slot.reportedAt = now;
+      this.#used.set(slot.key.id, now);
+    }
+    return slot.lookup;
+  }
+
+  /** True where the key works at `now`; asking is no use of it. */
+  works(rawKey: string, now: number): boolean {
+    return this.#slotOf(rawKey, now)?.lookup.kind === 'valid';
+  }
+
+  #slotOf(rawKey: string | undefined, now: number): Slot | null {
+    if (rawKey === undefined || rawKey === '' || rawKey.length > LONGEST_KEY) return null;
     // As a string 0.4 µs with all that follows; as a fresh Buffer it was 1.3 µs.
     const digest = hash('sha256', rawKey, 'binary');
     const slot = this.#byDigest.get(digest);
-    if (slot === undefined) return INVALID;
+    if (slot === undefined) return null;
     // The map's own comparison may stop early; this one does not, and it is the one that counts.
     this.#scratch.write(digest, 'latin1');
-    if (!timingSafeEqual(slot.digest, this.#scratch)) return INVALID;
+    if (!timingSafeEqual(slot.digest, this.#scratch)) return null;
     const { key } = slot;
-    if (key.revokedAt !== null && key.revokedAt <= now) return INVALID;
-    if (key.expiresAt !== null && key.expiresAt <= now) return INVALID;
-    if (slot.lookup.kind === 'valid' && Math.abs(now - slot.reportedAt) >= REPORT_EVERY_MS) {
-      slot.reportedAt = now;
-      this.#used.set(key.id, now);
-    }
-    return slot.lookup;
+    if (key.revokedAt !== null && key.revokedAt <= now) return null;
+    if (key.expiresAt !== null && key.expiresAt <= now) return null;
+    return slot;
   }
 
   /** What is known of an account, or undefined. */

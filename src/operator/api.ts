@@ -2,7 +2,7 @@
  * The operator API: JSON under `/api/v1` of the operator's listener, each route a command (routes.ts). Answers are the
  * command's own `--json`; errors have the two members that all errors have, with the command's one line.
  *
- * Promises: nothing without sign-in; a change by a browser only from a page of this listener (Origin); an unknown parameter is
+ * Promises: nothing but the document without sign-in; a change by a browser only from a page of this listener (Origin); an unknown parameter is
  * an error, not a silence; what is changed is in the audit log under the name of who changed it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -59,7 +59,7 @@ export interface About {
   readonly password: boolean;
   /** Null where this process has no public listener. */
   readonly publicUrl: string | null;
-  /** The raw key made on the empty store at this start, as the terminal shows it; null at every other start. */
+  /** The raw key made on the empty store at this start, as the terminal shows it, for an hour; null at every other start. */
   readonly firstKey: string | null;
 }
 
@@ -71,29 +71,45 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
 
-  app.get('/sign-in', (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
-    const { link } = request.query;
-    if (typeof link !== 'string' || !sessions.redeem(link)) {
-      return refuse(reply, {
-        kind: 'refused',
-        status: 403,
-        message: 'This link has been used or is none; restart the service for another',
-      });
-    }
-    return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).redirect('/', 303);
-  });
+  // Whoever only looks (HEAD) must not use the link up.
+  app.get(
+    '/sign-in',
+    { exposeHeadRoute: false },
+    (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
+      const { link } = request.query;
+      if (typeof link !== 'string' || !sessions.redeem(link)) {
+        return refuse(reply, {
+          kind: 'refused',
+          status: 403,
+          message: 'This link has been used or is none; restart the service for another',
+        });
+      }
+      return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).redirect('/', 303);
+    },
+  );
   app.post(`${API}/sign-in`, async (request, reply) => {
+    // Before the password is judged: another site's page must not use up the attempts of whoever looks at it.
+    if (fromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
     const password = memberOf(request.body, 'password');
-    const verdict = judge(request, `Basic ${Buffer.from(`:${password ?? ''}`).toString('base64')}`);
+    if (password === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: password' });
+    const verdict = judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
     if (verdict !== null) return refuse(reply, verdict);
     return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).send({ result: 'ok' });
   });
-  app.post(`${API}/sign-out`, (_request, reply) => reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' }));
+  app.post(`${API}/sign-out`, (request, reply) => {
+    if (fromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+    const session = sessionIn(request.headers.cookie);
+    if (session !== null) sessions.end(session);
+    return reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' });
+  });
   app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
 
   app.get(`${API}/session`, async (request, reply) => {
     const who = await whoIs(request);
-    return who.kind === 'refused' ? refuse(reply, who) : reply.send({ who: who.who, ...parts.about() });
+    if (who.kind === 'refused') return refuse(reply, who);
+    const about = parts.about();
+    // A script has no use for the first key.
+    return reply.send({ who: who.who, ...about, firstKey: who.browser ? about.firstKey : null });
   });
   addEvents(app, `${API}/events`, admitted, {
     clock,
@@ -148,8 +164,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   /** Who asks; a change by a browser only from a page of this listener. */
   async function admit(request: FastifyRequest): Promise<Who> {
     const who = await whoIs(request);
-    if (who.kind === 'refused' || request.method === 'GET' || !who.browser || fromHere(request)) return who;
-    return { kind: 'refused', status: 403, message: 'A change must come from a page of this listener (Origin)' };
+    const reads = request.method === 'GET' || request.method === 'HEAD';
+    return who.kind === 'refused' || reads || !who.browser || fromHere(request) ? who : FROM_ELSEWHERE;
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
@@ -226,6 +242,17 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
 const SIGN_IN =
   'Sign in first: with the link that the start printed or the password, or with a token (Authorization: Bearer po_…)';
+
+const FROM_ELSEWHERE: Refusal = {
+  kind: 'refused',
+  status: 403,
+  message: 'A change must come from a page of this listener (Origin)',
+};
+
+/** A browser names the page that asks; scripts name none. */
+function fromElsewhere(request: FastifyRequest): boolean {
+  return request.headers.origin !== undefined && !fromHere(request);
+}
 
 /** RFC 6454: the page that asks is one of this listener's own. */
 function fromHere({ headers }: FastifyRequest): boolean {

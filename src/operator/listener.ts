@@ -2,7 +2,7 @@
  * The operator's listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). All but the API
  * is read only.
  *
- * Promises: nothing but `/healthz` and the dashboard's own code without access.
+ * Promises: nothing but `/healthz`, the dashboard's own code and the API's document without access.
  * Fails: `start` rejects with one clear line, also where no password is set and the address is not loopback.
  */
 import type { IncomingMessage } from 'node:http';

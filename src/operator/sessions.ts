@@ -7,12 +7,16 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 export const SESSION_COOKIE = 'postrider_session';
 /** A working day. */
 export const SESSION_MS = 12 * 3_600_000;
+/** Signed-out sessions remembered at most; nobody signs out so often in a working day. */
+const MOST_ENDED = 10_000;
 
 export interface Sessions {
   /** The cookie's value for somebody who signed in at `now` (ms). */
   begin(now: number): string;
   /** True for a value that `begin` made with the same key, until it ends. */
   holds(value: string, now: number): boolean;
+  /** From now on the value holds no more, in this process; another node believes it until it ends by itself. */
+  end(value: string): void;
   /** When a value that holds ends (ms since the epoch). */
   endOf(value: string): number;
   /** The word of the one-time link; null where there is a password. */
@@ -25,6 +29,8 @@ export interface Sessions {
 export function createSessions(key: Buffer, withLink: boolean): Sessions {
   const link = withLink ? randomBytes(32).toString('base64url') : null;
   let spent = false;
+  /** Values signed out, the oldest first, and bounded. */
+  const ended = new Set<string>();
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
   return {
     link,
@@ -36,16 +42,27 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
       const at = value.lastIndexOf('.');
       const text = value.slice(0, Math.max(0, at));
       if (!same(value.slice(at + 1), sign(text))) return false;
-      const until = Number(text.split('.')[0]);
-      return now < until && until - now <= SESSION_MS;
+      const until = endOf(value);
+      return now < until && until - now <= SESSION_MS && !ended.has(value);
     },
-    endOf: (value) => Number(value.split('.')[0]),
+    end(value) {
+      const at = value.lastIndexOf('.');
+      // Only what was given out is remembered, so that a stranger cannot fill the memory.
+      if (!same(value.slice(at + 1), sign(value.slice(0, Math.max(0, at))))) return;
+      ended.add(value);
+      if (ended.size > MOST_ENDED) ended.delete(ended.values().next().value ?? '');
+    },
+    endOf,
     redeem(word) {
       if (link === null || spent || !same(word, link)) return false;
       spent = true;
       return true;
     },
   };
+}
+
+function endOf(value: string): number {
+  return Number(value.split('.')[0]);
 }
 
 function same(given: string, expected: string): boolean {

@@ -42,7 +42,7 @@ async function ask(
   });
   const text = await response.text();
   const isJson = response.headers.get('content-type')?.includes('json') === true;
-  return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers };
+  return { status: response.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: response.headers };
 }
 const bearer = (value = token) => ({ Authorization: `Bearer ${value}` });
 const api = (method: string, path: string, body?: unknown) => ask(method, `/api/v1${path}`, body, bearer());
@@ -97,6 +97,54 @@ describe('signing in', () => {
     const changed = (cookie.split(';')[0] ?? '').replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
     expect((await ask('GET', '/api/v1/accounts', undefined, { Cookie: changed }, fresh.operatorUrl)).status).toBe(401);
     await fresh.stop();
+  });
+
+  test('who only looks at the link does not use it up; who signs out is out; the first key is for pages alone', async () => {
+    const folder = rig.folder();
+    const fresh = await rig.serve(folder);
+    const { signIn, key } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string; key: string };
+    const at = (method: string, path: string, headers: Record<string, string> = {}) =>
+      ask(method, path, undefined, headers, fresh.operatorUrl);
+    const path = signIn.slice(fresh.operatorUrl.length);
+    expect((await at('HEAD', path)).headers.get('set-cookie')).toBeNull();
+    const cookie = (await at('GET', path)).headers.get('set-cookie') ?? '';
+    const session = { Cookie: cookie.split(';')[0] ?? '' };
+    expect((await at('HEAD', '/api/v1/accounts', session)).status).toBe(200);
+    expect((await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
+    const { token: script } = await askCommand<{ token: string }>(folder, ['token', 'create', 'script']);
+    expect((await at('GET', '/api/v1/session', bearer(script))).body).toMatchObject({ firstKey: null });
+    const [first] = await askCommand<readonly { id: string }[]>(folder, ['key', 'list', 'default']);
+    await runCommand(folder, ['key', 'revoke', first?.id ?? '']);
+    await expect.poll(async () => (await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: null });
+    expect((await at('POST', '/api/v1/sign-out', { ...session, Origin: 'http://evil.example' })).status).toBe(403);
+    expect((await at('GET', '/api/v1/session', session)).status).toBe(200);
+    expect((await at('POST', '/api/v1/sign-out', session)).status).toBe(200);
+    expect((await at('GET', '/api/v1/session', session)).status).toBe(401);
+    await fresh.stop();
+  });
+
+  test('another site’s page cannot use up the attempts; a new password ends every session', async () => {
+    const folder = rig.folder();
+    const guarded = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const signIn = (body: unknown, headers: Record<string, string> = {}) =>
+      ask('POST', '/api/v1/sign-in', body, headers, guarded.operatorUrl);
+    for (let n = 0; n < 12; n += 1) {
+      const foreign = { Origin: 'http://evil.example', 'Content-Type': 'text/plain' };
+      expect((await signIn('{"password":"guess"}', foreign)).status).toBe(403);
+      expect((await signIn('{"password":7}')).body).toEqual(fault('Missing: password'));
+    }
+    const good = await signIn({ password: 'correct horse battery' });
+    expect(good.status).toBe(200);
+    const session = { Cookie: (good.headers.get('set-cookie') ?? '').split(';')[0] ?? '' };
+    await guarded.stop();
+    const holds = async (password: string) => {
+      const again = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: password });
+      const { status } = await ask('GET', '/api/v1/session', undefined, session, again.operatorUrl);
+      await again.stop();
+      return status;
+    };
+    expect(await holds('correct horse battery')).toBe(200);
+    expect(await holds('another one entirely')).toBe(401);
   });
 
   test('with a password there is no link; the password signs in, and guessing it is slowed', async () => {

@@ -31,8 +31,8 @@ export function FirstMail({ session }: { readonly session: Session }) {
           <WithNewKey session={session} publicUrl={publicUrl} />
         ) : (
           <Command session={session} publicUrl={publicUrl} account={FIRST_ACCOUNT} secret={firstKey}>
-            The key in it was made at this start, for the account “{FIRST_ACCOUNT}”. It is shown only until the service
-            is restarted: keep it somewhere safe.
+            The key in it was made at this start, for the account “{FIRST_ACCOUNT}”. It is shown for an hour from the
+            start: keep it somewhere safe.
           </Command>
         )}
         {publicUrl === null ? null : <FirstArrival captured={session.transport === 'capture'} />}
