@@ -53,7 +53,7 @@ function Mail({ mail }: { readonly mail: InboxMail }) {
     });
   return (
     <article>
-      <Title order={2} size="h3" className="wrap" ref={title} tabIndex={-1}>
+      <Title order={2} size="h3" className="wrap" ref={title} tabIndex={-1} style={{ outline: 'none' }}>
         {subject === '' ? '(no subject)' : subject}
       </Title>
       <dl className="facts">

@@ -40,7 +40,12 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
 }
 
 function Sentence({ text, first, own }: { readonly text: string; readonly first: boolean; readonly own: string }) {
-  if (text.startsWith('  ')) return <Code block>{text.trim()}</Code>;
+  if (text.startsWith('  '))
+    return (
+      <Code block className="wrap" style={{ whiteSpace: 'pre-wrap' }}>
+        {text.trim()}
+      </Code>
+    );
   return (
     <Text className="wrap" {...(first ? { fw: 600 } : {})}>
       {text.split(PARTS).map((part, at) => {

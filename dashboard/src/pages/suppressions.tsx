@@ -127,7 +127,7 @@ interface NothingProps {
 /** What is written out as an address may be on another list. */
 function Nothing({ list, search, onWhy }: NothingProps) {
   if (search === '')
-    return <Empty title={`The list of ${listName(list)} is empty`}>No address is kept from getting mail by it.</Empty>;
+    return <Empty title={`The list of ${listName(list)} is empty`}>It keeps no address from getting mail.</Empty>;
   const whole = search.indexOf('@') > 0;
   return (
     <Empty title={`Nothing on the list of ${listName(list)} begins like that`}>
