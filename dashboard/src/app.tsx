@@ -2,13 +2,14 @@
 import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Suspense } from 'react';
-import { Route, Switch } from 'wouter';
+import { Route, Switch, useLocation } from 'wouter';
 import { ApiError, get } from './api/client';
 import { useLive } from './api/live';
 import { LiveState } from './api/live-state';
 import type { Session } from './api/types';
 import { Frame } from './frame';
 import { pages } from './pages';
+import { Fault } from './parts/fault';
 import { Failure } from './parts/states';
 import { SignIn } from './sign-in';
 
@@ -26,18 +27,21 @@ export function App() {
 
 function SignedIn({ session }: { readonly session: Session }) {
   const live = useLive();
+  const [location] = useLocation();
   return (
     <LiveState value={live}>
       <Frame session={session} live={live}>
-        <Suspense fallback={<Waiting />}>
-          <Switch>
-            {pages.map(({ path, Page }) => (
-              <Route key={path} path={path}>
-                {(parameters) => <Page parameters={parameters} session={session} />}
-              </Route>
-            ))}
-          </Switch>
-        </Suspense>
+        <Fault of={location}>
+          <Suspense fallback={<Waiting />}>
+            <Switch>
+              {pages.map(({ path, Page }) => (
+                <Route key={path} path={path}>
+                  {(parameters) => <Page parameters={parameters} session={session} />}
+                </Route>
+              ))}
+            </Switch>
+          </Suspense>
+        </Fault>
       </Frame>
     </LiveState>
   );

@@ -21,12 +21,13 @@ export function HtmlView({ mail: { id, subject, html }, width, onWidth }: HtmlVi
   const phone = width === 'phone';
   return (
     <>
-      <Group justify="space-between" mb="xs">
+      <Group justify="space-between" mb="xs" wrap="nowrap" align="flex-start">
         <Text size="sm" c="dimmed">
           Nothing is loaded from elsewhere; links do nothing here, their addresses are under “Text”.
         </Text>
         <SegmentedControl
           visibleFrom="md"
+          style={{ flex: 'none' }}
           size="xs"
           aria-label="Width of the preview"
           value={phone ? 'phone' : 'full'}

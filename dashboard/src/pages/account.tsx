@@ -11,9 +11,10 @@ import { useAccount } from '../accounts/queries';
 import { useAddress } from '../api/address';
 import type { Account } from '../api/manage';
 import { DomainsOf } from '../domains/domains-of';
+import { Absent } from '../parts/absent';
 import { Notice } from '../parts/notice';
 import { PageHead } from '../parts/page-head';
-import { Failure, Loading } from '../parts/states';
+import { Loading } from '../parts/states';
 import { exact, When } from '../parts/when';
 import type { PageProps } from './index';
 
@@ -26,7 +27,17 @@ export function AccountPage({ parameters }: PageProps) {
     return (
       <>
         <PageHead title={`Account ${name}`} />
-        {account.isError ? <Failure error={account.error} retry={account.refetch} /> : <Loading />}
+        {account.isError ? (
+          <Absent
+            error={account.error}
+            retry={account.refetch}
+            title="There is no account of this name"
+            href="/accounts"
+            link="See all accounts"
+          />
+        ) : (
+          <Loading />
+        )}
       </>
     );
   }

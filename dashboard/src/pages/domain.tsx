@@ -7,9 +7,10 @@ import { DomainActions } from '../domains/domain-actions';
 import { DomainMark, foundText } from '../domains/domain-mark';
 import { useDomain } from '../domains/queries';
 import { RecordCard } from '../domains/record-card';
+import { Absent } from '../parts/absent';
 import { Notice } from '../parts/notice';
 import { PageHead } from '../parts/page-head';
-import { Failure, Loading } from '../parts/states';
+import { Loading } from '../parts/states';
 import { exact, When } from '../parts/when';
 import type { PageProps } from './index';
 
@@ -22,7 +23,13 @@ export function DomainPage({ parameters, session }: PageProps) {
       {domain.data !== undefined ? (
         <Shown domain={domain.data} transport={session.transport} />
       ) : domain.isError ? (
-        <Failure error={domain.error} retry={domain.refetch} />
+        <Absent
+          error={domain.error}
+          retry={domain.refetch}
+          title="No account has this domain"
+          href="/domains"
+          link="See all domains"
+        />
       ) : (
         <Loading />
       )}
