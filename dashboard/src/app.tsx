@@ -13,13 +13,14 @@ import { Fault } from './parts/fault';
 import { Failure } from './parts/states';
 import { SignIn } from './sign-in';
 
+const WELCOME = 'Sign in to operate this service.';
 const ENDED = 'Your session has ended. Sign in again, and you are back on this page.';
 
 export function App() {
   const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
   if (session.isPending) return <Waiting />;
   if (session.error instanceof ApiError && session.error.status === 401) {
-    return <SignIn reason={session.data === undefined ? session.error.message : ENDED} />;
+    return <SignIn reason={session.data === undefined ? WELCOME : ENDED} />;
   }
   if (session.data === undefined) return <Failure error={session.error} retry={() => session.refetch()} />;
   return <SignedIn session={session.data} />;

@@ -1,0 +1,56 @@
+/** What an operator sees first: the gravest of what wants attention, with the rest a button away; and whose address a change was. */
+import { expect, test } from 'vitest';
+import { browserRig } from '../rig/browser.ts';
+import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
+import { scenario } from '../scenarios/standing.ts';
+
+const rig = scenario();
+const browsers = browserRig();
+
+test('with much that wants attention the queue and the health are on the first screen, and a button shows the rest', async () => {
+  const service = await rig.serve(rig.folder());
+  for (const name of ['one', 'two', 'three', 'four', 'five', 'six'])
+    await browsers.ask(service, 'POST', '/accounts/default/domains', { domain: `${name}.example.org` });
+  const { page } = await browsers.operator(service, '/');
+  const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
+  const more = page.getByRole('button', { name: /^Show all \d+/ });
+  await more.waitFor();
+  expect(await items.count()).toBe(4);
+  for (const name of ['Queue', 'Health']) {
+    const box = await page.getByRole('region', { name }).boundingBox();
+    expect((box?.y ?? Number.POSITIVE_INFINITY) + (box?.height ?? 0), name).toBeLessThan(900);
+  }
+  await more.focus();
+  await page.keyboard.press('Enter');
+  await expect.poll(() => items.count()).toBeGreaterThanOrEqual(6);
+  const fewer = page.getByRole('button', { name: 'Show fewer' });
+  expect(await fewer.getAttribute('aria-expanded')).toBe('true');
+  expect(await fewer.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
+  expect(await graveFaults(page)).toEqual([]);
+});
+
+test('on a phone the drawer has the colours and the way out, and the live state is read', async () => {
+  const service = await rig.serve(rig.folder());
+  const { page, tolerate } = await browsers.operator(service, '/messages', { width: 360 });
+  await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
+  await page.getByRole('button', { name: 'Navigation' }).click();
+  await page.getByRole('button', { name: 'Show the page dark' }).click();
+  await page.getByRole('button', { name: 'Show the page light' }).waitFor();
+  expect(await sidewaysScroll(page)).toEqual([]);
+  // Whatever the page asks for once more is refused by then.
+  tolerate(/status of 401/);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
+});
+
+test('the audit log names the address that was put on a list and taken off again', async () => {
+  const service = await rig.serve(rig.folder());
+  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
+  await browsers.ask(service, 'DELETE', '/accounts/default/suppressions/ada@example.com');
+  const { page } = await browsers.operator(service, '/audit');
+  for (const action of ['suppression.add', 'suppression.remove']) {
+    const row = page.getByRole('row').filter({ hasText: action });
+    await row.getByRole('link', { name: 'ada@example.com' }).waitFor();
+    await row.getByRole('link', { name: 'list of account default' }).waitFor();
+  }
+});
