@@ -1,7 +1,7 @@
 /** `postrider token …` and `postrider audit`: tokens of operators' scripts, and who changed what. */
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
-import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
+import { isoTime, MOST_INT, parseCount, parseMoment, quote } from '../config/units.ts';
 import { newToken } from '../operator/token.ts';
 import type { AuditEntry, OperatorToken } from '../store/operator.ts';
 import { checkText } from './account.ts';
@@ -58,7 +58,7 @@ export function addOperatorCommands(program: Command, context: Context): void {
     .description('refuse a token from now on')
     .option('--json', 'for machines');
   revoke.action(async (text: string, flags: { json?: boolean }) => {
-    const id = parseCount(text, 1, Number.MAX_SAFE_INTEGER);
+    const id = parseCount(text, 1, MOST_INT);
     if (!id.ok)
       throw new CommandFailure(`${quote(text)} is not the number of a token; \`postrider token list\` shows them`, 2);
     const now = context.clock.now();

@@ -79,6 +79,9 @@ export function formatSize(bytes: number): string {
   return String(bytes);
 }
 
+/** The greatest number of a 32-bit column: what both stores hold as a row's number, or as the burst of a throttle. */
+export const MOST_INT = 2_147_483_647;
+
 /** A whole number from `least` to `most`, in decimal digits. */
 export function parseCount(text: string, least: number, most: number): Parsed<number> {
   const parts = splitNumber(text);
@@ -112,15 +115,17 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
   return `${rate.limit}/${formatDuration(rate.periodMs)}`;
 }
 
-/** `50/s` (burst 50) or `50/s:200` → requests each second, and how many may come at once. */
+/** `50/s` (burst 50) or `50/s:200` → requests each second, and how many may come at once; neither over `MOST_INT`. */
 export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
   const fault = bad(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitNumber(text);
   if (!parts || parts.number < 1) return fault;
-  if (parts.rest === '/s') return good({ perSecond: parts.number, burst: parts.number });
-  if (!parts.rest.startsWith('/s:')) return fault;
-  const burst = splitNumber(parts.rest.slice(3));
+  const plain = parts.rest === '/s';
+  if (!plain && !parts.rest.startsWith('/s:')) return fault;
+  const burst = plain ? { number: parts.number, rest: '' } : splitNumber(parts.rest.slice(3));
   if (burst?.rest !== '' || burst.number < 1) return fault;
+  if (Math.max(parts.number, burst.number) > MOST_INT)
+    return bad(`${quote(text)} is too much for a throttle; its numbers go up to ${MOST_INT}`);
   return good({ perSecond: parts.number, burst: burst.number });
 }
 

@@ -11,6 +11,7 @@ import type { News } from '../observe/news.ts';
 import type { OperatorStore } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
+import { controlsIn } from './controls.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
@@ -273,6 +274,8 @@ function valuesOf(route: Route, request: FastifyRequest): Values | string {
       if (value === null) continue;
       if (!['string', 'number', 'boolean'].includes(typeof value)) return `${name} must be a ${known.type}`;
       if (known.type === 'boolean' && typeof value !== 'boolean') return `${name} must be true or false`;
+      const controls = controlsIn(name, String(value));
+      if (controls !== null) return controls;
       values.set(name, String(value));
     }
   }

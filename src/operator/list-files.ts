@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { BodyTime } from './body-time.ts';
+import { controlsIn } from './controls.ts';
 import { type Refusal, refuse, STATUS } from './refusal.ts';
 
 /** A list of some million addresses. */
@@ -82,8 +83,8 @@ export function addListFiles(
   app.get<Asked>(`${path}/export`, async (request, reply) => {
     const who = await admit(request);
     if (who.kind === 'refused') return refuse(reply, who);
-    const unknown = unknownOf(request.query, []);
-    if (unknown !== null) return refuse(reply, { status: 400, message: unknown });
+    const wrong = wrongIn(request, []);
+    if (wrong !== null) return refuse(reply, { status: 400, message: wrong });
     const list = request.params.account;
     const found = await files.read(list);
     if (!found.ok) return refuse(reply, { status: STATUS[found.fault], message: found.message });
@@ -100,8 +101,8 @@ export function addListFiles(
     uploads.post<Asked>(`${path}/import`, async (request, reply) => {
       const who = await admit(request);
       if (who.kind === 'refused') return refuse(reply, who);
-      const unknown = unknownOf(request.query, ['reason']);
-      if (unknown !== null) return refuse(reply, { status: 400, message: unknown });
+      const wrong = wrongIn(request, ['reason']);
+      if (wrong !== null) return refuse(reply, { status: 400, message: wrong });
       if (!isCsv(request.headers['content-type'])) {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
       }
@@ -178,9 +179,12 @@ function isCsv(type: string | undefined): boolean {
   return essence.trim().toLowerCase() === 'text/csv';
 }
 
-function unknownOf(query: Readonly<Record<string, unknown>>, known: readonly string[]): string | null {
+/** One line on what is wrong with path and query, or null. */
+function wrongIn({ params, query }: FastifyRequest<Asked>, known: readonly string[]): string | null {
   const strange = Object.entries(query).find(([name, value]) => !known.includes(name) || typeof value !== 'string');
-  return strange === undefined ? null : `Unknown parameter in the query: ${JSON.stringify(strange[0])}`;
+  if (strange !== undefined) return `Unknown parameter in the query: ${JSON.stringify(strange[0])}`;
+  const given = Object.entries({ ...query, account: params.account });
+  return given.map(([name, value]) => controlsIn(name, value)).find((fault) => fault !== null) ?? null;
 }
 
 /** RFC 6266: a plain name for every browser, and the account's own in UTF-8 (RFC 8187). */

@@ -77,6 +77,11 @@ describe('durations, sizes, rates and throttles', () => {
     (text) => expect(faultOf(parseThrottle(text))).toContain('50/s:200'),
   );
 
+  it('a throttle goes up to what both stores hold', () => {
+    expect(unwrap(parseThrottle('2147483647/s'))).toEqual({ perSecond: 2_147_483_647, burst: 2_147_483_647 });
+    for (const text of ['2147483648/s', '1/s:2147483648']) expect(faultOf(parseThrottle(text))).toContain('2147483647');
+  });
+
   it('a count outside its range is refused with the range', () => {
     expect(faultOf(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
     expect(faultOf(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
