@@ -182,7 +182,7 @@ function laterActs(stage: Stage): readonly Act[] {
   const waiting = async (store: Store, limit: number) =>
     (await store.listMail({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
   return [
-    before(stage, 31 * DAY, ADA, (store) => store.setThresholds('shop', { complaintRate: 0.01 })),
+    before(stage, 31 * DAY, ADA, (store, at) => store.setAccount('shop', { complaintRate: 0.01 }, at)),
     before(stage, 16 * DAY, PAGE, (store, at) =>
       store.lockAccount('billing', 'wrong amounts in invoices, ticket 4711', at),
     ),

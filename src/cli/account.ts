@@ -45,18 +45,12 @@ export function addAccountCommands(program: Command, context: Context): void {
   );
   set.option('--max-complaints <percent>', 'complaints of 7 days that lock it, such as 0.15%; 100% never does');
   set.action(async (name: string, flags: LimitFlags) => {
-    const limits = limitsOf(flags, context.clock.now());
-    const thresholds = thresholdsOf(flags);
-    const counts = { limits: Object.keys(limits).length, thresholds: Object.keys(thresholds).length };
-    if (counts.limits + counts.thresholds === 0) {
+    const changes = { ...limitsOf(flags, context.clock.now()), ...thresholdsOf(flags) };
+    if (Object.keys(changes).length === 0) {
       const flagsThere = '--volume, --volume-expires, --rate, --throttle, --max-bounces or --max-complaints';
       throw new CommandFailure(`nothing to set; give ${flagsThere}`, 2);
     }
-    const account = await change(context, name, async (store, now) => {
-      if (counts.limits === 0) return store.setThresholds(name, thresholds, flags.expected);
-      const changed = await store.setAccount(name, limits, now, flags.expected);
-      return counts.thresholds === 0 || changed.kind !== 'done' ? changed : store.setThresholds(name, thresholds);
-    });
+    const account = await change(context, name, (store, now) => store.setAccount(name, changes, now, flags.expected));
     report(context, account, flags.json, `changed account ${account.name}`);
   });
   const list = group.command('list').description('list accounts').option('--json', 'for machines');

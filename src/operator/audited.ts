@@ -67,14 +67,9 @@ export function audited(store: Store, who: string, now: () => number): Store {
         store.createAccount(name, limits, at),
         accountShown,
       ),
-    async setAccount(name, limits, at, expected) {
+    async setAccount(name, set, at, expected) {
       const before = await accountNow(name);
-      const make = store.setAccount(name, limits, at, expected);
-      return change<Account, Guarded<Account>>('account.set', name, before, make, accountShown);
-    },
-    async setThresholds(name, thresholds, expected) {
-      const before = await accountNow(name);
-      const make = store.setThresholds(name, thresholds, expected);
+      const make = store.setAccount(name, set, at, expected);
       return change<Account, Guarded<Account>>('account.set', name, before, make, accountShown);
     },
     async lockAccount(name, reason, at, expected) {

@@ -10,6 +10,9 @@ export interface AccountLimits {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
 }
 
+/** What an operator can set of an account; members left undefined stay. */
+export type AccountChange = Partial<AccountLimits & Thresholds>;
+
 export interface Account {
   readonly id: number;
   readonly name: string;

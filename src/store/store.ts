@@ -7,7 +7,7 @@
  */
 import type { Attempt } from '../deliver/outcome.ts';
 import type { State } from '../record/states.ts';
-import type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
+import type { Account, AccountChange, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorAnswer, OperatorStore } from './operator.ts';
@@ -16,7 +16,7 @@ import type { SearchStore } from './search.ts';
 import type { TrafficStore } from './traffic.ts';
 import type { TrustStore } from './trust.ts';
 
-export type { Account, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
+export type { Account, AccountChange, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
 export type { OperatorAnswer } from './operator.ts';
 export type { QueueFigures } from './overview.ts';
 
@@ -252,10 +252,10 @@ export interface Store
   ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
   createAccount(name: string, limits: AccountLimits, now: number): Promise<Changed<Account>>;
   /**
-   * Members left undefined stay; `resetVolume` is implied by a new volume: the count starts again at zero. With `expected`, here and
-   * below, nothing changes where the account has another `accountVersion` by now.
+   * In one transaction. A new volume or rate begins its count again at zero; thresholds replace the defaults. With `expected`, here
+   * and below, nothing changes where the account has another `accountVersion` by now.
    */
-  setAccount(name: string, limits: Partial<AccountLimits>, now: number, expected?: string): Promise<Guarded<Account>>;
+  setAccount(name: string, change: AccountChange, now: number, expected?: string): Promise<Guarded<Account>>;
   lockAccount(name: string, reason: string, now: number, expected?: string): Promise<Guarded<Account>>;
   unlockAccount(name: string, now: number, expected?: string): Promise<Guarded<Account>>;
   listAccounts(): Promise<readonly Account[]>;

@@ -1,7 +1,7 @@
 /** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../record/domain.ts';
-import type { Thresholds, WindowCounts } from '../record/reputation.ts';
-import type { Account, Changed, Guarded } from './store.ts';
+import type { WindowCounts } from '../record/reputation.ts';
+import type { Changed } from './store.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
 
@@ -45,8 +45,6 @@ export interface DomainUpdate {
 }
 
 export interface TrustStore {
-  /** Thresholds left undefined stay; the account's own replace the defaults. */
-  setThresholds(accountName: string, thresholds: Partial<Thresholds>, expected?: string): Promise<Guarded<Account>>;
   /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
   reputationOf(accountName: string, now: number): Promise<Changed<WindowCounts>>;
   /** The same of all accounts that have any, by their numbers. */

@@ -160,7 +160,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: expect.objectContaining({ limits: { ...NO_LIMITS, volume: 5 }, locked: null }),
     };
     expect(await store.setAccount('default', { volume: 6 }, 2, seen)).toEqual(stale);
-    expect(await store.setThresholds('default', { bounceRate: 0.5 }, seen)).toEqual(stale);
+    expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, seen)).toEqual(stale);
     expect(await store.lockAccount('default', 'unpaid', 3, seen)).toEqual(stale);
     // Mail that is accepted is no change of what an operator has set.
     const mine = await version();
@@ -168,7 +168,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.lockAccount('default', 'unpaid', 4, mine)).kind).toBe('done');
     expect((await store.unlockAccount('default', 5, mine)).kind).toBe('stale');
     expect((await store.unlockAccount('default', 6, await version())).kind).toBe('done');
-    expect((await store.setThresholds('default', { bounceRate: 0.5 }, await version())).kind).toBe('done');
+    expect(
+      await store.setAccount('default', { bounceRate: 0.5, throttle: { perSecond: 3, burst: 4 } }, 6, await version()),
+    ).toMatchObject({
+      kind: 'done',
+      value: { thresholds: { bounceRate: 0.5 }, limits: { volume: 5, throttle: { perSecond: 3, burst: 4 } } },
+    });
     expect(await store.setAccount('nobody', {}, 7, seen)).toEqual({ kind: 'missing' });
   });
 
@@ -358,13 +363,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an account’s own thresholds replace the defaults', async () => {
     const store = await storeWith();
-    expect(await store.setThresholds('default', { bounceRate: 0.5 })).toMatchObject({
+    expect(await store.setAccount('default', { bounceRate: 0.5 }, 1)).toMatchObject({
       kind: 'done',
       value: { thresholds: { bounceRate: 0.5, complaintRate: 0.0015 } },
     });
     await end(store, 1, 80, 'delivered');
     await end(store, 1, 40, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
-    expect(await store.setThresholds('nobody', {})).toEqual({ kind: 'missing' });
+    expect(await store.setAccount('nobody', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
   });
 });

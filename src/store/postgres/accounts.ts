@@ -20,7 +20,8 @@ const UPDATE: Statement = {
   name: 'account_update',
   text: `UPDATE account SET volume = $1, volume_expires_at = $2, rate_limit = $3, rate_period_ms = $4, throttle_per_s = $5, throttle_burst = $6,
       volume_used = CASE WHEN $7 THEN 0 ELSE volume_used END, rate_used = CASE WHEN $8 THEN 0 ELSE rate_used END,
-      rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END, revision = $9 WHERE id = $10`,
+      rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END, bounce_rate = coalesce($9, bounce_rate),
+      complaint_rate = coalesce($10, complaint_rate), revision = $11 WHERE id = $12`,
 };
 const FORGET_USAGE: Statement = {
   name: 'account_usage_forget',
@@ -35,10 +36,6 @@ const GATHER_USAGE: Statement = {
 const SET_LOCK: Statement = {
   name: 'account_lock',
   text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
-};
-const SET_RATES: Statement = {
-  name: 'account_rates',
-  text: 'UPDATE account SET bounce_rate = coalesce($1, bounce_rate), complaint_rate = coalesce($2, complaint_rate), revision = $3 WHERE id = $4',
 };
 const KEY: Statement = { name: 'key_by_id', text: 'SELECT * FROM api_key WHERE id = $1 FOR UPDATE' };
 const KEYS_OF: Statement = { name: 'key_of_account', text: 'SELECT * FROM api_key WHERE account_id = $1 ORDER BY id' };
@@ -63,7 +60,6 @@ type Operations = Pick<
   | 'createFirstKey'
   | 'createAccount'
   | 'setAccount'
-  | 'setThresholds'
   | 'reputationOf'
   | 'reputations'
   | 'lockAccount'
@@ -128,18 +124,15 @@ export function prepareAccounts(database: Database): Operations {
         return made.length === 0 || account === null ? { kind: 'exists' } : done(account);
       });
     },
-    setAccount: (name, limits, _now, expected) =>
+    setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected) =>
       change(name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
         const columns = columnsOf({ ...account.limits, ...limits });
-        await session.query(UPDATE, [...columns, newVolume, newRate, revision, account.id]);
-        await session.query(newVolume ? FORGET_USAGE : GATHER_USAGE, [account.id]);
+        const rates = [bounceRate ?? null, complaintRate ?? null];
+        await session.query(UPDATE, [...columns, newVolume, newRate, ...rates, revision, account.id]);
+        if (Object.keys(limits).length > 0) await session.query(newVolume ? FORGET_USAGE : GATHER_USAGE, [account.id]);
       }),
-    setThresholds: (name, { bounceRate, complaintRate }, expected) =>
-      change(name, expected, (session, { id }, revision) =>
-        session.query(SET_RATES, [bounceRate ?? null, complaintRate ?? null, revision, id]),
-      ),
     async reputationOf(name, now) {
       const account = await find(database, name);
       return account === null ? { kind: 'missing' } : done(await windowOf(database, account.id, now));

@@ -1,6 +1,6 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Thresholds, WindowCounts } from '../../record/reputation.ts';
+import type { WindowCounts } from '../../record/reputation.ts';
 import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
 import { accountVersion } from '../version.ts';
 import type { prepareReputation } from './reputation.ts';
@@ -23,13 +23,11 @@ export function prepareAccounts(
   const update = database.prepare(
     `UPDATE account SET volume = ?, volume_expires_at = ?, rate_limit = ?, rate_period_ms = ?, throttle_per_s = ?, throttle_burst = ?,
        volume_used = CASE WHEN ? THEN 0 ELSE volume_used END, rate_used = CASE WHEN ? THEN 0 ELSE rate_used END,
-       rate_window_at = CASE WHEN ? THEN NULL ELSE rate_window_at END, revision = ? WHERE id = ?`,
+       rate_window_at = CASE WHEN ? THEN NULL ELSE rate_window_at END, bounce_rate = coalesce(?, bounce_rate),
+       complaint_rate = coalesce(?, complaint_rate), revision = ? WHERE id = ?`,
   );
   const setLock = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
-  );
-  const setRates = database.prepare(
-    'UPDATE account SET bounce_rate = coalesce(?, bounce_rate), complaint_rate = coalesce(?, complaint_rate), revision = ? WHERE id = ?',
   );
   const keyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
   const keysOf = database.prepare('SELECT * FROM api_key WHERE account_id = ? ORDER BY id');
@@ -100,10 +98,11 @@ export function prepareAccounts(
       insert.run(name, now, ...columnsOf(limits), nextRevision());
       return reread(name);
     },
-    setAccount(...[name, limits, , expected]: Parameters<Store['setAccount']>): Guarded<Account> {
+    setAccount(...[name, changed, , expected]: Parameters<Store['setAccount']>): Guarded<Account> {
       const account = find(name);
       const fault = against(account, expected);
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
+      const { bounceRate, complaintRate, ...limits } = changed;
       const newVolume = limits.volume === undefined ? 0 : 1;
       const newRate = limits.rate === undefined ? 0 : 1;
       update.run(
@@ -111,18 +110,11 @@ export function prepareAccounts(
         newVolume,
         newRate,
         newRate,
+        bounceRate ?? null,
+        complaintRate ?? null,
         nextRevision(),
         account.id,
       );
-      return reread(name);
-    },
-    setThresholds(
-      ...[name, { bounceRate, complaintRate }, expected]: [string, Partial<Thresholds>, string | undefined]
-    ): Guarded<Account> {
-      const account = find(name);
-      const fault = against(account, expected);
-      if (account === null || fault !== null) return fault ?? { kind: 'missing' };
-      setRates.run(bounceRate ?? null, complaintRate ?? null, nextRevision(), account.id);
       return reread(name);
     },
     reputationOf(name: string, now: number): Changed<WindowCounts> {

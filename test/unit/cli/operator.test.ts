@@ -32,7 +32,7 @@ test('every change of an operator is in the audit log, before and after, by whom
   const rig = await commandRig();
   const { store } = rig;
   expect((await rig.run('audit')).out).toBe('nothing has been changed by an operator\n');
-  await rig.run('account', 'set', 'acme', '--volume', '10');
+  await rig.run('account', 'set', 'acme', '--volume', '10', '--max-bounces', '20%');
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
   await rig.run('account', 'unlock', 'acme');
   await rig.run('account', 'create', 'other');
@@ -73,7 +73,10 @@ test('every change of an operator is in the audit log, before and after, by whom
     before: { locked: null },
     after: { locked: 'unpaid' },
   });
-  expect(of('account.set')).toMatchObject({ before: { limits: { volume: null } }, after: { limits: { volume: 10 } } });
+  expect(of('account.set')).toMatchObject({
+    before: { limits: { volume: null }, thresholds: { bounceRate: 0.1 } },
+    after: { limits: { volume: 10 }, thresholds: { bounceRate: 0.2 } },
+  });
   expect(of('message.cancel')).toMatchObject({ before: { state: 'queued' }, after: { state: 'cancelled' } });
   const all = JSON.stringify(await store.listAudit(null, 100));
   const hashes = (await store.listTokens()).map(({ hash }) => hash);
