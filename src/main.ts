@@ -202,6 +202,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     return key !== null && now - startedAt < FIRST_KEY_MS && directory.works(key, now) ? key : null;
   };
   if (roles.has('operator')) {
+    const files = commands?.files(store);
     const operator = createOperatorListener({
       settings,
       clock,
@@ -212,13 +213,13 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       inbox: handover.inbox,
       readEntity,
       api:
-        commands === undefined
+        commands === undefined || files === undefined
           ? null
           : {
               store,
               run: (args, who) => commands.run({ ...store, queueFigures }, service, args, who),
               news,
-              files: commands.files(store),
+              files,
               version: commands.version,
               about: () => ({
                 version: commands.version,
@@ -232,6 +233,8 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       failed: (error) => report.failed('operator', error),
     });
     stops.push(() => operator.close());
+    // Before it: whoever follows an import hears that it breaks off.
+    stops.push(() => files?.stop());
     ({ url: operatorUrl, signInUrl } = await operator.start());
     // An operator's first look finds the store's reader at work and the queue counted.
     if (commands !== undefined) void queueFigures().catch(() => undefined);

@@ -41,9 +41,10 @@ export function processContext(): Context {
       const settings = context.settings();
       const { openStore } = await import('../store/open.ts');
       const { audited } = await import('../operator/audited.ts');
+      const { gentle } = await import('./gentle-add.ts');
       const store = await openStore(settings.database, { exclusive: false });
       try {
-        return await work(audited(store, `cli:${userName()}`, context.clock.now), settings);
+        return await work(audited(gentle(store, context.clock), `cli:${userName()}`, context.clock.now), settings);
       } finally {
         await store.close();
       }

@@ -1,21 +1,28 @@
 /**
  * What the operator API does with suppression lists as files, over the service's own store: the passes of the commands
- * (suppression-load.ts, suppression-pages.ts). One entry of the audit log tells of an import, however many batches it had.
+ * (suppression-load.ts, suppression-pages.ts), gently. Two entries of the audit log tell of an import, however many batches it had:
+ * that it begins, and what it has added, also where it broke off.
  */
 import type { Clock } from '../clock.ts';
 import type { ListFiles, LoadProgress, LoadResult } from '../operator/list-files.ts';
-import type { Store } from '../store/store.ts';
+import { type Store, StoreError } from '../store/store.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import { CommandFailure, describeError } from './failure.ts';
+import { BATCH, restFor } from './gentle-add.ts';
 import { parseReason } from './suppression.ts';
 import { CSV_HEADER, csvRow } from './suppression-csv.ts';
 import { type Input, SpoolFailure, spooled } from './suppression-input.ts';
-import { addRows, BadRows, checkRows, type ImportSummary } from './suppression-load.ts';
-import { done, PAGE, pages } from './suppression-pages.ts';
+import { addRows, BadRows, checkRows, type ImportSummary, type Passed } from './suppression-load.ts';
+import { done, pages } from './suppression-pages.ts';
 
 const NAME = 'the upload';
+const STOPPING = 'the service is stopping';
 
 export function listFiles(store: Store, clock: Clock): ListFiles {
+  const stopping = Promise.withResolvers<void>();
+  const stop = { called: false, promise: stopping.promise };
+  const running = new Set<Promise<LoadResult>>();
+
   return {
     async receive(upload, list, given, who) {
       let input: Input | null = null;
@@ -25,7 +32,13 @@ export function listFiles(store: Store, clock: Clock): ListFiles {
         input = await spooled(upload, () => Promise.resolve());
         const total = await checkRows(input.first, NAME, { reason, now: clock.now() }, () => undefined);
         const arrived = { list, who, reason, total, input };
-        return { ok: true, load: (passed) => load(store, clock, arrived, passed) };
+        const begin = (passed: (at: LoadProgress) => void) => {
+          const loading = load(store, clock, arrived, passed, stop);
+          running.add(loading);
+          void loading.then(() => running.delete(loading));
+          return loading;
+        };
+        return { ok: true, load: begin };
       } catch (error) {
         await input?.close();
         return faultOf(error);
@@ -42,6 +55,12 @@ export function listFiles(store: Store, clock: Clock): ListFiles {
         return faultOf(error);
       }
     },
+
+    async stop() {
+      stop.called = true;
+      stopping.resolve();
+      await Promise.all(running);
+    },
   };
 }
 
@@ -55,17 +74,22 @@ interface Arrived {
   readonly input: Input;
 }
 
+/** Never rejects. */
 async function load(
   store: Pick<Store, 'addSuppressions' | 'writeAudit'>,
   clock: Clock,
   { list, who, reason, total, input }: Arrived,
-  passed: (at: LoadProgress) => void,
+  told: (at: LoadProgress) => void,
+  stop: { readonly called: boolean; readonly promise: Promise<void> },
 ): Promise<LoadResult> {
   const bad = new BadRows();
   let added = 0;
   const add = async (entries: readonly Suppression[]) => {
+    if (stop.called) throw new CommandFailure(STOPPING);
+    const begun = performance.now();
     const count = done(list, await store.addSuppressions(list, entries));
     added += count;
+    await restFor(clock, performance.now() - begun, stop.promise);
     return count;
   };
   const audit = (after: object) =>
@@ -77,36 +101,35 @@ async function load(
       before: null,
       after: JSON.stringify(after),
     });
-  const adding = {
-    batchSize: PAGE,
-    add,
-    passed: ({
-      rows,
-      added: so,
-      bad: skipped,
-      waiting,
-      bytes,
-    }: Parameters<Parameters<typeof addRows>[0]['passed']>[0]) =>
-      passed({ read: rows, added: so, known: rows - skipped - waiting - so, skipped, bytes, total }),
-  };
+  const passed = ({ rows, added: so, bad: skipped, waiting, bytes }: Passed) =>
+    told({ read: rows, added: so, known: rows - skipped - waiting - so, skipped, bytes, total });
+  try {
+    if (stop.called) throw new CommandFailure(`${STOPPING}; nothing was added`);
+    await audit({ begins: true, bytes: total });
+  } catch (error) {
+    await input.close();
+    return { result: 'error', message: describeError(error) };
+  }
   let summary: ImportSummary;
   try {
+    const adding = { batchSize: BATCH, add, passed };
     summary = await addRows(adding, input.again(total), NAME, { reason, now: clock.now() }, bad);
   } catch (error) {
-    if (added > 0) await audit({ added, stopped: true }).catch(() => undefined);
-    return { result: 'error', message: describeError(error) };
+    const why = describeError(error);
+    const unwritten = await audit({ added, stopped: true }).then(() => '', notInLog);
+    return { result: 'error', message: `${why}${unwritten}` };
   } finally {
     await input.close();
   }
-  try {
-    if (added > 0) await audit(summary);
-  } catch (error) {
-    const message = `the import is done, but could not be written into the audit log: ${describeError(error)}`;
-    return { result: 'error', message };
-  }
+  const unwritten = await audit(summary).then(() => '', notInLog);
+  if (unwritten !== '') return { result: 'error', message: `the import is done${unwritten}` };
   const { read, known, skipped: skippedCount } = summary;
   const skipped = bad.told.map(({ line, fault }) => ({ line, reason: fault }));
   return { result: 'ok', read, added, known, skipped, skippedCount };
+}
+
+function notInLog(error: unknown): string {
+  return `; what it has added could not be written into the audit log: ${describeError(error)}`;
 }
 
 async function* csvOf(
@@ -117,12 +140,13 @@ async function* csvOf(
   for await (const page of others) yield page.map(csvRow).join('');
 }
 
-/** What the caller did wrong; rethrows what is a fault of ours. */
+/** What the caller did wrong, or the store does not do; rethrows what is a fault of ours. */
 function faultOf(error: unknown): {
   readonly ok: false;
-  readonly fault: 'misused' | 'missing' | 'refused';
+  readonly fault: 'misused' | 'missing' | 'refused' | 'broken';
   readonly message: string;
 } {
+  if (error instanceof StoreError) return { ok: false, fault: 'broken', message: describeError(error) };
   if (!(error instanceof CommandFailure)) throw error;
   const { message } = error;
   const fault = message.startsWith('there is no account')

@@ -3,7 +3,9 @@
  * is one piece and these lists may be longer than memory.
  *
  * Promises: an upload is read to its end before anything of it is added, so that one that is no CSV, is too large or is cut
- * off adds nothing; one that has arrived whole is added to its end, whether or not anybody listens to its progress.
+ * off adds nothing; one that has arrived whole is added to its end, whether or not anybody listens to its progress, unless the
+ * service is stopped: then it breaks off between two batches, and importing it again adds the rest. What is refused hears why, also
+ * while it still sends.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -15,6 +17,11 @@ import { type Refusal, refuse, STATUS } from './refusal.ts';
 /** A list of some million addresses. */
 const MOST_BYTES = 200 * 1024 * 1024;
 const PROGRESS_MS = 200;
+/** Imports at once, from their first byte to their last row. */
+const MOST_AT_ONCE = 4;
+const AGAIN_MS = 10_000;
+/** Whoever is refused may go on sending so long: closed at once, the connection would take the answer with it. */
+const LINGER_MS = 5_000;
 
 interface Fault {
   readonly ok: false;
@@ -55,6 +62,8 @@ export interface ListFiles {
   ): Promise<Fault | { readonly ok: true; readonly load: (passed: (at: LoadProgress) => void) => Promise<LoadResult> }>;
   /** The list as CSV, in pieces. */
   read(list: string): Promise<Fault | { readonly ok: true; readonly text: AsyncIterable<string> }>;
+  /** What is being added breaks off after the batch under way; resolves when that is in the audit log. */
+  stop(): Promise<void>;
 }
 
 export interface ListFileParts {
@@ -94,6 +103,7 @@ export function addListFiles(
       .send(Readable.from(found.text));
   });
 
+  let running = 0;
   app.register((uploads, _options, done) => {
     // The body is left as it comes, whatever it says it is: who sends it is looked at first.
     uploads.removeAllContentTypeParsers();
@@ -106,13 +116,30 @@ export function addListFiles(
       if (!isCsv(request.headers['content-type'])) {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
       }
+      if (running >= MOST_AT_ONCE) {
+        const message = `${MOST_AT_ONCE} imports are under way; try again when one of them has ended`;
+        return refuseUpload(request, reply, clock, { status: 429, message, retryAfterMs: AGAIN_MS });
+      }
       const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MOST_BYTES };
-      if (state.tooLarge) return refuseLarge(reply);
+      if (state.tooLarge) return refuseUpload(request, reply, clock, TOO_LARGE);
+      running += 1;
       const upload = limited(request, bodyTime, state);
-      const received = await files.receive(upload, request.params.account, request.query.reason, who.who);
-      if (state.tooLarge) return refuseLarge(reply);
-      if (!received.ok) return refuse(reply, { status: STATUS[received.fault], message: received.message });
-      return reply.type('application/x-ndjson; charset=utf-8').send(progressOf(received.load, clock, changed));
+      const received = await files
+        .receive(upload, request.params.account, request.query.reason, who.who)
+        .catch((error: unknown) => {
+          running -= 1;
+          throw error;
+        });
+      if (!received.ok) {
+        running -= 1;
+        const refusal = { status: STATUS[received.fault], message: received.message };
+        return refuseUpload(request, reply, clock, state.tooLarge ? TOO_LARGE : refusal);
+      }
+      const lines = progressOf(received.load, clock, () => {
+        running -= 1;
+        changed();
+      });
+      return reply.type('application/x-ndjson; charset=utf-8').send(lines);
     });
     done();
   });
@@ -125,7 +152,8 @@ async function* limited(
   state: { tooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
-  for await (const part of raw as AsyncIterable<Buffer>) {
+  // Left open where it is not read to its end: the answer goes the same way.
+  for await (const part of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bodyTime.extend(raw);
     bytes += part.length;
     if (bytes > MOST_BYTES) {
@@ -136,13 +164,24 @@ async function* limited(
   }
 }
 
-function refuseLarge(reply: FastifyReply): FastifyReply {
-  // What is left of the body must not be taken for the next request.
-  reply.header('Connection', 'close');
-  return refuse(reply, {
-    status: 413,
-    message: `The file has more than ${MOST_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import\``,
-  });
+const TOO_LARGE = {
+  status: 413,
+  message: `The file has more than ${MOST_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import\``,
+} as const;
+
+/** What is left of the body is read and thrown away for a while, then the connection ends. */
+function refuseUpload(
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+  clock: Clock,
+  refusal: Parameters<typeof refuse>[1],
+): FastifyReply {
+  if (!raw.complete && !raw.destroyed) {
+    const cancel = clock.after(LINGER_MS, () => raw.socket.destroy());
+    raw.once('close', cancel);
+    raw.resume();
+  }
+  return refuse(reply, refusal);
 }
 
 /** NDJSON: lines of progress while the rows are added, the result at last. */

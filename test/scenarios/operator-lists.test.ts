@@ -2,7 +2,7 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accepted, askCommand, runCommand } from '../rig/service.ts';
-import { type StandingService, scenario } from './standing.ts';
+import { type StandingService, scenario, signedIn } from './standing.ts';
 
 const rig = scenario();
 let folder = '';
@@ -121,10 +121,15 @@ describe('an import', () => {
     );
     const copy = await account('copy');
     expect((await upload(copy, exported)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
-    expect(await get('/audit?limit=3')).toMatchObject([
+    const begins = { begins: true, bytes: expect.any(Number) };
+    expect(await get('/audit?limit=7')).toMatchObject([
       { who: 'token:ci', action: 'suppression.import', subject: 'copy', after: { added: 60_000 } },
+      { who: 'token:ci', action: 'suppression.import', subject: 'copy', after: begins },
       { action: 'account.create' },
+      { action: 'suppression.import', subject: 'large', after: { read: 10, added: 0, known: 10, skipped: 0 } },
+      { action: 'suppression.import', subject: 'large', after: begins },
       { action: 'suppression.import', subject: 'large', after: { read: 60_001, added: 60_000, known: 0, skipped: 1 } },
+      { action: 'suppression.import', subject: 'large', after: begins },
     ]);
   });
 
@@ -208,6 +213,68 @@ describe('an import', () => {
     expect([status, text]).toEqual([413, expect.stringContaining('has more than 200 MB')]);
   });
 
+  test.each([
+    ['too large', 300_000_000, 413, /has more than 200 MB/],
+    ['no list of addresses', 40_000_000, 400, /holds nothing to import/],
+  ])('that is %s is told so although it is still being sent', async (_, size, status, message) => {
+    const answer = await raw((socket, head) => {
+      socket.write(head(`Content-Length: ${size}`));
+      socket.write('nonsense\n'.repeat(4_000_000));
+    });
+    expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(message)]);
+  });
+
+  test('beside four others is refused until one of them has ended', async () => {
+    const { hostname, port } = new URL(service.operatorUrl);
+    const list = await account('queueing');
+    const sockets = await Promise.all(
+      Array.from(
+        { length: 4 },
+        () =>
+          new Promise<ReturnType<typeof connect>>((resolve) => {
+            const socket = connect(Number(port), hostname, () =>
+              socket.write(`${requestHead(list, 'Content-Length: 1000000')}eve@example.com\n`, () => resolve(socket)),
+            );
+          }),
+      ),
+    );
+    await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(429);
+    expect((await upload(list, 'bob@example.com\n')).lines).toEqual([
+      { result: 'error', message: '4 imports are under way; try again when one of them has ended' },
+    ]);
+    for (const socket of sockets) socket.destroy();
+    await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(200);
+  });
+
+  test('that a stop breaks off is in the audit log with what it has added, and importing again adds the rest', async () => {
+    const own = rig.folder();
+    const first = await rig.serve(own);
+    const cookie = await signedIn(first);
+    const body = Array.from({ length: 60_000 }, (_, n) => `user${n}@stopped.example\n`).join('');
+    const send = ({ operatorUrl }: StandingService, headers: Record<string, string>) =>
+      fetch(`${operatorUrl}/api/v1/accounts/default/suppressions/import`, {
+        method: 'POST',
+        headers: { ...headers, Origin: operatorUrl, 'Content-Type': 'text/csv' },
+        body,
+      });
+    const response = await send(first, cookie);
+    const reader = response.body?.getReader();
+    await reader?.read();
+    expect(await first.stop()).toBe(0);
+    const entries = await askCommand<{ action: string; after: { added: number } }[]>(own, ['audit']);
+    expect(entries).toMatchObject([
+      { action: 'suppression.import', after: { added: expect.any(Number), stopped: true } },
+      { action: 'suppression.import', after: { begins: true, bytes: body.length } },
+    ]);
+    const added = entries[0]?.after.added ?? 0;
+    expect(added).toBeGreaterThan(0);
+    expect(added).toBeLessThan(60_000);
+    const second = await rig.serve(own);
+    const lines = (await (await send(second, await signedIn(second))).text()).trim().split('\n');
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ result: 'ok', added: 60_000 - added, known: added });
+    await second.stop();
+  });
+
   test('that breaks off in the middle adds nothing, and the service goes on', async () => {
     const list = await account('broken');
     await new Promise<void>((resolve) => {
@@ -240,7 +307,9 @@ describe('an import', () => {
     await expect
       .poll(async () => (await found(list, 'search=user29999')).suppressions.length, { timeout: 30_000 })
       .toBe(1);
-    await expect.poll(() => get('/audit?limit=1')).toMatchObject([{ action: 'suppression.import', subject: 'left' }]);
+    await expect
+      .poll(() => get('/audit?limit=1'))
+      .toMatchObject([{ action: 'suppression.import', subject: 'left', after: { added: 30_000 } }]);
   });
 });
 
@@ -354,6 +423,8 @@ function raw(
     const socket = connect(Number(port), hostname, () => write(socket, (more) => requestHead('default', more)));
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
+      // The service goes on reading for a while what is sent.
+      if (text.endsWith('}')) socket.destroy();
     });
     socket.on('error', reject);
     socket.on('close', () => resolve({ status: Number(text.slice(9, 12)), text }));

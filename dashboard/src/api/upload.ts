@@ -54,7 +54,7 @@ export function upload(at: string, file: Blob, told: (step: UploadStep) => void)
 type Line = LoadProgress | LoadResult | { readonly result: 'error'; readonly message: string };
 
 const LOST =
-  'The connection was lost. A file that had not arrived whole has added nothing; one that had goes on being added.';
+  'The connection was lost. A file that had not arrived whole has added nothing; one that had goes on being added, unless the service was stopped: the audit log tells; importing it again adds the rest.';
 
 function refused(status: number, text: string): ApiError {
   try {

@@ -136,7 +136,8 @@ function Running({ step, onAbort }: { readonly step: UploadStep; readonly onAbor
         {grouped(added)} added, {grouped(known)} known before, {grouped(skipped)} skipped
       </Text>
       <Notice tone="quiet" title="It goes on by itself">
-        The file has arrived. It is added to its end, also when this page is closed.
+        The file has arrived. It is added to its end, also when this page is closed. A stop of the service breaks it
+        off; import it again then, and the rest is added.
       </Notice>
     </Stack>
   );

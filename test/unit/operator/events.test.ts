@@ -43,7 +43,7 @@ async function started(
       store: { findToken: async () => store.token, touchToken: async () => undefined },
       run: async () => ({ ok: true, value: {} }),
       news,
-      files: { receive: async () => NO_FILES, read: async () => NO_FILES },
+      files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),

@@ -1,0 +1,89 @@
+/** Suppression lists as files: what the routes are told of a store that is away, and of a stop in the middle. */
+import { expect, test } from 'vitest';
+import { gentle } from '../../../src/cli/gentle-add.ts';
+import { listFiles } from '../../../src/cli/list-files.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { type Store, StoreError } from '../../../src/store/store.ts';
+import { commandRig } from './command-rig.ts';
+
+async function* bytes(text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text);
+}
+const rows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
+
+test('a store that is away is told as on every other route, in its own line', async () => {
+  const { store } = await commandRig();
+  const away = () => Promise.reject(new StoreError('PostgreSQL db:5432/x: nothing listens there.'));
+  const files = listFiles({ ...store, listSuppressions: away }, systemClock);
+  const broken = { ok: false, fault: 'broken', message: 'PostgreSQL db:5432/x: nothing listens there.' };
+  expect(await files.read('acme')).toEqual(broken);
+  expect(await files.receive(bytes(rows(1)), 'acme', undefined, 'page')).toEqual(broken);
+});
+
+test('an import that cannot be written into the audit log adds nothing', async () => {
+  const { store } = await commandRig();
+  const files = listFiles(
+    { ...store, writeAudit: () => Promise.reject(new StoreError('the disk is full.')) },
+    systemClock,
+  );
+  const received = await files.receive(bytes(rows(10)), 'acme', undefined, 'page');
+  expect(received.ok && (await received.load(() => undefined))).toEqual({
+    result: 'error',
+    message: 'the disk is full.',
+  });
+  expect(await store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
+});
+
+test('a stop breaks an import off between two batches, and resolves when the audit log has what was added', async () => {
+  const { store } = await commandRig();
+  let batches = 0;
+  const second = Promise.withResolvers<void>();
+  const slow: Store = {
+    ...store,
+    async addSuppressions(list, entries) {
+      batches += 1;
+      if (batches === 2) second.resolve();
+      return store.addSuppressions(list, entries);
+    },
+  };
+  const files = listFiles(slow, systemClock);
+  const received = await files.receive(bytes(rows(5_000)), 'acme', undefined, 'page');
+  if (!received.ok) throw new Error(received.message);
+  const result = received.load(() => undefined);
+  await second.promise;
+  await files.stop();
+  const audit = (await store.listAudit(null, 10)).map(({ action, after }) => [action, JSON.parse(after ?? '')]);
+  expect(audit).toEqual([
+    ['suppression.import', { added: 1_000, stopped: true }],
+    ['suppression.import', { begins: true, bytes: rows(5_000).length }],
+  ]);
+  expect(await result).toEqual({
+    result: 'error',
+    message: expect.stringMatching(/^the service is stopping \(1,000 addresses were added before; import it again/),
+  });
+  const late = await files.receive(bytes(rows(1)), 'acme', undefined, 'page');
+  expect(late.ok && (await late.load(() => undefined))).toEqual({
+    result: 'error',
+    message: 'the service is stopping; nothing was added',
+  });
+});
+
+test('a command adds a page at once where nothing runs, and in small parts beside a service', async () => {
+  const { store } = await commandRig();
+  const sizes: number[] = [];
+  const counted: Store = {
+    ...store,
+    addSuppressions(list, entries) {
+      sizes.push(entries.length);
+      return store.addSuppressions(list, entries);
+    },
+  };
+  const entry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
+  const page = (from: number) => Array.from({ length: 1_200 }, (_, n) => entry(from + n));
+  const beside = gentle(counted, systemClock);
+  expect(await beside.addSuppressions('acme', page(0))).toEqual({ kind: 'done', value: 1_200 });
+  await store.beat({ name: 'a', roles: ['api'], version: '1' }, 60_000, Date.now());
+  expect(await beside.addSuppressions('acme', page(1_000))).toEqual({ kind: 'done', value: 1_000 });
+  expect(await beside.addSuppressions('nobody', page(0))).toEqual({ kind: 'missing' });
+  expect(sizes).toEqual([1_200, 500, 500, 200, 500]);
+});
