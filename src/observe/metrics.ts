@@ -113,7 +113,7 @@ export function createMetrics({
   });
   const alarms = new Counter({
     name: 'postrider_alarms_total',
-    help: 'Refusals that are about this service itself and want an operator, by reason',
+    help: 'Refusals about this service itself and other faults that want an operator, by reason',
     labelNames: ['reason'],
     registers,
   });

@@ -8,7 +8,7 @@ import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
 import type { BreakerState, Metrics } from './metrics.ts';
 import type { News } from './news.ts';
-import type { ProcessStanding } from './standing.ts';
+import { type ProcessStanding, SIGNING } from './standing.ts';
 import type { Traces } from './traces.ts';
 import type { TrafficCounter } from './traffic.ts';
 
@@ -217,7 +217,7 @@ export function createReporter({
       }
     },
     unsigned(error) {
-      metrics.alarmed('signing');
+      alarmed(SIGNING, error instanceof Error ? error.message : String(error));
       failed('signing', error);
     },
     breaker(state, retryAt) {

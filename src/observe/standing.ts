@@ -1,14 +1,17 @@
-/** What this process knows of itself and no store tells: the state of its breaker, and what the next hop held against it of late. */
+/** What this process knows of itself and no store tells: the state of its breaker, and what went wrong of late that is its own fault. */
 import type { BreakerState } from './metrics.ts';
 
 /** An alarm is news for so long. */
 const NEWS_MS = 3_600_000;
 
-/** A refusal that is about this service itself. */
+/** The reason of an alarm that is no refusal by the next hop. */
+export const SIGNING = 'signing';
+
+/** A refusal that is about this service itself, or a message that could not be signed. */
 export interface Alarm {
-  /** Such as `configuration`. */
+  /** Such as `configuration`, or `signing`. */
   readonly reason: string;
-  /** The next hop's own words; untrusted. */
+  /** The next hop's own words, untrusted; for `signing` this service's. */
   readonly text: string;
   readonly lastAt: number;
 }

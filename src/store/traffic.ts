@@ -20,7 +20,7 @@ export const TRAFFIC_COUNTS = [
 
 /**
  * `ended`: those that left the queue for good, whatever came of them, notices of later aside. `alarmed`: refusals that are about
- * this service itself.
+ * this service itself, and attempts that ended because the message could not be signed.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 export type TrafficCounts = Readonly<Record<TrafficCount, number>>;

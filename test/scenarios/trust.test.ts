@@ -174,6 +174,15 @@ test('mail accepted before its domain was removed waits and never goes out unsig
     'queued',
     expect.stringContaining('example.org is not authenticated any more'),
   ]);
+  // Who looks at the overview reads why.
+  const { token } = await ask<{ token: string }>('token', 'create', 'ci');
+  const overview = await fetch(`${service.operatorUrl}/api/v1/overview`, {
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  const { attention } = (await overview.json()) as { attention: { text: string }[] };
+  expect(attention.map(({ text }) => text)).toContainEqual(
+    expect.stringMatching(/^Messages cannot be signed, .*example\.org is not authenticated any more/),
+  );
   expect(relay.received.some(({ to }) => to.includes('later@example.com'))).toBe(false);
   for (const { data } of relay.received) expect(data.toString('latin1', 0, 15)).toBe('DKIM-Signature:');
 });

@@ -1,4 +1,5 @@
 /** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
+import { SIGNING } from '../../observe/standing.ts';
 import { GRACE_MS, maySend } from '../../record/domain.ts';
 import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../store/overview.ts';
 import type { Account } from '../../store/store.ts';
@@ -63,17 +64,15 @@ function installation(facts: Facts): readonly Attention[] {
     const said = `${span(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? '`postrider doctor` looks at the transport';
     found.push(
-      failure(
-        reason === 'signing'
-          ? `Messages cannot be signed, ${said}`
-          : `The next hop refuses this service (${reason}), ${said}`,
-        remedy,
-      ),
+      reason === SIGNING
+        ? failure(`Messages cannot be signed, ${said}`, remedy, '/domains')
+        : failure(`The next hop refuses this service (${reason}), ${said}`, remedy),
     );
   }
   if (alarmed > 0 && alarms.length === 0) {
-    const remedy = 'The log of the nodes that deliver has its words (`warned`)';
-    found.push(warning(`The next hop refused this service itself ${times(alarmed)} in the last hour`, remedy));
+    const remedy = 'The log of the nodes that deliver says which and why (`warned`, `failed`)';
+    const text = `In the last hour ${attempts(alarmed)} failed because the next hop refused this service itself, or because ${alarmed === 1 ? 'it' : 'they'} could not be signed`;
+    found.push(warning(text, remedy));
   }
   if (settings.database.kind === 'postgres') {
     for (const { name, aliveUntil, seenAt } of nodes) {
@@ -98,7 +97,8 @@ function installation(facts: Facts): readonly Attention[] {
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
   configuration: 'Correct POSTRIDER_TRANSPORT, or the account at the provider; `postrider doctor` tries it',
   reputation: 'Read the provider’s words and look at what was sent; its support lifts such blocks',
-  signing: 'Bring the secret back that sealed the keys, or rotate them; `postrider doctor` tells which',
+  [SIGNING]:
+    'Verify the domain, bring the secret back that sealed its keys, or rotate them; `postrider doctor` tells which',
 };
 
 function queue({ queue: { uncertain, oldestAcceptedAt }, now, settings }: Facts): readonly Attention[] {
@@ -196,6 +196,6 @@ function reports({ store, settings }: Facts): readonly Attention[] {
   return [warning(text, '`postrider feedback list` and `feedback show ID` show them')];
 }
 
-function times(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
+function attempts(count: number): string {
+  return count === 1 ? 'one attempt' : `${count} attempts`;
 }

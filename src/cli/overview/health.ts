@@ -1,5 +1,6 @@
 /** How the parts of an installation are, one line each. What only the running service knows is told as not known elsewhere. Pure. */
 import type { TransportSetting } from '../../config/settings.ts';
+import { SIGNING } from '../../observe/standing.ts';
 import { maySend } from '../../record/domain.ts';
 import { span } from '../text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
@@ -56,8 +57,8 @@ function transport({ settings, service, recent, now }: Facts): Health {
     case 'probing':
       return told('warning', 'took nothing; one message is being tried');
     case 'closed': {
-      if (alarms.length > 0)
-        return told('warning', `refuses this service: ${alarms.map(({ reason }) => reason).join(', ')}`);
+      const refused = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING);
+      if (refused.length > 0) return told('warning', `refuses this service: ${refused.join(', ')}`);
       const { delivered } = sumOf(recent);
       return told('ok', delivered === 0 ? 'nothing was handed over in the last hour' : 'takes messages');
     }

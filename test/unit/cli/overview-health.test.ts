@@ -97,8 +97,21 @@ test('alarms of other nodes are told by their number', () => {
   const given = facts(SHARED, { recent, service: { ...SERVICE, delivery: null }, nodes: [node('b', NOW + 9_000)] });
   expect(health(given, 'transport')?.text).toContain('this node does not deliver');
   expect(attentionOf(given)).toMatchObject([
-    { level: 'warning', text: 'The next hop refused this service itself 3 times in the last hour' },
+    {
+      level: 'warning',
+      text: 'In the last hour 3 attempts failed because the next hop refused this service itself, or because they could not be signed',
+    },
   ]);
+});
+
+test('mail that cannot be signed is told as that, with why, and is nothing that the next hop does', () => {
+  const standing = createStanding();
+  standing.alarmed('signing', 'the DKIM key cannot be opened', NOW - 2_000);
+  const given = facts(RELAY, { service: { ...SERVICE, delivery: standing.read(NOW) } });
+  expect(attentionOf(given)).toMatchObject([
+    { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
+  ]);
+  expect(health(given, 'transport')).toMatchObject({ level: 'ok' });
 });
 
 test('nodes that fell silent are told, and that none delivers', () => {

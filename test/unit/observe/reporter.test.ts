@@ -3,6 +3,8 @@ import { expect, test } from 'vitest';
 import { createLog, LOG_FIELDS, LOG_VERBS } from '../../../src/observe/log.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { createReporter } from '../../../src/observe/reporter.ts';
+import { createStanding } from '../../../src/observe/standing.ts';
+import { countTraffic } from '../../../src/observe/traffic.ts';
 import { afterAttempt, simulatedComplaint } from '../../../src/record/record.ts';
 import { STATES } from '../../../src/record/states.ts';
 import type { LeasedMail } from '../../../src/store/store.ts';
@@ -86,6 +88,27 @@ test('one accepted and suppressed at once is counted and logged as both', async 
   expect(await figures()).toEqual(
     expect.arrayContaining(['postrider_accepted_total 1', 'postrider_mail_total{state="suppressed"} 1']),
   );
+});
+
+test('mail that cannot be signed is an alarm to whoever looks on, and in the figures over time', async () => {
+  const clock = { now: () => 5_000, after: () => () => {} };
+  const queueFigures = () => Promise.resolve({ queued: 1, sending: 0, uncertain: 0, oldestAcceptedAt: null });
+  const metrics = createMetrics({ clock, queueFigures, reasons: [], droppedLines: () => 0 });
+  const log = createLog('debug', { write: () => undefined });
+  const standing = createStanding();
+  const written: number[] = [];
+  const put = async (_node: string, rows: readonly { readonly alarmed: number }[]) => {
+    for (const { alarmed } of rows) written.push(alarmed);
+  };
+  const traffic = countTraffic({ node: 'node', clock, put, failed: () => undefined });
+  const report = createReporter({ log, metrics, node: 'node', standing, traffic, now: clock.now });
+  report.unsigned(new Error('the DKIM key of example.org cannot be opened'));
+  expect(standing.read(5_000).alarms).toEqual([
+    { reason: 'signing', text: 'the DKIM key of example.org cannot be opened', lastAt: 5_000 },
+  ]);
+  await traffic.stop();
+  expect(written).toEqual([1, 1]);
+  expect((await metrics.scrape()).text).toContain('postrider_alarms_total{reason="signing"} 1');
 });
 
 test('every state that feedback or the queue can lead to has its verb', () => {
