@@ -6,13 +6,12 @@
 import type { Clock } from '../clock.ts';
 import { latencyBucket } from '../record/latency.ts';
 import type { State } from '../record/states.ts';
-import type { TrafficCount, TrafficRow, TrafficStore } from '../store/traffic.ts';
+import type { TrafficCount, TrafficStore } from '../store/traffic.ts';
+import { createSpans, type Span } from './traffic-spans.ts';
 
 const WRITE_EVERY_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** While the store is away the last spans wait; beyond so many the oldest go. */
-const MOST_WAITING = 240;
 
 export interface TrafficCounter {
   accepted(): void;
@@ -26,12 +25,6 @@ export interface TrafficCounter {
   stop(): Promise<void>;
 }
 
-type Sums = Record<TrafficCount, number> & {
-  readonly spanMs: TrafficRow['spanMs'];
-  readonly at: number;
-  readonly latencies: Map<number, number>;
-};
-
 export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
@@ -42,36 +35,33 @@ export interface TrafficParts {
 
 /** Starts counting; nothing runs while nothing is counted. */
 export function countTraffic({ node, clock, put, failed }: TrafficParts): TrafficCounter {
-  let minute = emptySums(MINUTE_MS, 0);
-  let hour = emptySums(HOUR_MS, 0);
-  /** True where the two hold what is not written yet. */
-  let fresh = false;
-  /** Spans that are over and not written as they are. */
-  let waiting: Sums[] = [];
+  const minutes = createSpans(MINUTE_MS);
+  const hours = createSpans(HOUR_MS);
+  let minute: Span | null = null;
+  let hour: Span | null = null;
   let cancel: (() => void) | null = null;
   let writing: Promise<void> = Promise.resolve();
   let failing = false;
   let stopped = false;
 
-  function count(name: TrafficCount): void {
+  /** Counts in the minute and the hour of now; a clock that was set back finds those it counted in before. */
+  function count(add: (sums: Span['sums']) => void): void {
     const now = clock.now();
-    if (now - minute.at >= MINUTE_MS || now < minute.at) turn(now);
-    minute[name] += 1;
-    hour[name] += 1;
-    fresh = true;
+    if (minute === null || hour === null || now - minute.sums.at >= MINUTE_MS || now < minute.sums.at) {
+      minute = minutes.at(now);
+      hour = hours.at(now);
+    }
+    for (const span of [minute, hour]) {
+      add(span.sums);
+      span.counted += 1;
+    }
     if (cancel === null && !stopped) cancel = clock.after(WRITE_EVERY_MS, begin);
   }
 
-  /** A span is over, or the clock was set. What was written of an hour that comes again is then written anew. */
-  function turn(now: number): void {
-    const next = (sums: Sums): Sums => {
-      const at = now - (now % sums.spanMs);
-      if (at === sums.at) return sums;
-      if (fresh) waiting.push(sums);
-      return emptySums(sums.spanMs, at);
-    };
-    minute = next(minute);
-    hour = next(hour);
+  function one(name: TrafficCount): void {
+    count((sums) => {
+      sums[name] += 1;
+    });
   }
 
   function begin(): void {
@@ -79,59 +69,44 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
   }
 
   async function write(): Promise<void> {
-    const batch = [...waiting, ...(fresh ? [minute, hour] : [])];
-    waiting = [];
-    fresh = false;
+    const batch = unwritten().map((span) => ({ span, counted: span.counted }));
     try {
-      if (batch.length > 0) await put(node, batch);
+      if (batch.length > 0)
+        await put(
+          node,
+          batch.map(({ span }) => span.sums),
+        );
+      // What was counted meanwhile may be in those rows or not: it is written again.
+      for (const { span, counted } of batch) span.written = counted;
       failing = false;
     } catch (error) {
-      // Rows are whole each time: what is counted meanwhile is in the same objects.
-      waiting = [...new Set([...batch.filter((sums) => sums !== minute && sums !== hour), ...waiting])];
-      waiting = waiting.slice(-MOST_WAITING);
-      fresh = true;
       if (!failing) failed(error);
       failing = true;
     }
-    cancel = (fresh || waiting.length > 0) && !stopped ? clock.after(WRITE_EVERY_MS, begin) : null;
+    cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_EVERY_MS, begin) : null;
   }
 
+  const unwritten = () => [...minutes.unwritten(), ...hours.unwritten()];
+
   return {
-    accepted: () => count('accepted'),
+    accepted: () => one('accepted'),
     entered(state, tookMs) {
       if (state !== 'delivered' && state !== 'bounced' && state !== 'suppressed' && state !== 'expired') return;
-      count(state);
-      minute.ended += 1;
-      hour.ended += 1;
-      if (state !== 'delivered' || tookMs === undefined) return;
-      const bucket = latencyBucket(tookMs);
-      for (const { latencies } of [minute, hour]) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
+      const bucket = state === 'delivered' && tookMs !== undefined ? latencyBucket(tookMs) : null;
+      count((sums) => {
+        sums[state] += 1;
+        sums.ended += 1;
+        if (bucket !== null) sums.latencies.set(bucket, (sums.latencies.get(bucket) ?? 0) + 1);
+      });
     },
-    noticed: count,
-    deferred: () => count('deferred'),
-    alarmed: () => count('alarmed'),
+    noticed: one,
+    deferred: () => one('deferred'),
+    alarmed: () => one('alarmed'),
     async stop() {
       cancel?.();
       stopped = true;
       await writing;
       await write();
     },
-  };
-}
-
-function emptySums(spanMs: TrafficRow['spanMs'], at: number): Sums {
-  return {
-    spanMs,
-    at,
-    accepted: 0,
-    delivered: 0,
-    deferred: 0,
-    bounced: 0,
-    complained: 0,
-    suppressed: 0,
-    expired: 0,
-    ended: 0,
-    alarmed: 0,
-    latencies: new Map(),
   };
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { countTraffic } from '../../../src/observe/traffic.ts';
 import type { TrafficRow } from '../../../src/store/traffic.ts';
@@ -91,4 +92,69 @@ test('a stop writes what is not written yet, and counts on without a timer', asy
   counter.accepted();
   await clock.advance(10_000);
   expect(writes).toHaveLength(1);
+});
+
+/** The store as it is after all writes: each row replaced the one before it of the same span. */
+function stored(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
+  return new Map(writes.flat().map((row) => [`${row.spanMs} ${row.at}`, row]));
+}
+
+test('whatever small steps a clock makes back and forth, and whenever it is written, what is stored is what was counted', async () => {
+  const step = fc.record({
+    /** From the beginning of an hour. */
+    at: fc.integer({ min: -150_000, max: 150_000 }),
+    count: fc.constantFrom('accepted', 'delivered', 'bounced', 'expired'),
+    written: fc.boolean(),
+    away: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const writes: TrafficRow[][] = [];
+      let now = HOUR;
+      let run: (() => void) | null = null;
+      let away = false;
+      const clock = {
+        now: () => now,
+        after: (_ms: number, timer: () => void) => {
+          run = timer;
+          return () => {
+            run = null;
+          };
+        },
+      };
+      const put = async (_node: string, rows: readonly TrafficRow[]) => {
+        if (away) throw new Error('away');
+        writes.push(structuredClone([...rows]));
+      };
+      const counter = countTraffic({ node: 'n', clock, put, failed: () => undefined });
+      const wanted = new Map<string, { accepted: number; ended: number; delivered: number }>();
+      for (const { at, count, written, away: gone } of steps) {
+        now = HOUR + at;
+        if (count === 'accepted') counter.accepted();
+        else counter.entered(count, 20);
+        for (const spanMs of [60_000, 3_600_000]) {
+          const key = `${spanMs} ${now - (now % spanMs)}`;
+          const sums = wanted.get(key) ?? { accepted: 0, ended: 0, delivered: 0 };
+          wanted.set(key, sums);
+          sums[count === 'accepted' ? 'accepted' : 'ended'] += 1;
+          if (count === 'delivered') sums.delivered += 1;
+        }
+        away = gone;
+        if (written) {
+          const due = run as (() => void) | null;
+          run = null;
+          due?.();
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      }
+      away = false;
+      await counter.stop();
+      const found = [...stored(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
+        expect([...latencies.values()].reduce((sum, n) => sum + n, 0)).toBe(delivered);
+        return [key, { accepted, ended, delivered }];
+      });
+      expect(new Map(found as never)).toEqual(wanted);
+    }),
+    { numRuns: 150 },
+  );
 });
