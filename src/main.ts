@@ -191,6 +191,11 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     storeFault: health.fault(),
     delivery: dispatcher === null ? null : standing.read(clock.now()),
   });
+  const cancelMail: Store['cancelMail'] = async (id, now) => {
+    const answer = await store.cancelMail(id, now);
+    if (answer.kind === 'done') report.cancelled();
+    return answer;
+  };
   let operatorUrl: string | null = null;
   let signInUrl: string | null = null;
   let api: Awaited<ReturnType<typeof startApi>> | null = null;
@@ -217,7 +222,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
           ? null
           : {
               store,
-              run: (args, who) => commands.run({ ...store, queueFigures }, service, args, who),
+              run: (args, who) => commands.run({ ...store, queueFigures, cancelMail }, service, args, who),
               news,
               files,
               version: commands.version,

@@ -28,6 +28,8 @@ export interface Reporter {
   account(before: Account | undefined, now: Account): void;
   /** Mail that cannot be signed waits. */
   unsigned(error: unknown): void;
+  /** An operator gave a mail request up through this process; the audit log says who and which. */
+  cancelled(): void;
   breaker(state: BreakerState, retryAt: number | null): void;
   recovered(count: number): void;
   failed(what: string, error: unknown): void;
@@ -219,6 +221,11 @@ export function createReporter({
     unsigned(error) {
       alarmed(SIGNING, error instanceof Error ? error.message : String(error));
       failed('signing', error);
+    },
+    cancelled() {
+      metrics.entered('cancelled');
+      traffic?.entered('cancelled');
+      moved();
     },
     breaker(state, retryAt) {
       metrics.breaker(state);

@@ -13,9 +13,18 @@ const WRITE_EVERY_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
+/** What leaves the queue for good, and the figure of its own that it has. */
+const ENDS: Readonly<Partial<Record<State, TrafficCount | null>>> = {
+  delivered: 'delivered',
+  bounced: 'bounced',
+  suppressed: 'suppressed',
+  expired: 'expired',
+  cancelled: null,
+};
+
 export interface TrafficCounter {
   accepted(): void;
-  /** A mail request entered a state through the queue; `tookMs` from accepted, where it was delivered. */
+  /** A mail request entered a state through the queue or by an operator's word; `tookMs` from accepted, where it was delivered. */
   entered(state: State, tookMs?: number): void;
   /** A notice of later changed a state: what left the queue left it before. */
   noticed(state: 'bounced' | 'complained'): void;
@@ -91,10 +100,11 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
   return {
     accepted: () => one('accepted'),
     entered(state, tookMs) {
-      if (state !== 'delivered' && state !== 'bounced' && state !== 'suppressed' && state !== 'expired') return;
+      const name = ENDS[state];
+      if (name === undefined) return;
       const bucket = state === 'delivered' && tookMs !== undefined ? latencyBucket(tookMs) : null;
       count((sums) => {
-        sums[state] += 1;
+        if (name !== null) sums[name] += 1;
         sums.ended += 1;
         if (bucket !== null) sums.latencies.set(bucket, (sums.latencies.get(bucket) ?? 0) + 1);
       });

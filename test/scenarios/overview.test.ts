@@ -100,6 +100,36 @@ test('what was accepted is told within moments, and what the command line change
   await expect.poll(topics, { timeout: 10_000 }).toContain('suppressions');
 });
 
+test('what an operator cancels through this node has left the queue by the figures too', async () => {
+  const store = await rig.beside(folder);
+  const hour = 3_600_000;
+  const ended = async () => {
+    const now = Date.now();
+    const steps = await store.traffic(now - (now % hour) - hour, now + hour, hour);
+    return steps.reduce((sum, step) => sum + step.ended, 0);
+  };
+  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default']);
+  const deferred = { id: '' };
+  await expect
+    .poll(async () => {
+      deferred.id = await accepted(service.publicUrl, key, simulated('defer')).catch(() => '');
+      return deferred.id;
+    })
+    .not.toBe('');
+  await expect.poll(async () => (await store.showMail(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
+  // Whatever was counted before is written.
+  let before = -1;
+  await expect.poll(async () => before === (before = await ended()), { interval: 1_200, timeout: 20_000 }).toBe(true);
+  const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferred.id}/cancel`, {
+    method: 'POST',
+    headers: headers(),
+  });
+  expect(cancelled.status).toBe(200);
+  await expect.poll(ended, { timeout: 10_000 }).toBe(before + 1);
+  const metrics = await (await fetch(`${service.operatorUrl}/metrics`)).text();
+  expect(metrics).toContain('postrider_mail_total{state="cancelled"} 1');
+});
+
 test('what wants attention is told with its page, and no more once it is mended', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);

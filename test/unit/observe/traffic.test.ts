@@ -50,6 +50,16 @@ test('what was counted is written within a second or so, whole, and nothing wher
   ]);
 });
 
+test('what an operator cancels has left the queue, and is in no other figure', async () => {
+  const { clock, counter, writes } = rig();
+  counter.entered('cancelled');
+  counter.entered('uncertain');
+  await clock.advance(1_000);
+  expect(writes).toMatchObject([[{ ended: 1 }, { ended: 1 }]]);
+  const { ended, spanMs, at, latencies, ...others } = writes[0]?.[0] as TrafficRow;
+  expect(new Set(Object.values(others))).toEqual(new Set([0]));
+});
+
 test('a minute that ends before it was written is written beside the next one', async () => {
   const { clock, counter, writes } = rig(HOUR + 59_900);
   counter.accepted();
@@ -103,7 +113,7 @@ test('whatever small steps a clock makes back and forth, and whenever it is writ
   const step = fc.record({
     /** From the beginning of an hour. */
     at: fc.integer({ min: -150_000, max: 150_000 }),
-    count: fc.constantFrom('accepted', 'delivered', 'bounced', 'expired'),
+    count: fc.constantFrom('accepted', 'delivered', 'bounced', 'cancelled'),
     written: fc.boolean(),
     away: fc.boolean(),
   });
