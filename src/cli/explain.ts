@@ -7,7 +7,8 @@ import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import { STATE_MEANING } from '../record/states.ts';
 import type { Account, MailDetails, MailEvent } from '../store/store.ts';
 import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
-import { span, time } from './text.ts';
+import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
+import { ended, span, time } from './text.ts';
 
 const FEEDBACK = 'feedback:';
 const WHOLE_SERVICE = '*';
@@ -25,6 +26,8 @@ export interface Explaining {
   readonly account: Account | null;
   /** Every suppression list that has the recipient now, other accounts' too. */
   readonly lists: readonly ListedSuppression[];
+  /** What the process that is asked knows of its own deliveries. */
+  readonly service: Delivering;
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
@@ -77,7 +80,12 @@ function fate(about: Explaining): readonly string[] {
 }
 
 /** In one line what an open one waits for; null for one that has ended. */
-export function waitsFor({ mail, account, now }: Pick<Explaining, 'mail' | 'account' | 'now'>): string | null {
+export function waitsFor({
+  mail,
+  account,
+  service,
+  now,
+}: Pick<Explaining, 'mail' | 'account' | 'service' | 'now'>): string | null {
   const { dueAt } = mail;
   switch (mail.state) {
     case 'queued': {
@@ -85,7 +93,7 @@ export function waitsFor({ mail, account, now }: Pick<Explaining, 'mail' | 'acco
       if (locked !== null) return `the account’s unlock: ${locked.reason}`;
       const attempt = lastAttempt(mail);
       const last = attempt === null ? '' : `; the last was put off: ${shortReason(attempt)}`;
-      if (dueAt === null || dueAt <= now) return `a free connection${last}`;
+      if (dueAt === null || dueAt <= now) return `${dueLine(service, now)}${last}`;
       return `the next attempt, in ${span(dueAt - now)}${last}`;
     }
     case 'sending':
@@ -105,7 +113,7 @@ function shortReason(attempt: Attempt): string {
   return [reason, replyText(outcome)].filter((part) => part !== '').join(', ');
 }
 
-function waiting({ mail, account, now }: Explaining): readonly string[] {
+function waiting({ mail, account, service, now }: Explaining): readonly string[] {
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
@@ -118,11 +126,14 @@ function waiting({ mail, account, now }: Explaining): readonly string[] {
   if (mail.dueAt === null) return [`${count}.`];
   if (mail.dueAt > now) {
     const rule = tries === 0 ? [] : [PAUSES];
-    return [`${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`, ...rule];
+    return [
+      `${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`,
+      ...rule,
+      ...heldSentences(service, now),
+    ];
   }
-  return [
-    `${count} and is due since ${time(mail.dueAt)}: a running service with the role deliver takes it as soon as it has a free connection.`,
-  ];
+  const [first = '', ...further] = dueSentences(service, now);
+  return [`${count} and is due since ${time(mail.dueAt)}: ${first}`, ...further];
 }
 
 /** What has happened since the last attempt: an operator's word, or a lease that ended without one. */
@@ -219,11 +230,6 @@ function attemptSentence(attempt: Attempt): string {
     case 'unanswered':
       return `In the last attempt, of ${at}, the whole message was sent to ${hop} and the connection ended before its answer.`;
   }
-}
-
-/** A next hop's own words may be a sentence already. */
-function ended(text: string): string {
-  return text.endsWith('.') ? text : `${text}.`;
 }
 
 function replyText({ reply }: Outcome): string {

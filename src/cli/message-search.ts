@@ -7,6 +7,7 @@ import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store
 import type { MailFound, MailSearch } from '../store/search.ts';
 import type { Account, MailSummary, Store } from '../store/store.ts';
 import { type Context, noAccount } from './context.ts';
+import type { Delivering } from './due.ts';
 import { waitsFor } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import { mailTable, parseState, summaryJson } from './mail-lines.ts';
@@ -79,7 +80,11 @@ async function searchMail(context: Context, words: string, flags: SearchFlags): 
     if (account !== undefined && accountId === null) throw noAccount(account);
     const found = await searchOn(store, { ...asked, accountId }, withinMs);
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
-    return { found, names, why: flags.why ? await whyOf(store, found.mails, accounts, now) : null };
+    return {
+      found,
+      names,
+      why: flags.why ? await whyOf(store, found.mails, accounts, context.service?.() ?? null, now) : null,
+    };
   });
   const next = found.searchedTo === null ? null : makeCursor(filters, found.searchedTo);
   if (flags.json) {
@@ -101,6 +106,7 @@ async function whyOf(
   store: Store,
   mails: readonly MailSummary[],
   accounts: readonly Account[],
+  service: Delivering,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
   const open = mails.filter(({ state }) => !TERMINAL.has(state));
@@ -108,7 +114,7 @@ async function whyOf(
     open.map(async ({ id }) => {
       const mail = await store.showMail(id);
       const account = accounts.find((one) => one.id === mail?.accountId) ?? null;
-      return [id, mail === null ? null : waitsFor({ mail, account, now })] as const;
+      return [id, mail === null ? null : waitsFor({ mail, account, service, now })] as const;
     }),
   );
   return new Map(told.flatMap(([id, why]) => (why === null ? [] : [[id, why] as const])));

@@ -62,7 +62,13 @@ export function addMessageCommands(program: Command, context: Context): void {
   why.action(async (id: string, flags: { json?: boolean }) => {
     const lines = await context.withStore(async (store, settings) => {
       const { maxAgeMs, keepBodyMs } = settings;
-      return explain({ ...(await find(store, id)), now: context.clock.now(), maxAgeMs, keepBodyMs });
+      return explain({
+        ...(await find(store, id)),
+        service: context.service?.() ?? null,
+        now: context.clock.now(),
+        maxAgeMs,
+        keepBodyMs,
+      });
     });
     if (flags.json) context.json({ id: id.toLowerCase(), explanation: lines });
     else context.out(`${lines.map(printable).join('\n')}\n`);

@@ -103,3 +103,8 @@ export function span(ms: number): string {
     .map(([count, unit]) => `${count} ${unit}`)
     .join(' ');
 }
+
+/** As a sentence: a next hop's own words may be one already. */
+export function ended(text: string): string {
+  return text.endsWith('.') ? text : `${text}.`;
+}

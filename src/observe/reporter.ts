@@ -77,6 +77,11 @@ export function createReporter({
     const { code, enhanced, text } = outcome.reply;
     const fields = { id, accountId, to, attempts, remote, code, enhanced, text, tookMs };
     const reason = 'reason' in outcome ? outcome.reason : outcome.kind;
+    // What the breaker counts against the next hop.
+    if (outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'transport')) {
+      const said = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
+      standing?.failed(`${reason}: ${said}`, now());
+    }
     if (isAlarming(outcome)) {
       alarmed(reason, text);
       log.warned({

@@ -16,18 +16,28 @@ export interface Alarm {
   readonly lastAt: number;
 }
 
+/** An attempt that failed for a reason which is not a message's own. */
+export interface Failure {
+  /** With the next hop's own words; untrusted. */
+  readonly text: string;
+  readonly at: number;
+}
+
 export interface ProcessStanding {
   breaker(state: BreakerState, retryAt: number | null): void;
   alarmed(reason: string, text: string, at: number): void;
+  failed(text: string, at: number): void;
   read(now: number): {
     readonly breaker: { readonly state: BreakerState; readonly retryAt: number | null };
     /** The last of each reason, the newest first. */
     readonly alarms: readonly Alarm[];
+    readonly lastFailure: Failure | null;
   };
 }
 
 export function createStanding(): ProcessStanding {
   let breaker: { state: BreakerState; retryAt: number | null } = { state: 'closed', retryAt: null };
+  let lastFailure: Failure | null = null;
   const alarms = new Map<string, Alarm>();
   return {
     breaker(state, retryAt) {
@@ -36,9 +46,12 @@ export function createStanding(): ProcessStanding {
     alarmed(reason, text, at) {
       alarms.set(reason, { reason, text, lastAt: at });
     },
+    failed(text, at) {
+      lastFailure = { text, at };
+    },
     read(now) {
       const late = [...alarms.values()].filter(({ lastAt }) => now - lastAt < NEWS_MS);
-      return { breaker, alarms: late.sort((a, b) => b.lastAt - a.lastAt) };
+      return { breaker, alarms: late.sort((a, b) => b.lastAt - a.lastAt), lastFailure };
     },
   };
 }

@@ -1,6 +1,7 @@
 /** An operator's first look at the whole service: figures that are true and stay, and what changes told as it happens. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { startSmtpServer } from '../rig/smtp-server.ts';
 import { type StandingService, scenario } from './standing.ts';
 
 const rig = scenario();
@@ -138,6 +139,35 @@ test('what wants attention is told with its page, and no more once it is mended'
   );
   await runCommand(folder, ['account', 'unlock', 'a b']);
   expect((await overview()).attention).toEqual([]);
+});
+
+test('while the next hop takes nothing, what waits for it says so, with why and when it is tried', async () => {
+  const own = rig.folder();
+  // Nothing listens on the port of a relay that is gone.
+  const relay = await startSmtpServer({});
+  await relay.close();
+  const dead = await rig.serve(own, {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+    POSTRIDER_SENDERS: 'any',
+  });
+  const { token: mine } = await askCommand<{ token: string }>(own, ['token', 'create', 'ci']);
+  const get = async <T>(path: string) => {
+    const answer = await fetch(`${dead.operatorUrl}/api/v1${path}`, { headers: { Authorization: `Bearer ${mine}` } });
+    return (await answer.json()) as T;
+  };
+  for (const to of ['a', 'b', 'c']) await accepted(dead.publicUrl, dead.key, { to: `${to}@example.com` });
+  const transport = async () =>
+    (await get<Told>('/overview?range=1h')).health.find(({ part }) => part === 'transport')?.text;
+  await expect.poll(transport, { timeout: 20_000 }).toMatch(/takes nothing|took nothing/);
+  const id = await accepted(dead.publicUrl, dead.key, { to: 'd@example.com' });
+  const { explanation } = await get<{ explanation: readonly string[] }>(`/messages/${id}/explain`);
+  const text = explanation.join(' ');
+  expect(text).toContain('the next hop took nothing several times in a row');
+  expect(text).toMatch(/The last failure, at .*: connect.*`postrider doctor`/);
+  expect(text).not.toContain('free connection');
+  const beside = await runCommand(own, ['message', 'explain', id]);
+  expect(beside.stdout).not.toContain('free connection');
+  expect(await dead.stop()).toBe(0);
 });
 
 test('a service with open streams stops at once', async () => {

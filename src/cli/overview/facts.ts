@@ -1,6 +1,6 @@
 /** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
 import type { Settings } from '../../config/settings.ts';
-import type { Alarm } from '../../observe/standing.ts';
+import type { Alarm, Failure } from '../../observe/standing.ts';
 import type { NodeStanding } from '../../store/nodes.ts';
 import type { OverviewFacts } from '../../store/overview.ts';
 import type { QueueFigures, Store } from '../../store/store.ts';
@@ -18,6 +18,8 @@ export interface ServiceStanding {
   readonly delivery: {
     readonly breaker: { readonly state: 'closed' | 'probing' | 'open'; readonly retryAt: number | null };
     readonly alarms: readonly Alarm[];
+    /** The last attempt that failed for a reason which is not a message's own. */
+    readonly lastFailure: Failure | null;
   } | null;
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { explain, waitsFor } from '../../../src/cli/explain.ts';
+import type { ServiceStanding } from '../../../src/cli/overview/facts.ts';
 import type { Attempt, Outcome } from '../../../src/deliver/outcome.ts';
 import { STATE_MEANING, STATES, TERMINAL } from '../../../src/record/states.ts';
 import type { Account, MailDetails, MailEvent } from '../../../src/store/store.ts';
@@ -47,14 +48,23 @@ function event(verb: string, over: Partial<MailEvent> = {}): MailEvent {
   return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...over };
 }
 
+type Delivery = NonNullable<ServiceStanding['delivery']>;
+const DELIVERING: Delivery = { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null };
+const OPEN: Delivery = {
+  ...DELIVERING,
+  breaker: { state: 'open', retryAt: T0 + 3 * MINUTE },
+  lastFailure: { text: 'connection: 127.0.0.1:9 connection refused', at: T0 + 30_000 },
+};
+
 function told(
   mail: Partial<MailDetails>,
   account: Account | null = ACCOUNT,
   now = T0 + MINUTE,
   lists: readonly ListedSuppression[] = [],
+  service: Pick<ServiceStanding, 'delivery'> | null = { delivery: DELIVERING },
 ): string {
   const ages = { maxAgeMs: 24 * HOUR, keepBodyMs: 48 * HOUR };
-  return explain({ mail: { ...QUEUED, ...mail }, account, lists, now, ...ages }).join('\n');
+  return explain({ mail: { ...QUEUED, ...mail }, account, lists, service, now, ...ages }).join('\n');
 }
 
 const DEFERRED = attempt({
@@ -65,8 +75,11 @@ const DEFERRED = attempt({
 });
 
 describe('in one line', () => {
-  const line = (mail: Partial<MailDetails>, account: Account = ACCOUNT) =>
-    waitsFor({ mail: { ...QUEUED, ...mail }, account, now: T0 + MINUTE });
+  const line = (
+    mail: Partial<MailDetails>,
+    account: Account = ACCOUNT,
+    service: Pick<ServiceStanding, 'delivery'> | null = { delivery: DELIVERING },
+  ) => waitsFor({ mail: { ...QUEUED, ...mail }, account, service, now: T0 + MINUTE });
 
   it('an open one tells what it waits for', () => {
     const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED })];
@@ -80,6 +93,18 @@ describe('in one line', () => {
     expect(line({ state: 'sending', dueAt: T0 + HOUR })).toBe('the answer of the next hop');
     expect(line({ state: 'sending', dueAt: T0 })).toBe('being taken back from a silent node');
     expect(line({ state: 'uncertain' })).toContain('an operator');
+  });
+
+  it('one that is due promises no free connection where the breaker is open, or where that is not known', () => {
+    expect(line({ dueAt: T0 }, ACCOUNT, { delivery: OPEN })).toBe(
+      'the next hop, which takes nothing: one message is tried at 2030-01-01 12:03:00Z, in 2 min; its last failure: connection: 127.0.0.1:9 connection refused',
+    );
+    const probing = { ...OPEN, breaker: { state: 'probing', retryAt: null }, lastFailure: null } as const;
+    expect(line({ dueAt: T0 }, ACCOUNT, { delivery: probing })).toBe(
+      'the next hop, which takes nothing: one message is being tried now',
+    );
+    expect(line({ dueAt: T0 }, ACCOUNT, { delivery: null })).toContain('this one does not deliver');
+    expect(line({ dueAt: T0 }, ACCOUNT, null)).toBe('a running service whose next hop takes messages');
   });
 
   it.each([...TERMINAL])('a %s one waits for nothing', (state) => {
@@ -102,6 +127,30 @@ describe('explain', () => {
 
   it('a queued one that is due says that a running service takes it', () => {
     expect(told({ dueAt: T0 })).toContain('It has not been tried yet and is due since 2030-01-01 12:00:00Z');
+  });
+
+  it('a queued one that is due while the breaker is open says so, why, and when the next hop is tried', () => {
+    const text = told({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN });
+    expect(text).toContain(
+      'is due since 2030-01-01 12:00:00Z: it waits because the next hop took nothing several times in a row: nothing is handed to it, and one message is tried at 2030-01-01 12:03:00Z, in 2 min.',
+    );
+    expect(text).toContain(
+      'The last failure, at 2030-01-01 12:00:30Z: connection: 127.0.0.1:9 connection refused. `postrider doctor`',
+    );
+    expect(told({ dueAt: T0 + HOUR }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN })).toContain(
+      'At present the next hop took nothing several times in a row',
+    );
+  });
+
+  it('what this process does not know of deliveries elsewhere is said, not promised', () => {
+    for (const [service, part] of [
+      [null, 'only that service knows'],
+      [{ delivery: null }, 'this node does not deliver'],
+    ] as const) {
+      const text = told({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], service);
+      expect(text).toContain(part);
+      expect(text).not.toContain('free connection');
+    }
   });
 
   it('a queued one of a locked account waits for the unlock, not for a time', () => {

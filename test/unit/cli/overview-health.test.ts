@@ -13,7 +13,7 @@ const SERVICE: ServiceStanding = {
   node: 'a',
   version: '1.2.3',
   storeFault: null,
-  delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [] },
+  delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
 };
 
 function facts(environment: Record<string, string>, changes: Partial<Facts> = {}): Facts {
@@ -63,7 +63,11 @@ test('a service in order wants nothing, and tells no password', () => {
 test('a store that does not commit and a next hop that takes nothing come first', () => {
   const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
   const given = facts(RELAY, {
-    service: { ...SERVICE, storeFault: 'the store cannot commit', delivery: { breaker, alarms: [] } },
+    service: {
+      ...SERVICE,
+      storeFault: 'the store cannot commit',
+      delivery: { breaker, alarms: [], lastFailure: null },
+    },
     queue: { queued: 1, sending: 0, uncertain: 2, oldestAcceptedAt: NOW - 2 * HOUR },
   });
   expect(health(given, 'database')).toMatchObject({ level: 'failure' });
