@@ -85,7 +85,7 @@ const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null
 describe('the command', () => {
   test('tells every step of a range, and sums that are those of the steps', async () => {
     const rig = await commandRig();
-    const row = { ...step(0), accepted: 7, delivered: 5, latencies: new Map([[40, 5]]) };
+    const row = { ...step(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.putTraffic('one', [
       { ...row, spanMs: 60_000, at: NOW - MINUTE },
       { ...row, spanMs: 60_000, at: NOW - 61 * MINUTE },
