@@ -20,8 +20,8 @@ export const TRAFFIC_COUNTS = [
 
 /**
  * `ended`: those that left the queue for good, whatever came of them, notices of later aside; what a command beside the service
- * cancels is not among them. `alarmed`: refusals that are about
- * this service itself, and attempts that ended because the message could not be signed.
+ * cancels is not among them. `alarmed`: refusals that are about this service itself, and attempts that ended because the message
+ * could not be signed.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 export type TrafficCounts = Readonly<Record<TrafficCount, number>>;
