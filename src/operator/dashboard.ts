@@ -2,22 +2,13 @@
  * The dashboard's files, as `npm ci` built them into dashboard/dist: one page for all its addresses, and its assets, which are
  * code without any data, so that they need no sign-in.
  *
- * Promises: only files that stood there at the first request are served, from memory, compressed once; the page's styles carry
- * a nonce of this request, so that no style or script from elsewhere runs. Without a build the page says how to make it.
+ * Promises: only files of a build are served, from memory, compressed once (dashboard-build.ts); the page's styles carry a nonce
+ * of this request, so that no style or script from elsewhere runs. Without a build the page says how to make it.
  */
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { extname, join } from 'node:path';
-import { brotliCompressSync, constants } from 'node:zlib';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { DashboardBuild } from './dashboard-build.ts';
 
-const TYPES: Readonly<Record<string, string>> = {
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
-/** Below this a compressed file is no smaller. */
-const WORTH_COMPRESSING = 512;
 /** The pages' addresses; their own parts are read by the page itself. */
 const ADDRESSES = ['/', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
 const NONCE = '__NONCE__';
@@ -25,20 +16,12 @@ const NOT_BUILT =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built: run <code>npm ci</code>, or <code>npm run build</code>, and load this page again. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
-interface Asset {
-  readonly type: string;
-  readonly plain: Buffer;
-  /** Brotli (RFC 7932), null where it is not worth it. */
-  readonly compressed: Buffer | null;
-}
-
 /** Adds the routes; `folder` is read at the first request. */
 export function addDashboard(app: FastifyInstance, folder: string): void {
-  let assets: ReadonlyMap<string, Asset> | null = null;
-  const files = () => (assets ??= readAssets(folder));
+  const build = new DashboardBuild(folder);
 
   const page = (reply: FastifyReply) => {
-    const index = readIndex(folder);
+    const index = build.index();
     if (index === null) return reply.type('text/html; charset=utf-8').send(NOT_BUILT);
     const nonce = randomBytes(16).toString('base64');
     return reply
@@ -51,7 +34,7 @@ export function addDashboard(app: FastifyInstance, folder: string): void {
     if (address !== '/') app.get(`${address}/*`, (_request, reply) => page(reply));
   }
   const file = (name: string, accepted: string | undefined, reply: FastifyReply) => {
-    const asset = files().get(name);
+    const asset = build.asset(name);
     if (asset === undefined) return reply.callNotFound();
     const brotli = asset.compressed !== null && (accepted ?? '').includes('br');
     reply.type(asset.type).header('Vary', 'Accept-Encoding');
@@ -83,45 +66,4 @@ function policy(nonce: string): string {
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; ` +
     "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
   );
-}
-
-function readIndex(folder: string): string | null {
-  try {
-    return readFileSync(join(folder, 'index.html'), 'utf8');
-  } catch {
-    return null;
-  }
-}
-
-function readAssets(folder: string): ReadonlyMap<string, Asset> {
-  const names = ['icon.svg', ...filesOf(join(folder, 'assets')).map((name) => `assets/${name}`)];
-  return new Map(
-    names.flatMap((name) => {
-      const type = TYPES[extname(name)];
-      const plain = type === undefined ? null : readOrNull(join(folder, name));
-      if (type === undefined || plain === null) return [];
-      return [[name, { type, plain, compressed: compress(plain) }] as const];
-    }),
-  );
-}
-
-function compress(plain: Buffer): Buffer | null {
-  if (plain.length < WORTH_COMPRESSING) return null;
-  return brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
-}
-
-function filesOf(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function readOrNull(path: string): Buffer | null {
-  try {
-    return readFileSync(path);
-  } catch {
-    return null;
-  }
 }

@@ -1,5 +1,5 @@
 /** The dashboard's own code: served to anybody, because it holds no data, and nothing else is. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
 import Fastify from 'fastify';
@@ -119,6 +119,65 @@ describe('assets', () => {
     '/secret.js',
   ])('%s is not found', async (path) => {
     expect((await serving(built())(path)).statusCode).toBe(404);
+  });
+});
+
+describe('a build made while the service runs', () => {
+  const second = INDEX.replace('"root"', '"root" class="second"');
+  const rebuild = (folder: string) => {
+    rmSync(folder, { recursive: true });
+    mkdirSync(join(folder, 'assets'), { recursive: true });
+    writeFileSync(join(folder, 'assets', 'app-3c4d.js'), 'second');
+    writeFileSync(join(folder, 'index.html'), second);
+  };
+
+  test('is served whole, page and assets, and open pages of the earlier one keep theirs', async () => {
+    const folder = built();
+    const ask = serving(folder);
+    expect((await ask('/')).body).not.toContain('second');
+    rebuild(folder);
+    expect((await ask('/')).body).toContain('class="second"');
+    expect((await ask('/assets/app-3c4d.js')).body).toBe('second');
+    expect((await ask('/assets/app-1a2b.js')).body).toBe(SCRIPT);
+  });
+
+  test('is found by its assets too, and a page that went out is never without the assets of its build', async () => {
+    const folder = built();
+    const ask = serving(folder);
+    // Only the page has been asked for when its assets are gone.
+    await ask('/messages');
+    rebuild(folder);
+    expect((await ask('/assets/app-3c4d.js')).body).toBe('second');
+    expect((await ask('/assets/app-1a2b.js')).body).toBe(SCRIPT);
+  });
+
+  test('leaves the earlier one in its place until it is whole', async () => {
+    const folder = built();
+    const ask = serving(folder);
+    await ask('/');
+    rmSync(folder, { recursive: true });
+    expect((await ask('/')).body).toContain('id="root"');
+    expect((await ask('/assets/app-1a2b.js')).body).toBe(SCRIPT);
+    mkdirSync(join(folder, 'assets'), { recursive: true });
+    writeFileSync(join(folder, 'index.html'), second);
+    expect((await ask('/')).body).toContain('class="second"');
+    expect((await ask('/assets/late-5e6f.js')).statusCode).toBe(404);
+    writeFileSync(join(folder, 'assets', 'late-5e6f.js'), 'late');
+    expect((await ask('/assets/late-5e6f.js')).body).toBe('late');
+  });
+
+  test('does not make earlier ones pile up', async () => {
+    const folder = built();
+    const ask = serving(folder);
+    for (let at = 0; at < 5; at++) {
+      rmSync(folder, { recursive: true });
+      mkdirSync(join(folder, 'assets'), { recursive: true });
+      writeFileSync(join(folder, 'assets', `app-${at}.js`), String(at));
+      writeFileSync(join(folder, 'index.html'), `${INDEX}${'.'.repeat(at)}`);
+      await ask('/');
+    }
+    const codes = await Promise.all([4, 3, 2, 1, 0].map(async (at) => (await ask(`/assets/app-${at}.js`)).statusCode));
+    expect(codes).toEqual([200, 200, 200, 404, 404]);
   });
 });
 
