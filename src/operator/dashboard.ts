@@ -6,18 +6,29 @@
  * of this request, so that no style or script from elsewhere runs. Without a build the page says how to make it.
  */
 import { randomBytes } from 'node:crypto';
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { DashboardBuild } from './dashboard-build.ts';
 
 /** The pages' addresses; their own parts are read by the page itself. */
 const ADDRESSES = ['/', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
+/** What begins an address for programs; below any other one the page says that nothing is there. */
+const FOR_PROGRAMS: ReadonlySet<string> = new Set([
+  'api',
+  'assets',
+  'healthz',
+  'icon.svg',
+  'metrics',
+  'openapi.json',
+  'reference',
+  'sign-in',
+]);
 const NONCE = '__NONCE__';
 const NOT_BUILT =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built: run <code>npm ci</code>, or <code>npm run build</code>, and load this page again. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
-/** Adds the routes; `folder` is read at the first request. */
-export function addDashboard(app: FastifyInstance, folder: string): void {
+/** Adds the routes; `folder` is read at the first request. Returns what answers with the page at any other address. */
+export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   const build = new DashboardBuild(folder);
 
   const page = (reply: FastifyReply) => {
@@ -47,6 +58,14 @@ export function addDashboard(app: FastifyInstance, folder: string): void {
     file(`assets/${request.params.name}`, request.headers['accept-encoding'], reply),
   );
   app.get('/icon.svg', (request, reply) => file('icon.svg', request.headers['accept-encoding'], reply));
+  return page;
+}
+
+/** True where somebody at a browser has come to an address that nothing has: the page tells them, without sign-in as well. */
+export function isLost({ is404, method, url, headers }: FastifyRequest): boolean {
+  const [path = ''] = url.slice(1).split('?', 1);
+  const [first = ''] = path.split('/', 1);
+  return is404 && method === 'GET' && (headers.accept ?? '').includes('text/html') && !FOR_PROGRAMS.has(first);
 }
 
 /** True for what is served without sign-in. */

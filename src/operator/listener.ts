@@ -12,7 +12,7 @@ import { API, addApi } from './api.ts';
 import { apiDocument, apiReference } from './api-document.ts';
 import { answerClientError, endWith } from './below-http.ts';
 import { BodyTime } from './body-time.ts';
-import { addDashboard, isDashboard } from './dashboard.ts';
+import { addDashboard, isDashboard, isLost } from './dashboard.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
@@ -111,7 +111,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       refuse(reply, 405, 'Method not allowed');
       return;
     }
-    if (request.routeOptions.url === '/healthz' || isDashboard(request.routeOptions.url)) {
+    if (request.routeOptions.url === '/healthz' || isDashboard(request.routeOptions.url) || isLost(request)) {
       done();
       return;
     }
@@ -140,14 +140,16 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     return reply.type(contentType).send(text);
   });
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
-  addDashboard(app, options.dashboard);
+  const page = addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
     const { inbox, readEntity } = options;
     addApi(app, { ...api, clock, access, sessions, bodyTime, inbox, readEntity, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
-  app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'Not found'));
+  app.setNotFoundHandler((request, reply) =>
+    isLost(request) ? page(reply.code(404)) : refuse(reply, 404, 'Not found'),
+  );
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     // A body that is no JSON, too large, or of another type.
     if (error.statusCode !== undefined && error.statusCode < 500) return refuse(reply, error.statusCode, error.message);

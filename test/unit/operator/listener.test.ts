@@ -130,6 +130,26 @@ describe('pages', () => {
     expect(answer).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
   });
 
+  test('an address that no page has is told to a browser by the page itself, and to a script as JSON', async () => {
+    const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const JSON_404 = '{"result":"error","message":"Not found"}';
+    // It holds no data, so it needs no password, as any page.
+    for (const password of [null, 'correct horse']) {
+      const port = await started({ password });
+      for (const path of ['/nonsense', '/nonsense/of/somebody?x=1', '/message', '/apis']) {
+        const page = await ask(port, path, { Accept: BROWSER });
+        expect([path, page.status, page.headers['content-type']]).toEqual([path, 404, 'text/html; charset=utf-8']);
+        expect(page.text).toContain('<title>Postrider</title>');
+        expect((await ask(port, path, { Accept: BROWSER }, 'POST')).status).toBe(405);
+      }
+    }
+    const open = await started();
+    for (const accept of ['application/json', '*/*', ''])
+      expect(await ask(open, '/nonsense', { Accept: accept })).toMatchObject({ status: 404, text: JSON_404 });
+    for (const path of ['/api', '/api/v2/messages', '/metrics/x', '/assets/x.js', '/openapi.json/x', '/healthz/x'])
+      expect([path, await ask(open, path, { Accept: BROWSER })]).toMatchObject([path, { status: 404, text: JSON_404 }]);
+  });
+
   test('a fault is a 500 that tells nothing, and is reported', async () => {
     const faults: unknown[] = [];
     const port = await started({
