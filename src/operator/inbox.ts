@@ -3,7 +3,9 @@
  * so the routes are described here and have handlers of their own.
  *
  * Promises: nothing without sign-in; what a mail holds is told as JSON or as plain text, and its HTML is served under a policy
- * that lets it neither run, nor load, nor send, nor leave its frame, also where it is opened outside of one.
+ * that lets it neither run, nor load, nor send, nor leave its frame. A browser that opens it outside of a frame, where a link
+ * could lead away (`target=_self`, which no policy of its own forbids), gets its source. A browser that does not say where the
+ * answer is meant for (it says so over HTTPS and to loopback alone) gets the HTML wherever it opens it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isMailId } from '../admit/mail-id.ts';
@@ -41,7 +43,12 @@ export const INBOX_ROUTES: readonly Described[] = [
   },
   one('', 'showInbox', 'One with its header fields decoded, its text, and whether it has HTML'),
   one('/source', 'showInboxSource', 'One as it would have gone out', 'text/plain'),
-  one('/html', 'showInboxHtml', 'Its HTML, for a sandboxed frame', 'text/html'),
+  one(
+    '/html',
+    'showInboxHtml',
+    'Its HTML, for a sandboxed frame; its source where a browser opens it elsewhere',
+    'text/html',
+  ),
 ];
 
 /** A mail's source is text, and nothing besides even where it is taken for something else. */
@@ -94,11 +101,19 @@ export function addInbox(
     return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source);
   });
 
-  app.get<OneMail>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id } }, reply) => {
+  app.get<OneMail>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id }, headers }, reply) => {
     const source = inbox === null ? null : await inbox.source(id);
     if (source === null) return missing(reply, id);
     const { html } = readCapturedMail(source, readEntity);
     if (html === null) return refuse(reply, 404, `The mail ${id} has no HTML`);
+    const place = headers['sec-fetch-dest'];
+    reply.header('Vary', 'Sec-Fetch-Dest');
+    if (place !== undefined && place !== 'iframe') {
+      return reply
+        .header('Content-Security-Policy', SOURCE_POLICY)
+        .type('text/plain; charset=utf-8')
+        .send(`This HTML is shown at /inbox/${id} only, in a frame that it cannot leave. Its source:\n\n${html}`);
+    }
     return reply
       .headers({ 'Content-Security-Policy': HTML_POLICY, 'X-DNS-Prefetch-Control': 'off' })
       .type('text/html; charset=utf-8')

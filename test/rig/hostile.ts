@@ -64,6 +64,7 @@ body { background: url(${elsewhere}/background); font-family: f } body { positio
 <a href="data:text/html,<script>alert('data')</script>" target="_blank">a data link</a>
 <a href="${elsewhere}/top" target="_top">a link out</a>
 <a href="${elsewhere}/window" target="_blank">a link to a window</a>
+<a href="${elsewhere}/self" target="_self">a link in its place</a>
 <form action="${elsewhere}/form" method="post" target="_top"><input name="password"><button autofocus>a form</button></form>
 <math><mtext><table><mglyph><style><img src=x onerror="alert('mutation')"></style></mglyph></table></mtext></math>
 <noscript><img src="${elsewhere}/noscript"></noscript>

@@ -55,7 +55,7 @@ function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, cap
   addInbox(app, '/api/v1', { inbox: capturing ? inbox : null, readEntity }, async (_request, reply) =>
     signedIn ? undefined : reply.code(401).send({ result: 'error', message: 'Sign in first' }),
   );
-  return (path: string) => app.inject({ url: `/api/v1/inbox${path}` });
+  return (path: string, headers: Record<string, string> = {}) => app.inject({ url: `/api/v1/inbox${path}`, headers });
 }
 
 const three = Object.fromEntries(ids.map((id) => [id, mail('<html><p>x</p></html>')]));
@@ -189,6 +189,28 @@ describe('HTML for a frame', () => {
     expect(HTML_POLICY).not.toContain('allow-');
     // As the recipient sees it, but for the target of links.
     expect(answer.body.replace('<base target="_blank">', '')).toBe(body);
+  });
+
+  test('a browser that opens it outside of a frame gets its source as plain text, with a word on where it is shown', async () => {
+    const ask = serving({ [OLDEST]: mail('<html><a href="https://evil.example/" target="_self">x</a></html>') });
+    const framed = await ask(`/${OLDEST}/html`, { 'Sec-Fetch-Dest': 'iframe' });
+    expect([framed.headers['content-type'], framed.headers.vary]).toEqual([
+      'text/html; charset=utf-8',
+      'Sec-Fetch-Dest',
+    ]);
+    for (const place of ['document', 'empty', 'object', 'embed', 'frame', '']) {
+      const answer = await ask(`/${OLDEST}/html`, { 'Sec-Fetch-Dest': place });
+      expect([place, answer.statusCode, answer.headers['content-type'], answer.headers.vary]).toEqual([
+        place,
+        200,
+        'text/plain; charset=utf-8',
+        'Sec-Fetch-Dest',
+      ]);
+      expect(answer.body).toBe(
+        `This HTML is shown at /inbox/${OLDEST} only, in a frame that it cannot leave. Its source:\n\n` +
+          '<html><a href="https://evil.example/" target="_self">x</a></html>',
+      );
+    }
   });
 
   test('its links open in a window that the sandbox forbids, and the doctype stays first', () => {
