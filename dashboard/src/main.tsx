@@ -9,6 +9,8 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { ApiError } from './api/client';
 import { App } from './app';
+import { Fault } from './parts/fault';
+import { LastWord } from './parts/last-word';
 import { cssVariables, theme } from './theme';
 
 /** Whatever is refused for want of a session makes the page ask who is signed in: nobody, and the sign-in is shown in its place. */
@@ -43,17 +45,19 @@ const root = document.getElementById('root');
 if (root !== null) {
   createRoot(root).render(
     <StrictMode>
-      <MantineProvider
-        theme={theme}
-        cssVariablesResolver={cssVariables}
-        defaultColorScheme="auto"
-        getStyleNonce={nonce}
-      >
-        <Notifications position="top-right" />
-        <QueryClientProvider client={queries}>
-          <App />
-        </QueryClientProvider>
-      </MantineProvider>
+      <Fault of="" shown={(error) => <LastWord error={error} />}>
+        <MantineProvider
+          theme={theme}
+          cssVariablesResolver={cssVariables}
+          defaultColorScheme="auto"
+          getStyleNonce={nonce}
+        >
+          <Notifications position="top-right" />
+          <QueryClientProvider client={queries}>
+            <App />
+          </QueryClientProvider>
+        </MantineProvider>
+      </Fault>
     </StrictMode>,
   );
 }

@@ -19,6 +19,8 @@ export interface OperatorOptions {
   readonly width?: number;
   readonly dark?: boolean;
   readonly reducedMotion?: boolean;
+  /** Of the browser, as it names it itself; British English unless given. */
+  readonly locale?: string;
 }
 
 export interface Operator {
@@ -74,13 +76,16 @@ export function browserRig(): BrowserRig {
     ).toEqual([]);
   });
 
-  async function stranger(service: Visited, { width, dark, reducedMotion }: OperatorOptions = {}): Promise<Operator> {
+  async function stranger(
+    service: Visited,
+    { width, dark, reducedMotion, locale }: OperatorOptions = {},
+  ): Promise<Operator> {
     const options: BrowserContextOptions = {
       baseURL: service.operatorUrl,
       viewport: width === undefined ? DESK : { width, height: PHONE_HEIGHT },
       colorScheme: dark === true ? 'dark' : 'light',
       reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
-      locale: 'en-GB',
+      locale: locale ?? 'en-GB',
     };
     const context = await browser.newContext(options);
     context.setDefaultTimeout(PATIENCE_MS);

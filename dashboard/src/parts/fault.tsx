@@ -7,6 +7,8 @@ interface FaultProps {
   /** Another one, such as another page's address, is tried anew. */
   readonly of: string;
   readonly children: ReactNode;
+  /** Instead of the page's own words. */
+  readonly shown?: (error: unknown) => ReactNode;
 }
 
 interface FaultState {
@@ -27,6 +29,7 @@ export class Fault extends Component<FaultProps, FaultState> {
 
   override render(): ReactNode {
     if (this.state.error === null) return this.props.children;
+    if (this.props.shown !== undefined) return this.props.shown(this.state.error);
     return (
       <>
         <PageHead title="This page cannot be shown" />
