@@ -12,12 +12,11 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { useQueryClient } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
-import { post } from './api/client';
 import type { Live } from './api/live';
 import type { Session } from './api/types';
+import { SignOut } from './sign-out';
 
 const PLACES: readonly { readonly label: string; readonly to: string; readonly only?: 'capture' }[] = [
   { label: 'Overview', to: '/' },
@@ -67,7 +66,7 @@ export function Frame({ session, live, children }: FrameProps) {
           </Group>
           <Group gap="xs" wrap="nowrap" visibleFrom="sm">
             <SchemeButton />
-            <SignOutButton />
+            <SignOut session={session} />
           </Group>
         </Group>
       </AppShell.Header>
@@ -91,7 +90,7 @@ export function Frame({ session, live, children }: FrameProps) {
         <AppShell.Section>
           <Group gap="xs" hiddenFrom="sm" p="sm">
             <SchemeButton />
-            <SignOutButton />
+            <SignOut session={session} />
           </Group>
           <NavLink href="/reference" label="API reference" />
           <Text size="sm" c="dimmed" px="sm" py="xs">
@@ -118,19 +117,6 @@ function SchemeButton() {
       aria-label={`Show the page ${other}`}
     >
       {other === 'dark' ? 'Dark' : 'Light'}
-    </Button>
-  );
-}
-
-function SignOutButton() {
-  const queries = useQueryClient();
-  return (
-    <Button
-      variant="default"
-      size="compact-sm"
-      onClick={() => void post('/sign-out').then(() => queries.resetQueries())}
-    >
-      Sign out
     </Button>
   );
 }

@@ -57,3 +57,42 @@ test('a session that has ended leads to the sign-in with a clear word, and back 
   expect(new URL(page.url()).search).toBe('?state=bounced&to=rita%40example.com');
   await page.getByText('Nothing matches').waitFor();
 });
+
+test('where no password is set, signing out asks first and says what the way in will be', async () => {
+  // The link of the other one is used up.
+  const { page, tolerate } = await browsers.operator(await rig.serve(rig.folder()), '/messages');
+  const signOut = page.getByRole('button', { name: 'Sign out' });
+  const dialog = page.getByRole('dialog');
+  await signOut.click();
+  await dialog.getByText('the service prints at its next start').waitFor();
+  await dialog.getByText('postrider token create').waitFor();
+  expect(await graveFaults(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+
+  tolerate(UNKNOWN_HERE, /ERR_FAILED/);
+  await page.route('**/api/v1/sign-out', (route) => route.abort());
+  await signOut.click();
+  await dialog.getByRole('button', { name: 'Sign out' }).click();
+  await dialog.getByText('The service cannot be reached').waitFor();
+  await page.unroute('**/api/v1/sign-out');
+  await dialog.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
+});
+
+test('with a password signing out asks nothing, and says where it fails', async () => {
+  const { page, tolerate } = await browsers.stranger(guarded);
+  tolerate(UNKNOWN_HERE, /ERR_FAILED/);
+  await page.goto('/messages');
+  await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
+  await page.keyboard.press('Enter');
+  await page.route('**/api/v1/sign-out', (route) => route.abort());
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  const notice = page.getByRole('alert').filter({ hasText: 'The service cannot be reached' });
+  await notice.getByRole('button', { name: 'Close' }).click();
+  await notice.waitFor({ state: 'hidden' });
+  await page.unroute('**/api/v1/sign-out');
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
+});
