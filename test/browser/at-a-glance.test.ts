@@ -40,6 +40,10 @@ test('on a phone the drawer has the colours and the way out, and the live state 
   // Whatever the page asks for once more is refused by then.
   tolerate(/status of 401/);
   await page.getByRole('button', { name: 'Sign out' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('the service prints at its next start').waitFor();
+  expect(await sidewaysScroll(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
