@@ -120,7 +120,12 @@ test('what an operator cancels through this node has left the queue by the figur
   await expect.poll(async () => (await store.showMail(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
   // Whatever was counted before is written.
   let before = -1;
-  await expect.poll(async () => before === (before = await ended()), { interval: 1_200, timeout: 20_000 }).toBe(true);
+  const settled = async () => {
+    const last = before;
+    before = await ended();
+    return before === last;
+  };
+  await expect.poll(settled, { interval: 1_200, timeout: 20_000 }).toBe(true);
   const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferred.id}/cancel`, {
     method: 'POST',
     headers: headers(),
