@@ -13,6 +13,7 @@ import { seqOf } from '../src/store/seq.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import type { Store } from '../src/store/store.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
+import { measureOverview } from './overview.ts';
 import { benchFolder, removeFolder } from './postrider.ts';
 import { type SeededMail, searchMails } from './search-mails.ts';
 
@@ -81,6 +82,7 @@ export async function benchSearch(record: Record): Promise<void> {
     seedSqlite(path, now);
     const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
     await measure('SQLite', store, now, record);
+    await measureOverview('SQLite', store, now, record);
     await store.close();
     queueAllSqlite(path);
     await figures('SQLite', await openStore({ kind: 'sqlite', path }, { exclusive: true }), record);
@@ -98,6 +100,7 @@ export async function benchSearch(record: Record): Promise<void> {
     await seedPostgres(client, now);
     const store = await openStore(setting.value, { exclusive: true });
     await measure('PostgreSQL', store, now, record);
+    await measureOverview('PostgreSQL', store, now, record);
     await queueAllPostgres(client);
     await client.end();
     await figures('PostgreSQL', store, record);

@@ -52,6 +52,9 @@ const PICTURES: readonly Picture[] = [
   { name: 'message', at: greylistedThenDelivered, shows: 'Greylisted', opens: /^Conversation/, height: 1_150 },
   { name: 'message-phone', at: greylistedThenDelivered, shows: 'Greylisted', phone: true },
   { name: 'inbox', at: orderInInbox, shows: /^Your order/, frames: 'Total' },
+  { name: 'account', at: '/accounts/marketplace', shows: /hard bounces/, height: 1_100 },
+  { name: 'domain', at: '/domains/market.example', shows: /_domainkey/ },
+  { name: 'suppressions-dark', at: '/suppressions?list=shop', shows: 'complaint', dark: true },
 ];
 
 async function greylistedThenDelivered(ask: Ask): Promise<string> {
