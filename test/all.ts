@@ -60,6 +60,8 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
     const run = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
       cwd: ROOT,
       stdio: 'inherit',
+      // As the launcher does for every start: threads and processes of the tests compile each file once.
+      env: { NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'), ...process.env },
     });
     const report = readReport(outputFile);
     if (report === null) {
