@@ -52,7 +52,7 @@ const PICTURES: readonly Picture[] = [
   { name: 'message', at: greylistedThenDelivered, shows: 'Greylisted', opens: /^Conversation/, height: 1_150 },
   { name: 'message-phone', at: greylistedThenDelivered, shows: 'Greylisted', phone: true },
   { name: 'inbox', at: orderInInbox, shows: /^Your order/, frames: 'Total' },
-  { name: 'account', at: '/accounts/marketplace', shows: /hard bounces/, height: 1_100 },
+  { name: 'account', at: '/accounts/marketplace', shows: /hard bounces/i, height: 1_100 },
   { name: 'domain', at: '/domains/market.example', shows: /_domainkey/ },
   { name: 'suppressions-dark', at: '/suppressions?list=shop', shows: 'complaint', dark: true },
 ];
@@ -116,7 +116,7 @@ async function take(browser: Browser, signed: BrowserContext, picture: Picture, 
 async function shown(page: Page, name: string, text: string | RegExp): Promise<void> {
   try {
     await page.getByRole('main').getByText(text).filter({ visible: true }).first().waitFor({ timeout: 20_000 });
-    await page.getByRole('progressbar').waitFor({ state: 'detached', timeout: 5_000 });
+    await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached', timeout: 5_000 });
   } catch (error) {
     throw new Error(`${name}: the page does not show ${String(text)}: ${describeError(error)}`);
   }

@@ -11,10 +11,10 @@ test('of a change only the members that differ are told, limits as people read t
     thresholds: { bounceRate: 0.08, complaintRate: 0.0015 },
   };
   expect(difference(before, after)).toEqual([
-    { member: 'limits.rate', before: '1000 in 1 h', after: null },
-    { member: 'thresholds.bounceRate', before: '10 %', after: '8 %' },
-    { member: 'limits.volumeExpiresAt', before: null, after: '2030-01-01 00:00:00 UTC' },
-    { member: 'limits.throttle', before: null, after: '50 a second, 200 at once' },
+    { member: 'limits: rate', before: '1000 in 1 h', after: null },
+    { member: 'thresholds: bounce rate', before: '10 %', after: '8 %' },
+    { member: 'limits: volume expires', before: null, after: '2030-01-01 00:00:00 UTC' },
+    { member: 'limits: throttle', before: null, after: '50 a second, 200 at once' },
     { member: 'locked', before: null, after: 'unpaid' },
   ]);
 });
