@@ -10,8 +10,9 @@ export default defineConfig({
     // More than cores: most of a test is waiting for a process, a disk or a clock. With two, a third of two cores was idle.
     maxWorkers: 4,
     // Real processes, synced disks and slow machines: a test fails on a broken promise, not on time.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     watch: false,
     passWithNoTests: false,
     projects: [

@@ -1,7 +1,7 @@
 /** What breaks in the dashboard says so where it broke, with a remedy: no page is ever blank. */
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
+import { browserRig, standIn } from '../rig/browser.ts';
 import { graveFaults } from '../rig/page-checks.ts';
 import { accepted } from '../rig/service.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
@@ -33,7 +33,10 @@ describe('a part of the dashboard that is gone since an upgrade', () => {
     const { page, tolerate } = await browsers.operator(service, '/messages');
     tolerate(TOLD);
     const loads = loadsOf(page);
-    await page.route(ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }), { times: 1 });
+    const restore = await standIn(page, ACCOUNTS, (route) => {
+      restore();
+      return route.fulfill({ status: 404, body: '{}' });
+    });
     await go(page, 'Accounts');
     await heading(page, 'Accounts').waitFor();
     expect(loads()).toBe(1);
@@ -43,7 +46,7 @@ describe('a part of the dashboard that is gone since an upgrade', () => {
     const { page, tolerate } = await browsers.operator(service, '/messages');
     tolerate(TOLD);
     const loads = loadsOf(page);
-    await page.route(ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
+    const restore = await standIn(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
     await go(page, 'Accounts');
     await heading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page is of an older version of the service; load it again.').waitFor();
@@ -54,7 +57,7 @@ describe('a part of the dashboard that is gone since an upgrade', () => {
     await go(page, 'Accounts');
     await heading(page, 'This page cannot be shown').waitFor();
     expect(loads()).toBe(1);
-    await page.unroute(ACCOUNTS);
+    restore();
     await page.getByRole('button', { name: 'Try again' }).click();
     await heading(page, 'Accounts').waitFor();
   });
@@ -73,7 +76,7 @@ describe('a part of the dashboard that is gone since an upgrade', () => {
 test('a page that fails as it is drawn says so in its place; the others go on', async () => {
   const { page, visit, tolerate } = await browsers.operator(service, '/messages');
   tolerate(TOLD);
-  await page.route('**/api/v1/accounts*', (route) => route.fulfill({ json: { accounts: [null] } }));
+  const restore = await standIn(page, '**/api/v1/accounts*', (route) => route.fulfill({ json: { accounts: [null] } }));
   await visit('/accounts');
   await heading(page, 'This page cannot be shown').waitFor();
   expect(await graveFaults(page)).toEqual([]);
@@ -81,7 +84,7 @@ test('a page that fails as it is drawn says so in its place; the others go on', 
   await heading(page, 'Audit log').waitFor();
   await page.goBack();
   await heading(page, 'This page cannot be shown').waitFor();
-  await page.unroute('**/api/v1/accounts*');
+  restore();
   await page.getByRole('button', { name: 'Try again' }).click();
   await heading(page, 'Accounts').waitFor();
 });
@@ -89,11 +92,11 @@ test('a page that fails as it is drawn says so in its place; the others go on', 
 test('a fault in the frame itself is said on the bare page, with the remedy', async () => {
   const { page, visit, tolerate } = await browsers.operator(service, '/messages');
   tolerate(TOLD);
-  await page.route('**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
+  const restore = await standIn(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
   await visit('/domains');
   await heading(page, 'The dashboard cannot be shown').waitFor();
   expect(await graveFaults(page)).toEqual([]);
-  await page.unroute('**/api/v1/session');
+  restore();
   await page.getByRole('button', { name: 'Load it again' }).click();
   await heading(page, 'Domains').waitFor();
 });

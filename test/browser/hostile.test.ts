@@ -41,7 +41,7 @@ beforeAll(async () => {
     async () => {
       expect(await browsers.ask(service, 'GET', `/messages/${letter}`)).toMatchObject({ state: 'delivered' });
     },
-    { timeout: 15_000 },
+    { timeout: 60_000 },
   );
   for (const [at, reason] of words.entries()) {
     const name = `account-${at}`;

@@ -19,7 +19,7 @@ beforeAll(async () => {
 /** What the API says of a mail request, once it is in that state. */
 async function inState(id: string, state: string): Promise<void> {
   const shown = () => browsers.ask<{ state: string }>(service, 'GET', `/messages/${id}`);
-  await expect.poll(async () => (await shown()).state, { timeout: 15_000 }).toBe(state);
+  await expect.poll(async () => (await shown()).state).toBe(state);
 }
 
 const subjects = (page: Page) => page.getByRole('table').getByRole('link');
@@ -95,7 +95,7 @@ test('where a search is bounded in time it goes on by itself and tells how far b
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
     const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
     // The second answer waits for the test to have seen the first.
-    if (back > 1) await expect.poll(() => held, { timeout: 15_000 }).toBe(false);
+    if (back > 1) await expect.poll(() => held).toBe(false);
     const found = { id: `01990000-0000-7000-8000-00000000000${9 - back}`, state: 'bounced', to: 'rare@example.com' };
     const message = {
       ...found,
@@ -186,13 +186,11 @@ test('what the queue waits for is told in its list and on the page of each messa
   const { key } = await browsers.ask<{ key: string }>(service, 'POST', '/accounts/held/keys', {});
   const submit = () => accepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Held back' });
   await expect
-    .poll(
-      () =>
-        submit().then(
-          () => 'sent',
-          () => 'refused',
-        ),
-      { timeout: 10_000 },
+    .poll(() =>
+      submit().then(
+        () => 'sent',
+        () => 'refused',
+      ),
     )
     .toBe('sent');
   const id = await submit();

@@ -27,7 +27,7 @@ beforeAll(async () => {
     async () => {
       expect(await browsers.ask(service, 'GET', `/messages/${id}`)).toMatchObject({ state: 'delivered' });
     },
-    { timeout: 15_000 },
+    { timeout: 60_000 },
   );
 });
 

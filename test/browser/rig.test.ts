@@ -50,14 +50,14 @@ test.each<[string, (elsewhere: Elsewhere) => string, RegExp]>([
   ],
 ])('the rig sees %s', async (_name, html, line) => {
   const { faults } = await opened(html);
-  await expect.poll(() => faults().some((fault) => line.test(fault)), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => faults().some((fault) => line.test(fault))).toBe(true);
   browsers.pardon();
 });
 
 test('the rig sees a breach of the content policy, and that nothing has left by it', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
   const { faults, elsewhere } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
-  await expect.poll(() => faults().length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => faults().length).toBe(1);
   expect(faults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
   expect(elsewhere.asked()).toEqual([]);
   browsers.pardon();

@@ -1,6 +1,6 @@
 /** Who is not signed in sees the way in and nothing else; who is, the pages, until the session ends. */
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig, signInLink } from '../rig/browser.ts';
+import { browserRig, signInLink, standIn } from '../rig/browser.ts';
 import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
 
@@ -72,11 +72,11 @@ test('where no password is set, signing out asks first and says what the way in 
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
 
   tolerate(UNKNOWN_HERE, /ERR_FAILED/);
-  await page.route('**/api/v1/sign-out', (route) => route.abort());
+  const restore = await standIn(page, '**/api/v1/sign-out', (route) => route.abort());
   await signOut.click();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await dialog.getByText('The service cannot be reached').waitFor();
-  await page.unroute('**/api/v1/sign-out');
+  restore();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
@@ -87,12 +87,12 @@ test('with a password signing out asks nothing, and says where it fails', async 
   await page.goto('/messages');
   await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
   await page.keyboard.press('Enter');
-  await page.route('**/api/v1/sign-out', (route) => route.abort());
+  const restore = await standIn(page, '**/api/v1/sign-out', (route) => route.abort());
   await page.getByRole('button', { name: 'Sign out' }).click();
   const notice = page.getByRole('alert').filter({ hasText: 'The service cannot be reached' });
   await notice.getByRole('button', { name: 'Close' }).click();
   await notice.waitFor({ state: 'hidden' });
-  await page.unroute('**/api/v1/sign-out');
+  restore();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });

@@ -238,12 +238,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     // Computed from what was before: a change in between must not be undone.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
-    await expect.poll(() => seen.at(-1)?.domains[0]?.status).toBe('authenticated');
+    await expect.poll(() => seen.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');
     const shared = await store.setSubdomains('example.org', true);
     if (shared.kind !== 'done') throw new Error(shared.kind);
     expect(shared.value.revision).toBeGreaterThan(added.value.revision);
     await store.removeDomain('example.org');
-    await expect.poll(() => seen.at(-1)?.removed).toEqual(['example.org']);
+    await expect.poll(() => seen.flatMap(({ removed }) => removed)).toContain('example.org');
   });
 
   test('a look at DNS that brings nothing new leaves the revision, and one without an answer the last answer', async () => {

@@ -34,7 +34,7 @@ test('every 201 given before a kill -9 ends delivered, and only what was handed 
       }
     };
     const senders = Array.from({ length: SENDERS }, sender);
-    await expect.poll(() => acknowledged.size, { timeout: 30_000, interval: 5 }).toBeGreaterThan(goal);
+    await expect.poll(() => acknowledged.size, { interval: 5 }).toBeGreaterThan(goal);
     service.kill('SIGKILL');
     killed = true;
     await Promise.all([...senders, service.ended]);
@@ -49,11 +49,9 @@ test('every 201 given before a kill -9 ends delivered, and only what was handed 
   }
   const last = await startProcess(folder, settings);
   const missing = () => [...acknowledged].filter((id) => !sink.taken.has(id));
-  await expect.poll(missing, { timeout: 60_000, interval: 50 }).toEqual([]);
+  await expect.poll(missing, { interval: 50 }).toEqual([]);
   await expect
-    .poll(async () => (await askCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length, {
-      timeout: 60_000,
-    })
+    .poll(async () => (await askCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length)
     .toBe(0);
   const stored = await askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--limit', '100000']);
   expect(stored.filter(({ state }) => state !== 'delivered')).toEqual([]);
@@ -80,20 +78,18 @@ test('under hold, what a killed node was handing over waits as uncertain, and no
       return ((await answer.json()) as { result: { id: string } }).result.id;
     }),
   );
-  await expect.poll(() => sink.taken.size, { timeout: 60_000 }).toBe(3);
+  await expect.poll(() => sink.taken.size).toBe(3);
   first.kill('SIGKILL');
   await first.ended;
   sink.answerFromNowOn();
   await startProcess(folder, settings);
   const states = async () =>
     (await askCommand<{ id: string; state: string }[]>(folder, ['message', 'list'])).map(({ state }) => state).sort();
-  await expect
-    .poll(states, { timeout: 60_000 })
-    .toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
+  await expect.poll(states).toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
   expect([...sink.taken.values()]).toEqual([1, 1, 1, 1, 1, 1]);
   const held = ids.find((id) => (sink.order.indexOf(id) + 1 || 9) <= 3) ?? '';
   await askCommand(folder, ['message', 'retry', held]);
-  await expect.poll(() => sink.taken.get(held), { timeout: 60_000 }).toBe(2);
+  await expect.poll(() => sink.taken.get(held)).toBe(2);
 });
 
 test('SIGTERM ends within its bound with nothing left leased', async () => {

@@ -21,9 +21,7 @@ test('serve ends by itself, promptly, with one line and a code that is not zero;
   const second = await startProcess(folder);
   expect((await submit(second.publicUrl, first.key ?? '')).status).toBe(201);
   await expect
-    .poll(() => askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--state', 'delivered']), {
-      timeout: 20_000,
-    })
+    .poll(() => askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--state', 'delivered']))
     .toContainEqual(expect.objectContaining({ id }));
 });
 

@@ -60,7 +60,7 @@ test('the client waits while the sync does, and the 201 comes after it', async (
     return { status: response.status, synced: existsSync(`${path}-synced`) };
   });
   const held = () => (existsSync(`${path}-held`) ? readFileSync(`${path}-held`, 'utf8') : null);
-  await expect.poll(held, { timeout: 20_000 }).toBe('2');
+  await expect.poll(held).toBe('2');
   // The rows are written and wait for their sync alone. An answer given too early would be here before these are.
   for (let n = 0; n < 5; n += 1) expect((await submit(url, 'pr_unknown')).status).toBe(401);
   expect(answered).toBe(false);
@@ -81,12 +81,12 @@ test('a failing sync is a 500 and never a 201, and readiness tells it until comm
     { result: 'error', message: expect.stringContaining('the store cannot commit') },
   ]);
   decide('well');
-  await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
   expect((await send()).status).toBe(201);
 });
 
 test('readiness notices a store that cannot commit also when nobody sends', async () => {
   const { decide, url } = await serviceWithFate();
   decide('fail');
-  await expect.poll(async () => (await fetch(`${url}/readyz`)).status, { timeout: 10_000 }).toBe(503);
+  await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
 });

@@ -3,7 +3,15 @@
  * whatever a page must never do: an error in the console, an exception, a breach of its content policy, a dialog, a window,
  * a request to anywhere but the service.
  */
-import type { Browser, BrowserContext, BrowserContextOptions, ConsoleMessage, Page, Request } from 'playwright-core';
+import type {
+  Browser,
+  BrowserContext,
+  BrowserContextOptions,
+  ConsoleMessage,
+  Page,
+  Request,
+  Route,
+} from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { launchChromium } from './chromium.ts';
 
@@ -45,7 +53,7 @@ export interface BrowserRig {
   ask<T>(service: Visited, method: string, path: string, body?: object): Promise<T>;
 }
 
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 const DESK = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
@@ -132,6 +140,20 @@ export function browserRig(): BrowserRig {
       if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
       return JSON.parse(text) as T;
     },
+  };
+}
+
+/** Answers what the page asks of these addresses in the service's place, until what it gives back is called. */
+export async function standIn(
+  page: Page,
+  addresses: string | RegExp,
+  answer: (route: Route) => Promise<void>,
+): Promise<() => void> {
+  let over = false;
+  // It goes on passing requests along: a request under way as the browser stops asking would have no answer for ever.
+  await page.route(addresses, (route) => (over ? route.continue() : answer(route)));
+  return () => {
+    over = true;
   };
 }
 

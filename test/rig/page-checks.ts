@@ -36,7 +36,7 @@ const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
 /** Resolves when the page has come to rest. */
 export async function settled(page: Page): Promise<void> {
   // Not by waitForFunction, which evaluates text inside the page, and that its policy forbids.
-  await expect.poll(() => page.evaluate(IS_SETTLED), { timeout: 15_000 }).toBe(true);
+  await expect.poll(() => page.evaluate(IS_SETTLED)).toBe(true);
 }
 
 /** The same page on a phone in the dark. */

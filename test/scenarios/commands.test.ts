@@ -32,7 +32,7 @@ describe('--json', () => {
       subject: 'Rechnung \u202e Nr. 1',
       at: ISO,
     };
-    await expect.poll(listed, { timeout: 10_000 }).toEqual([{ ...mail, state: 'delivered' }]);
+    await expect.poll(listed).toEqual([{ ...mail, state: 'delivered' }]);
     expect(await askCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
     expect(
       await askCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),

@@ -37,12 +37,9 @@ afterAll(async () => {
 const feedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
 const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
 const show = (id: string) => askCommand<Shown>(folder, ['message', 'show', id]);
-const reaches = (id: string, state: string) =>
-  expect.poll(async () => (await store.showMail(id))?.state, { timeout: 20_000 }).toBe(state);
+const reaches = (id: string, state: string) => expect.poll(async () => (await store.showMail(id))?.state).toBe(state);
 const happens = (id: string, verb: string) =>
-  expect
-    .poll(async () => (await store.showMail(id))?.events.map((event) => event.verb), { timeout: 20_000 })
-    .toContain(verb);
+  expect.poll(async () => (await store.showMail(id))?.events.map((event) => event.verb)).toContain(verb);
 const suppressed = async () =>
   (
     await askCommand<{ address: string; reason: string; source: string }[]>(folder, ['suppression', 'list', 'default'])
@@ -87,9 +84,7 @@ test.each([
 
 test('what is not understood is kept for the operator, and changes nothing', async () => {
   const id = await mailTo('odd@example.net');
-  await expect
-    .poll(async () => (await store.listFeedback(null, 10)).map(({ mailId }) => mailId), { timeout: 20_000 })
-    .toContain(id);
+  await expect.poll(async () => (await store.listFeedback(null, 10)).map(({ mailId }) => mailId)).toContain(id);
   const [kept] = await askCommand<{ id: number; message: string; reason: string; summary: string }[]>(folder, [
     'feedback',
     'list',

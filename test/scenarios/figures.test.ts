@@ -22,7 +22,7 @@ test('every state a mail request enters is counted, the complaint after the deli
   });
   expect((await submit(service.publicUrl, 'wrong')).status).toBe(401);
   await expect
-    .poll(() => figures(service), { timeout: 20_000 })
+    .poll(() => figures(service))
     .toEqual(
       expect.arrayContaining([
         'postrider_accepted_total 4',
@@ -45,7 +45,7 @@ test('the inbox shows subjects as they were submitted', async () => {
     const { text } = await ask(`${service.operatorUrl}/api/v1/inbox`, { headers });
     return (JSON.parse(text) as { messages: { subject: string }[] }).messages.map((mail) => mail.subject);
   };
-  await expect.poll(subjects, { timeout: 20_000 }).toEqual([subject]);
+  await expect.poll(subjects).toEqual([subject]);
 });
 
 test('a reader of the log that stalls stops neither accepting, nor delivering, nor the stop', async () => {
@@ -61,12 +61,10 @@ test('a reader of the log that stalls stops neither accepting, nor delivering, n
     }
   };
   await Promise.all(Array.from({ length: 32 }, client));
-  await expect
-    .poll(() => figures(service), { timeout: 60_000 })
-    .toContain(`postrider_mail_total{state="delivered"} ${sent}`);
+  await expect.poll(() => figures(service)).toContain(`postrider_mail_total{state="delivered"} ${sent}`);
   expect((await ask(`${service.publicUrl}/readyz`)).status).toBe(200);
   service.child.kill('SIGTERM');
-  await expect.poll(() => service.child.exitCode, { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
   await service.ended;
   // So much was logged that the reader did stall it, and what was kept is the beginning.

@@ -23,8 +23,8 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   const id = idOf(answer.text);
 
   const file = join(folder, 'data/inbox/new', `${id}.eml`);
-  await expect.poll(() => readdirSync(join(folder, 'data')).includes('inbox'), { timeout: 10_000 }).toBe(true);
-  await expect.poll(() => readdirSync(join(folder, 'data/inbox/new')).length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => readdirSync(join(folder, 'data')).includes('inbox')).toBe(true);
+  await expect.poll(() => readdirSync(join(folder, 'data/inbox/new')).length).toBe(1);
   const [name] = readdirSync(join(folder, 'data/inbox/new'));
   const source = readFileSync(join(folder, 'data/inbox/new', name ?? file));
   const mail = await PostalMime.parse(source);
@@ -52,7 +52,7 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   });
   expect((await ask(`${first.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(source.toString());
 
-  await expect.poll(async () => (await store.showMail(id))?.state, { timeout: 10_000 }).toBe('delivered');
+  await expect.poll(async () => (await store.showMail(id))?.state).toBe('delivered');
   const shown = await askCommand<{ attempts: { outcome: string }[]; events: { verb: string }[] }>(folder, [
     'message',
     'show',

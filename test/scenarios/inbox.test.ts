@@ -24,7 +24,7 @@ async function captured(
   headers = session,
 ): Promise<string> {
   const id = await accepted(at.publicUrl, at.key, mail);
-  await expect.poll(async () => (await inbox(`/${id}`, headers, at)).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await inbox(`/${id}`, headers, at)).status).toBe(200);
   return id;
 }
 
@@ -113,7 +113,7 @@ describe('access', () => {
       (JSON.parse((await inbox('', basic, guarded)).text) as { messages: { id: string }[] }).messages.map(
         ({ id }) => id,
       );
-    await expect.poll(ids, { timeout: 10_000 }).toHaveLength(1);
+    await expect.poll(ids).toHaveLength(1);
     const [id] = await ids();
     const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
     for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {

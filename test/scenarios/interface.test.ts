@@ -210,7 +210,7 @@ describe('the message', () => {
   const parsed = async (mail: Partial<typeof MAIL>) => {
     const id = await accepted(service.publicUrl, service.key, mail);
     const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
-    await expect.poll(async () => (await ask(path, { headers: session })).status, { timeout: 10_000 }).toBe(200);
+    await expect.poll(async () => (await ask(path, { headers: session })).status).toBe(200);
     const source = Buffer.from(await (await fetch(path, { headers: session })).arrayBuffer());
     return { source, mail: await PostalMime.parse(source) };
   };
@@ -298,7 +298,7 @@ describe('simulator addresses', () => {
       const all = await Promise.all(sent.map(({ id }) => store.showMail(id)));
       return all.map((mail) => `${mail?.to} ${mail?.state}`);
     };
-    await expect.poll(listed, { timeout: 10_000 }).toEqual(sent.map(({ to, state }) => `${to} ${state}`));
+    await expect.poll(listed).toEqual(sent.map(({ to, state }) => `${to} ${state}`));
     for (const [kind, [, verbs]] of Object.entries(ENDS)) {
       const id = sent.find(({ to }) => to.startsWith(kind))?.id ?? '';
       expect((await store.showMail(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
@@ -311,8 +311,8 @@ describe('simulator addresses', () => {
     const to = 'bounce@simulator.postrider.test';
     const ids = [await accepted(service.publicUrl, service.key, { to })];
     const states = () => Promise.all(ids.map(async (id) => (await store.showMail(id))?.state));
-    await expect.poll(states, { timeout: 10_000 }).toEqual(['bounced']);
+    await expect.poll(states).toEqual(['bounced']);
     ids.push(await accepted(service.publicUrl, service.key, { to }));
-    await expect.poll(states, { timeout: 10_000 }).toEqual(['bounced', 'bounced']);
+    await expect.poll(states).toEqual(['bounced', 'bounced']);
   });
 });

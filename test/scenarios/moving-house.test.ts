@@ -103,9 +103,7 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
   await accepted(first.publicUrl, key, { to: 'gone@example.com' });
   const queued = await accepted(first.publicUrl, key, { subject: 'Grüße \u{1F600}' });
   const settled = async () => (await list(folder, EMBEDDED)).map(({ state }) => state).sort();
-  await expect
-    .poll(settled, { timeout: 20_000 })
-    .toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
+  await expect.poll(settled).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
 
   const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
   const running = await runCommand(folder, move);
@@ -128,7 +126,7 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
   await accepted(second.publicUrl, key);
   await askCommand(folder, ['message', 'retry', queued], postgres);
   await expect
-    .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state, { timeout: 20_000 })
+    .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state)
     .toBe('delivered');
   expect((await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
 });
@@ -149,7 +147,7 @@ test('a move that was killed goes on where it was, and ends whole', async () => 
         ? (await ask(url, 'SELECT count(*)::int AS n FROM mail_request'))?.n
         : 0,
     );
-  await expect.poll(there, { timeout: 20_000, interval: 1 }).toBeGreaterThan(0);
+  await expect.poll(there, { interval: 1 }).toBeGreaterThan(0);
   killed.kill('SIGKILL');
   await ended;
   const before = await there();

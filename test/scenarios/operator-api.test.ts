@@ -357,7 +357,7 @@ test('a message tells its key, which event was which attempt, what it waits for,
   const deferred = await accepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
   const show = async (id: string) => (await api('GET', `/messages/${id}`)).body;
   await expect
-    .poll(() => show(deferred), { timeout: 10_000 })
+    .poll(() => show(deferred))
     .toMatchObject({
       state: 'queued',
       keyName: 'first',

@@ -301,9 +301,7 @@ describe('an import', () => {
       socket.once('data', () => socket.destroy());
       socket.on('close', () => resolve());
     });
-    await expect
-      .poll(async () => (await found(list, 'search=user29999')).suppressions.length, { timeout: 30_000 })
-      .toBe(1);
+    await expect.poll(async () => (await found(list, 'search=user29999')).suppressions.length).toBe(1);
     await expect
       .poll(() => get('/audit?limit=1'))
       .toMatchObject([{ action: 'suppression.import', subject: 'left', after: { added: 30_000 } }]);

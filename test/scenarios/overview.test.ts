@@ -66,8 +66,8 @@ test('figures, queue and health are those of what was sent, also after the servi
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
     await accepted(service.publicUrl, service.key, simulated(name));
   const counted = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
-  await expect.poll(async () => (await overview()).totals, { timeout: 20_000 }).toMatchObject(counted);
-  await expect.poll(async () => (await overview()).queue, { timeout: 20_000 }).toMatchObject({ queued: 1, sending: 0 });
+  await expect.poll(async () => (await overview()).totals).toMatchObject(counted);
+  await expect.poll(async () => (await overview()).queue).toMatchObject({ queued: 1, sending: 0 });
   const told = await overview();
   expect(told).toMatchObject({
     everAccepted: true,
@@ -89,16 +89,14 @@ test('figures, queue and health are those of what was sent, also after the servi
 test('what was accepted is told within moments, and what the command line changes beside the service', async () => {
   const { topics } = await listen();
   const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default']);
-  await expect.poll(topics, { timeout: 10_000 }).toEqual(expect.arrayContaining(['accounts', 'audit']));
+  await expect.poll(topics).toEqual(expect.arrayContaining(['accounts', 'audit']));
   const before = topics().length;
   await expect
     .poll(async () => accepted(service.publicUrl, key, simulated('success')).catch(() => null))
     .not.toBeNull();
-  await expect
-    .poll(() => topics().slice(before), { timeout: 10_000 })
-    .toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
+  await expect.poll(() => topics().slice(before)).toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
   await runCommand(folder, ['suppression', 'add', 'default', 'rita@example.com']);
-  await expect.poll(topics, { timeout: 10_000 }).toContain('suppressions');
+  await expect.poll(topics).toContain('suppressions');
 });
 
 test('what an operator cancels through this node has left the queue by the figures too', async () => {
@@ -125,13 +123,13 @@ test('what an operator cancels through this node has left the queue by the figur
     before = await ended();
     return before === last;
   };
-  await expect.poll(settled, { interval: 1_200, timeout: 20_000 }).toBe(true);
+  await expect.poll(settled, { interval: 1_200 }).toBe(true);
   const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferred.id}/cancel`, {
     method: 'POST',
     headers: headers(),
   });
   expect(cancelled.status).toBe(200);
-  await expect.poll(ended, { timeout: 10_000 }).toBe(before + 1);
+  await expect.poll(ended).toBe(before + 1);
   const metrics = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   expect(metrics).toContain('postrider_mail_total{state="cancelled"} 1');
 });
@@ -163,7 +161,7 @@ test('while the next hop takes nothing, what waits for it says so, with why and 
   for (const to of ['a', 'b', 'c']) await accepted(dead.publicUrl, dead.key, { to: `${to}@example.com` });
   const transport = async () =>
     (await get<Told>('/overview?range=1h')).health.find(({ part }) => part === 'transport')?.text;
-  await expect.poll(transport, { timeout: 20_000 }).toMatch(/takes nothing|took nothing/);
+  await expect.poll(transport).toMatch(/takes nothing|took nothing/);
   const id = await accepted(dead.publicUrl, dead.key, { to: 'd@example.com' });
   const { explanation } = await get<{ explanation: readonly string[] }>(`/messages/${id}/explain`);
   const text = explanation.join(' ');

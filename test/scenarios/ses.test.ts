@@ -39,7 +39,7 @@ afterAll(async () => {
 
 const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
 const stateOf = async (id: string) => (await store.showMail(id))?.state;
-const reaches = (id: string, state: string) => expect.poll(() => stateOf(id), { timeout: 20_000 }).toBe(state);
+const reaches = (id: string, state: string) => expect.poll(() => stateOf(id)).toBe(state);
 const suppressed = async () =>
   (await askCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
     ({ address, reason }) => `${address} ${reason}`,

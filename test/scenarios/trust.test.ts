@@ -59,7 +59,7 @@ function publish({ records }: DomainAnswer): void {
   }
 }
 
-test('a sender is refused until its domain’s records are seen in DNS, and taken within a second after', async () => {
+test('a sender is refused until its domain’s records are seen in DNS, and taken after', async () => {
   const refused = await submit(service.publicUrl, service.key, { from });
   expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
   const added = await ask<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
@@ -78,17 +78,13 @@ test('a sender is refused until its domain’s records are seen in DNS, and take
     new Set(['found']),
   ]);
   await expect
-    .poll(async () => (await submit(service.publicUrl, service.key, { from, to: 'ok@example.com' })).status, {
-      timeout: 1_000,
-    })
+    .poll(async () => (await submit(service.publicUrl, service.key, { from, to: 'ok@example.com' })).status)
     .toBe(201);
 });
 
 test('mail goes out signed with both keys, aligned, and with a return path that names it', async () => {
   const id = await send('signed@example.com');
-  await expect
-    .poll(() => relay.received.some(({ to }) => to.includes('signed@example.com')), { timeout: 10_000 })
-    .toBe(true);
+  await expect.poll(() => relay.received.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
   const mail = relay.received.find(({ to }) => to.includes('signed@example.com'));
   const txt = Object.fromEntries(Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]));
   const results = await verify(mail?.data ?? Buffer.alloc(0), txt);
@@ -106,8 +102,8 @@ test('mail goes out signed with both keys, aligned, and with a return path that 
 
 test('a hard bounce suppresses exactly that recipient, and a refusal for spam suppresses nobody', async () => {
   const [gone, spam] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
-  await expect.poll(() => stateOf(gone), { timeout: 10_000 }).toBe('bounced');
-  await expect.poll(() => stateOf(spam), { timeout: 10_000 }).toBe('bounced');
+  await expect.poll(() => stateOf(gone)).toBe('bounced');
+  await expect.poll(() => stateOf(spam)).toBe('bounced');
   const list = await ask<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
   expect(list.map(({ address, reason, source }) => [address, reason, source])).toEqual([
     ['gone.one@example.com', 'bounce', gone],
@@ -122,7 +118,7 @@ test('a rotation signs with the new keys only once they are in DNS', async () =>
   expect(fresh).toHaveLength(2);
   const selectorsIn = async (to: string) => {
     await send(to);
-    await expect.poll(() => relay.received.some((one) => one.to.includes(to)), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => relay.received.some((one) => one.to.includes(to))).toBe(true);
     const data = relay.received.find((one) => one.to.includes(to))?.data.toString('latin1') ?? '';
     return [...data.replace(/\r\n[ \t]+/g, ' ').matchAll(/ s=([^;]+);/g)]
       .map(([, selector]) => `${selector}._domainkey.example.org`)
@@ -132,7 +128,7 @@ test('a rotation signs with the new keys only once they are in DNS', async () =>
   publish(rotated);
   await ask<DomainAnswer>('domain', 'verify', 'example.org');
   await expect
-    .poll(() => selectorsIn(`late.${Math.random()}@example.com`), { timeout: 5_000 })
+    .poll(() => selectorsIn(`late.${Math.random()}@example.com`))
     .toEqual(fresh.map(({ name }) => name).sort());
 });
 
@@ -143,9 +139,9 @@ test('a bounce storm locks its account and no other, with the reason, until it i
   publish(owned);
   expect((await ask<DomainAnswer>('domain', 'verify', 'storm.example.net')).status).toBe('authenticated');
   const storm = (to: string) => submit(service.publicUrl, key, { from: 'a@storm.example.net', to });
-  await expect.poll(async () => (await storm('fine@example.com')).status, { timeout: 2_000 }).toBe(201);
+  await expect.poll(async () => (await storm('fine@example.com')).status).toBe(201);
   for (let n = 0; n < 12; n += 1) await storm(`gone.storm.${n}@example.com`);
-  await expect.poll(async () => (await storm('more@example.com')).status, { timeout: 10_000 }).toBe(401);
+  await expect.poll(async () => (await storm('more@example.com')).status).toBe(401);
   const shown = await ask<{ state: string; reason: string }>('account', 'show', 'storm');
   expect([shown.state, shown.reason]).toEqual([
     'locked',
@@ -154,21 +150,19 @@ test('a bounce storm locks its account and no other, with the reason, until it i
   expect((await ask<{ state: string }>('account', 'show', 'default')).state).toBe('active');
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(201);
   await ask('account', 'unlock', 'storm');
-  await expect.poll(async () => (await storm('again@example.com')).status, { timeout: 1_000 }).toBe(201);
+  await expect.poll(async () => (await storm('again@example.com')).status).toBe(201);
 });
 
 test('mail accepted before its domain was removed waits and never goes out unsigned', async () => {
   putOff = true;
   const id = await send('later@example.com');
   const attempts = async () => (await ask<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
-  await expect.poll(attempts, { timeout: 10_000 }).toBe(1);
+  await expect.poll(attempts).toBe(1);
   putOff = false;
   await ask('domain', 'remove', 'example.org');
-  await expect
-    .poll(async () => (await submit(service.publicUrl, service.key, { from })).status, { timeout: 1_000 })
-    .toBe(403);
+  await expect.poll(async () => (await submit(service.publicUrl, service.key, { from })).status).toBe(403);
   await ask('message', 'retry', id);
-  await expect.poll(attempts, { timeout: 10_000 }).toBe(2);
+  await expect.poll(attempts).toBe(2);
   const shown = await ask<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
   expect([shown.state, shown.events.at(-1)?.detail]).toEqual([
     'queued',

@@ -440,7 +440,7 @@ describe('send', () => {
       answer = { status: 401, headers: {}, body };
       seen = { path: '', key: '', body: '' };
       const sending = run(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
-      await expect.poll(() => seen.key, { timeout: 10_000 }).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
+      await expect.poll(() => seen.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
       const [listed] = (await json(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
       expect(listed).toMatchObject({
         name: 'send',

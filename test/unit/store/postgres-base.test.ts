@@ -1,5 +1,5 @@
 /** What the statements of the PostgreSQL store run on: transactions that end one way or the other, whatever breaks. */
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
 import { startCommitProxy } from '../../rig/commit-proxy.ts';
@@ -188,7 +188,7 @@ describe('the connections', () => {
       await transaction.query(sleeper, []);
       await transaction.query(INSERT, [1]);
     });
-    await vi.waitFor(async () => expect(await waiting(url)).toBe(1));
+    await expect.poll(() => waiting(url)).toBe(1);
     const closed = pool.close();
     await expect(pool.query(ALL, [])).rejects.toThrow('the store is closed');
     await Promise.all([running, closed]);
@@ -198,7 +198,7 @@ describe('the connections', () => {
       name: 'test_left',
       text: 'SELECT 1 AS one FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     };
-    await vi.waitFor(async () => expect(await after.query(left, [])).toEqual([]));
+    await expect.poll(() => after.query(left, [])).toEqual([]);
   });
 
   test('a sync is one: it waits until the log is on disk', async () => {

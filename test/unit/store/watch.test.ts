@@ -21,7 +21,7 @@ test('a lock is noticed also when the first look for it fails, whoever made it',
   for (const [by, reason] of [[command, 'by a command'] as const, [service, 'by itself'] as const]) {
     writeFileSync(`${path}-fail`, '');
     await by.lockAccount('shop', reason, 2);
-    await expect.poll(() => existsSync(`${path}-fail`), { timeout: 5_000 }).toBe(false);
-    await expect.poll(() => known.get('shop'), { timeout: 5_000 }).toBe(reason);
+    await expect.poll(() => existsSync(`${path}-fail`)).toBe(false);
+    await expect.poll(() => known.get('shop')).toBe(reason);
   }
 });
