@@ -1,7 +1,7 @@
 /** Every page, with something on it: no grave fault that axe finds, in light and dark, and no scrolling sideways on a phone. */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { graveFaults, inTheLightAtADesk, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
+import { graveFaults, holesInForms, inTheLightAtADesk, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
 import { accepted } from '../rig/service.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
 
@@ -45,6 +45,31 @@ const PAGES: Readonly<Record<string, () => readonly string[]>> = {
   'audit log': () => ['/audit'],
   'reference, and no page at all': () => ['/reference', '/messages/of/nobody'],
 };
+
+const DIALOGS: readonly (readonly [button: string, path: string])[] = [
+  ['Create account', '/accounts'],
+  ['Edit limits', '/accounts/acme'],
+  ['Unlock', '/accounts/acme'],
+  ['Lock', '/accounts/default'],
+  ['Create key', '/accounts/acme?tab=keys'],
+  ['Add domain', '/domains'],
+  ['Rotate keys', '/domains/mail.example.org'],
+  ['Remove', '/domains/mail.example.org'],
+  ['Add address', '/suppressions?list=default'],
+  ['Import', '/suppressions?list=default'],
+];
+
+test.each(DIALOGS)('what “%s” opens on %s: at a desk in the light, on a phone in the dark', async (button, path) => {
+  const { page } = await browsers.operator(service, path, { reducedMotion: true });
+  await page.getByRole('button', { name: button, exact: true }).click();
+  await page.getByRole('dialog').waitFor();
+  for (const look of [inTheLightAtADesk, onPhoneInTheDark]) {
+    await look(page);
+    expect(await graveFaults(page)).toEqual([]);
+    expect(await sidewaysScroll(page)).toEqual([]);
+  }
+  expect(await holesInForms(page)).toEqual([]);
+});
 
 test.each(Object.entries(PAGES))('%s: at a desk in the light, on a phone in the dark', async (_name, paths) => {
   const { page, visit } = await browsers.operator(service, '/messages/of/nobody', { reducedMotion: true });

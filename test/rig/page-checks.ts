@@ -28,6 +28,11 @@ const LOOK_AT_WIDTH = `(() => {
   return [(scrollWidth - clientWidth) + ' px too wide', ...wide.slice(0, 10).map(({ outerHTML }) => outerHTML.slice(0, 160))];
 })()`;
 
+/** Fields of a form that are higher than what is in them. */
+const LOOK_FOR_HOLES = `[...document.querySelectorAll('form .mantine-InputWrapper-root')]
+  .filter((field) => field.getBoundingClientRect().bottom > field.lastElementChild.getBoundingClientRect().bottom + 8)
+  .map((field) => field.textContent)`;
+
 /** Nothing moves any more, and no place holder is shown: colours between two states are nobody's. */
 const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
   document.getAnimations().every(({ playState, effect }) =>
@@ -55,6 +60,12 @@ export async function graveFaults(page: Page): Promise<readonly string[]> {
   await settled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));
   return page.evaluate<readonly string[]>(LOOK_WITH_AXE);
+}
+
+/** Empty, or the fields of forms with nothing below them for no reason. */
+export async function holesInForms(page: Page): Promise<readonly string[]> {
+  await settled(page);
+  return page.evaluate<readonly string[]>(LOOK_FOR_HOLES);
 }
 
 /** Empty, or by how many pixels the page is wider than its window, and what overflows. */

@@ -6,10 +6,11 @@ interface AccountSelectProps {
   readonly label: string;
   readonly value: string | null;
   readonly service?: boolean;
+  readonly required?: boolean;
   readonly onChange: (name: string) => void;
 }
 
-export function AccountSelect({ label, value, service = false, onChange }: AccountSelectProps) {
+export function AccountSelect({ label, value, service = false, required = false, onChange }: AccountSelectProps) {
   const accounts = useAccounts();
   const names = (accounts.data ?? []).map(({ name }) => ({ value: name, label: name }));
   const data = service ? [{ value: '*', label: '* (the whole service)' }, ...names] : names;
@@ -25,10 +26,9 @@ export function AccountSelect({ label, value, service = false, onChange }: Accou
       }}
       searchable
       allowDeselect={false}
+      required={required}
       limit={50}
       nothingFoundMessage="No such account"
-      style={{ flex: '1 1 12rem' }}
-      maw="22rem"
       {...(accounts.isError ? { error: accounts.error.message } : {})}
     />
   );

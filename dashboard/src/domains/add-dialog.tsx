@@ -3,6 +3,7 @@ import { Checkbox, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import { AccountSelect } from '../accounts/account-select';
+import { useAccounts } from '../accounts/queries';
 import { useChange } from '../api/change';
 import { path, post } from '../api/client';
 import type { Domain } from '../api/manage';
@@ -17,7 +18,9 @@ interface AddDomainDialogProps {
 
 export function AddDomainDialog({ account, transport, onClose }: AddDomainDialogProps) {
   const [, go] = useLocation();
-  const [owner, setOwner] = useState(account);
+  const accounts = useAccounts().data ?? [];
+  const [chosen, choose] = useState(account);
+  const owner = chosen ?? (accounts.length === 1 ? (accounts[0]?.name ?? null) : null);
   const [domain, setDomain] = useState('');
   const [subdomains, setSubdomains] = useState(false);
   const [easyDkim, setEasyDkim] = useState(false);
@@ -42,7 +45,7 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
       onSubmit={() => add.mutate(undefined, { onSuccess: (made) => go(path`/domains/${made.domain}`) })}
       onClose={onClose}
     >
-      {account === null ? <AccountSelect label="Account" value={owner} onChange={setOwner} /> : null}
+      {account === null ? <AccountSelect label="Account" value={owner} required onChange={choose} /> : null}
       <TextInput
         label="Domain"
         description="Behind the @ of the senders, such as mail.example.com"

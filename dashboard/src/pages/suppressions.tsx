@@ -1,5 +1,5 @@
 /** Suppressions: which addresses get no mail, and why; whole lists in and out as CSV. */
-import { Anchor, Button, Group } from '@mantine/core';
+import { Anchor, Box, Button, Group } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';
 import { AccountSelect } from '../accounts/account-select';
@@ -80,12 +80,14 @@ function Listed({ list, onWhy }: { readonly list: string; readonly onWhy: (addre
   return (
     <>
       <Group align="flex-end" mb="md">
-        <AccountSelect
-          label="List"
-          service
-          value={list}
-          onChange={(name) => setAddress({ list: name, after: null, address: null })}
-        />
+        <Box flex="1 1 12rem" maw="22rem">
+          <AccountSelect
+            label="List"
+            service
+            value={list}
+            onChange={(name) => setAddress({ list: name, after: null, address: null })}
+          />
+        </Box>
         <FilterBox
           label="Search"
           placeholder="ada@example.com, ada, or @example.com"

@@ -36,7 +36,7 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
         )}
         <Text c="dimmed" size="sm">
           {grouped(queue.comingPerMinute)} come and {grouped(queue.leavingPerMinute)} leave a minute, on average over
-          the last 5 min.
+          the last minutes.
         </Text>
       </Stack>
     </Paper>
