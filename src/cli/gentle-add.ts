@@ -1,16 +1,56 @@
 /**
- * Many addresses onto a suppression list in small transactions, with a rest after each as long as it took: whoever accepts mail on
- * the same store waits for no more than one of them, and has the store for itself half of the time.
+ * Many addresses onto a suppression list, beside mail: while any is accepted, in small transactions with a rest after each as long
+ * as it took, so that who accepts waits for no more than one of them and has the store for itself half of the time; while none
+ * is, a page at a time without rests.
  */
 import type { Clock } from '../clock.ts';
 import type { Changed, Store } from '../store/store.ts';
 import type { Suppression } from '../store/trust.ts';
+import { PAGE } from './suppression-pages.ts';
 
-/** Rows of one transaction. */
-export const BATCH = 500;
+/** Rows of one transaction while mail is accepted. */
+const FEW = 500;
+/** So long after the last mail request none is expected. */
+const QUIET_MS = 1_000;
 
-/** Rests as long as a batch took, or until `until` resolves. */
-export function restFor(clock: Clock, ms: number, until?: Promise<void>): Promise<void> {
+export interface Pace {
+  /** How many rows the next transaction may have. */
+  rows(): number;
+  /** Runs one transaction behind those asked for before, and rests after it where it has to, at most until `until` resolves. */
+  step<T>(add: () => Promise<T>): Promise<T>;
+}
+
+/** One for all that is added at the same time: side by side they would leave the store no rest. */
+export function createPace(store: Pick<Store, 'newestId'>, clock: Clock, until?: Promise<void>): Pace {
+  let rows = FEW;
+  let newest: string | null | undefined;
+  let newestSince = 0;
+  let last: Promise<unknown> = Promise.resolve();
+
+  async function alone<T>(add: () => Promise<T>): Promise<T> {
+    const begun = performance.now();
+    const result = await add();
+    const tookMs = performance.now() - begun;
+    const id = await store.newestId();
+    const now = clock.now();
+    if (id !== newest) newestSince = now;
+    newest = id;
+    rows = now - newestSince < QUIET_MS ? FEW : PAGE;
+    if (rows === FEW) await restFor(clock, tookMs, until);
+    return result;
+  }
+
+  return {
+    rows: () => rows,
+    step(add) {
+      const step = last.then(() => alone(add));
+      last = step.catch(() => undefined);
+      return step;
+    },
+  };
+}
+
+function restFor(clock: Clock, ms: number, until?: Promise<void>): Promise<void> {
   return new Promise((resolve) => {
     const cancel = clock.after(Math.ceil(ms), resolve);
     void until?.then(() => {
@@ -20,21 +60,22 @@ export function restFor(clock: Clock, ms: number, until?: Promise<void>): Promis
   });
 }
 
-/** The store beside whatever runs on it: while no node is alive, a page of any length is one transaction, which is faster. */
+/** The store for a command beside whatever runs on it: while no node is alive nothing is accepted, and nothing needs a pace. */
 export function gentle(store: Store, clock: Clock): Store {
+  const pace = createPace(store, clock);
   const inUse = async () => {
     const now = clock.now();
     return (await store.listNodes(now)).some(({ aliveUntil }) => aliveUntil > now);
   };
   async function addSuppressions(list: string, entries: readonly Suppression[]): Promise<Changed<number>> {
-    if (entries.length <= BATCH || !(await inUse())) return store.addSuppressions(list, entries);
+    if (entries.length <= FEW || !(await inUse())) return store.addSuppressions(list, entries);
     let added = 0;
-    for (let at = 0; at < entries.length; at += BATCH) {
-      const begun = performance.now();
-      const part = await store.addSuppressions(list, entries.slice(at, at + BATCH));
-      if (part.kind !== 'done') return part;
-      added += part.value;
-      await restFor(clock, performance.now() - begun);
+    for (let at = 0; at < entries.length; ) {
+      const part = entries.slice(at, at + pace.rows());
+      const answer = await pace.step(() => store.addSuppressions(list, part));
+      if (answer.kind !== 'done') return answer;
+      added += answer.value;
+      at += part.length;
     }
     return { kind: 'done', value: added };
   }

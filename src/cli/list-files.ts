@@ -8,7 +8,7 @@ import type { ListFiles, LoadProgress, LoadResult } from '../operator/list-files
 import { type Store, StoreError } from '../store/store.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import { CommandFailure, describeError } from './failure.ts';
-import { BATCH, restFor } from './gentle-add.ts';
+import { createPace, type Pace } from './gentle-add.ts';
 import { parseReason } from './suppression.ts';
 import { CSV_HEADER, csvRow } from './suppression-csv.ts';
 import { type Input, SpoolFailure, spooled } from './suppression-input.ts';
@@ -21,6 +21,7 @@ const STOPPING = 'the service is stopping';
 export function listFiles(store: Store, clock: Clock): ListFiles {
   const stopping = Promise.withResolvers<void>();
   const stop = { called: false, promise: stopping.promise };
+  const pace = createPace(store, clock, stop.promise);
   const running = new Set<Promise<LoadResult>>();
 
   return {
@@ -33,7 +34,7 @@ export function listFiles(store: Store, clock: Clock): ListFiles {
         const total = await checkRows(input.first, NAME, { reason, now: clock.now() }, () => undefined);
         const arrived = { list, who, reason, total, input };
         const begin = (passed: (at: LoadProgress) => void) => {
-          const loading = load(store, clock, arrived, passed, stop);
+          const loading = load(store, clock, arrived, passed, { pace, stop });
           running.add(loading);
           void loading.then(() => running.delete(loading));
           return loading;
@@ -80,18 +81,17 @@ async function load(
   clock: Clock,
   { list, who, reason, total, input }: Arrived,
   told: (at: LoadProgress) => void,
-  stop: { readonly called: boolean; readonly promise: Promise<void> },
+  { pace, stop }: { readonly pace: Pace; readonly stop: { readonly called: boolean } },
 ): Promise<LoadResult> {
   const bad = new BadRows();
   let added = 0;
-  const add = async (entries: readonly Suppression[]) => {
-    if (stop.called) throw new CommandFailure(STOPPING);
-    const begun = performance.now();
-    const count = done(list, await store.addSuppressions(list, entries));
-    added += count;
-    await restFor(clock, performance.now() - begun, stop.promise);
-    return count;
-  };
+  const add = (entries: readonly Suppression[]) =>
+    pace.step(async () => {
+      if (stop.called) throw new CommandFailure(STOPPING);
+      const count = done(list, await store.addSuppressions(list, entries));
+      added += count;
+      return count;
+    });
   const audit = (after: object) =>
     store.writeAudit({
       at: clock.now(),
@@ -112,7 +112,7 @@ async function load(
   }
   let summary: ImportSummary;
   try {
-    const adding = { batchSize: BATCH, add, passed };
+    const adding = { batchSize: pace.rows, add, passed };
     summary = await addRows(adding, input.again(total), NAME, { reason, now: clock.now() }, bad);
   } catch (error) {
     const why = describeError(error);

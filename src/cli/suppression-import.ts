@@ -37,7 +37,7 @@ export async function importFile(parts: ImportParts): Promise<ImportSummary> {
     const progress = new RowProgress(line, now);
     const passed = ({ rows, bytes }: { readonly rows: number; readonly bytes: number }) =>
       progress.update(rows, size === 0 ? null : bytes / size);
-    return await addRows({ batchSize, add, passed }, input.again(size), name, options, bad);
+    return await addRows({ batchSize: () => batchSize, add, passed }, input.again(size), name, options, bad);
   } finally {
     line.end();
     // After the end of all, so that what is wrong with the whole is told alone.

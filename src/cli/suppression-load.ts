@@ -34,7 +34,8 @@ export interface Passed {
 }
 
 export interface Adding {
-  readonly batchSize: number;
+  /** Asked before each row. */
+  readonly batchSize: () => number;
   /** Resolves to how many were new. */
   readonly add: (entries: readonly Suppression[]) => Promise<number>;
   /** Told after every row. */
@@ -100,7 +101,7 @@ export async function addRows(
     for await (const row of readCsv(source, { ...options, onBytes })) {
       rows += 1;
       if (row.kind === 'bad') bad.take(row);
-      else if (batch.push(row.entry) === batchSize) await flush();
+      else if (batch.push(row.entry) >= batchSize()) await flush();
       passed({ bytes, rows, added, bad: bad.count, waiting: batch.length });
     }
     if (batch.length > 0) await flush();

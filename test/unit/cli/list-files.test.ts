@@ -1,8 +1,8 @@
 /** Suppression lists as files: what the routes are told of a store that is away, and of a stop in the middle. */
 import { expect, test } from 'vitest';
-import { gentle } from '../../../src/cli/gentle-add.ts';
+import { createPace, gentle } from '../../../src/cli/gentle-add.ts';
 import { listFiles } from '../../../src/cli/list-files.ts';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import { type Store, StoreError } from '../../../src/store/store.ts';
 import { commandRig } from './command-rig.ts';
 
@@ -86,4 +86,60 @@ test('a command adds a page at once where nothing runs, and in small parts besid
   expect(await beside.addSuppressions('acme', page(1_000))).toEqual({ kind: 'done', value: 1_000 });
   expect(await beside.addSuppressions('nobody', page(0))).toEqual({ kind: 'missing' });
   expect(sizes).toEqual([1_200, 500, 500, 200, 500]);
+});
+
+test('parts grow to a page without rests while no mail is accepted, and mail makes them small again', async () => {
+  let now = 0;
+  let newest = 'a';
+  let rests = 0;
+  const clock: Clock = {
+    now: () => now,
+    after: (_, run) => {
+      rests += 1;
+      run();
+      return () => undefined;
+    },
+  };
+  const pace = createPace({ newestId: () => Promise.resolve(newest) }, clock);
+  const seen: (readonly [number, number])[] = [];
+  for (const [at, id] of [
+    [0, 'a'],
+    [999, 'a'],
+    [1_000, 'a'],
+    [1_100, 'a'],
+    [1_200, 'b'],
+    [2_199, 'b'],
+    [2_200, 'b'],
+  ] as const) {
+    now = at;
+    newest = id;
+    await pace.step(() => Promise.resolve());
+    seen.push([pace.rows(), rests]);
+  }
+  expect(seen).toEqual([
+    [500, 1],
+    [500, 2],
+    [5_000, 2],
+    [5_000, 2],
+    [500, 3],
+    [500, 4],
+    [5_000, 4],
+  ]);
+});
+
+test('imports at the same time take turns, also behind one that fails', async () => {
+  const pace = createPace({ newestId: () => Promise.resolve('a') }, systemClock);
+  let running = 0;
+  let most = 0;
+  const add = async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise(setImmediate);
+    running -= 1;
+  };
+  const failed = pace.step(() => Promise.reject(new Error('the disk is full.')));
+  const others = [pace.step(add), pace.step(add), pace.step(add)];
+  await expect(failed).rejects.toThrow('the disk is full.');
+  await Promise.all(others);
+  expect(most).toBe(1);
 });
