@@ -1,5 +1,5 @@
 /** Captured mail: one file per mail request, durable before it counts, readable by id alone. */
-import { mkdir, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, symlink, unlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -134,6 +134,30 @@ describe('the inbox', () => {
     expect(await inbox.entry(pages[2] ?? '')).toEqual((await inbox.list(3))[2]);
     expect(await inbox.entry('01890000-0000-7000-8000-ffffffffffff')).toBeNull();
     expect(await inbox.entry('../new/x')).toBeNull();
+  });
+
+  test('shows at once what comes and goes, and does not read a folder again that has stood still', async () => {
+    const folder = temporaryFolder();
+    const transport = captureTransport(folder, systemClock);
+    const inbox = captureInbox(folder);
+    const ids = async () => (await inbox.list(10)).map(({ id }) => id);
+    const [first, second, third] = [outgoing(), outgoing(), outgoing()];
+    await transport.attempt(first, null);
+    expect(await ids()).toEqual([first.id]);
+    await transport.attempt(second, null);
+    expect(await ids()).toEqual([second.id, first.id]);
+    // Only to one who goes by the time of the folder, it stands still.
+    const inFolder = join(folder, 'new');
+    const still = new Date(Date.now() - 60_000);
+    await utimes(inFolder, still, still);
+    expect(await ids()).toEqual([second.id, first.id]);
+    await transport.attempt(third, null);
+    await utimes(inFolder, still, still);
+    expect(await ids()).toEqual([second.id, first.id]);
+    await unlink(join(inFolder, `${first.id}.eml`));
+    expect(await ids()).toEqual([third.id, second.id]);
+    await rm(folder, { recursive: true });
+    expect(await ids()).toEqual([]);
   });
 
   test('shows every subject as it was submitted, the longest too', async () => {
