@@ -100,7 +100,7 @@ export function addListFiles(
     return reply
       .type('text/csv; charset=utf-8')
       .header('Content-Disposition', disposition(list))
-      .send(Readable.from(found.text));
+      .send(Readable.from(request.method === 'HEAD' ? [] : found.text));
   });
 
   let running = 0;
