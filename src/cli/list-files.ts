@@ -4,7 +4,8 @@
  * that it begins, and what it has added, also where it broke off.
  */
 import type { Clock } from '../clock.ts';
-import type { ListFiles, LoadProgress, LoadResult } from '../operator/list-files.ts';
+import type { LoadFault, LoadProgress, LoadResult } from '../operator/file-routes.ts';
+import type { ListFiles } from '../operator/list-files.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import { CommandFailure, describeError } from './failure.ts';
@@ -22,7 +23,7 @@ export function listFiles(store: Store, clock: Clock): ListFiles {
   const stopping = Promise.withResolvers<void>();
   const stop = { called: false, promise: stopping.promise };
   const pace = createPace(store, clock, stop.promise);
-  const running = new Set<Promise<LoadResult>>();
+  const running = new Set<Promise<unknown>>();
 
   return {
     async receive(upload, list, given, who) {
@@ -82,7 +83,7 @@ async function load(
   { list, who, reason, total, input }: Arrived,
   told: (at: LoadProgress) => void,
   { pace, stop }: { readonly pace: Pace; readonly stop: { readonly called: boolean } },
-): Promise<LoadResult> {
+): Promise<LoadResult | LoadFault> {
   const bad = new BadRows();
   let added = 0;
   const add = (entries: readonly Suppression[]) =>

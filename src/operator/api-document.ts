@@ -6,7 +6,7 @@ import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
 import { INBOX_ROUTES } from './inbox.ts';
-import { type Described, type Parameter, ROUTES } from './routes.ts';
+import { type Described, type Parameter, ROUTES, successOf } from './routes.ts';
 
 /** Every route under the API's base: commands first, then what is no command. */
 const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES, ...FILE_ROUTES];
@@ -50,7 +50,7 @@ export function apiDocument(version: string, base: string): string {
 }
 
 function operation(route: Described): object {
-  const { operation: operationId, group, summary, method, parameters, answer, takes, notes } = route;
+  const { operation: operationId, group, summary, parameters, answer, takes, notes } = route;
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
@@ -64,7 +64,6 @@ function operation(route: Described): object {
     String(status),
     { description: REFUSALS[status], content: { 'application/json': { schema: ERROR } } },
   ]);
-  const success = method === 'POST' && operationId.startsWith('create') ? '201' : '200';
   return {
     operationId,
     tags: [group],
@@ -76,7 +75,7 @@ function operation(route: Described): object {
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
     responses: {
-      [success]: { description: 'Done.', content: { [answer ?? 'application/json']: { schema: {} } } },
+      [successOf(route)]: { description: 'Done.', content: { [answer ?? 'application/json']: { schema: {} } } },
       ...Object.fromEntries(refusals),
     },
   };

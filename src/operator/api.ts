@@ -17,7 +17,7 @@ import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
 import { type Refusal, refuse, STATUS } from './refusal.ts';
-import { ROUTES, type Route, type Values } from './routes.ts';
+import { ROUTES, type Route, successOf, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
 
@@ -68,6 +68,8 @@ export interface About {
 type Who =
   | { readonly kind: 'known'; readonly who: string; readonly browser: boolean; readonly until: number }
   | Refusal;
+
+/** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
@@ -121,10 +123,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     },
   });
 
-  addInbox(app, API, parts, async (request, reply) => {
-    const who = await whoIs(request);
-    if (who.kind === 'refused') return refuse(reply, who);
-  });
+  addInbox(app, API, parts, admitted);
 
   for (const route of ROUTES) {
     app.route({
@@ -136,11 +135,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         const read = valuesOf(route, request);
         if (typeof read === 'string') return refuse(reply, { kind: 'refused', status: 400, message: read });
         const ran = await run(route.args(read), who.who);
-        if (request.method !== 'GET') news.look();
-        if (ran.ok)
-          return reply
-            .code(route.method === 'POST' && route.operation.startsWith('create') ? 201 : 200)
-            .send(ran.value);
+        if (route.method !== 'GET') news.look();
+        if (ran.ok) return reply.code(successOf(route)).send(ran.value);
         return refuse(reply, { kind: 'refused', status: STATUS[ran.fault], message: ran.message });
       },
     });

@@ -9,6 +9,7 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { News } from '../observe/news.ts';
+import { refuse } from './refusal.ts';
 import type { Described } from './routes.ts';
 
 /** As the document and the reference have it. */
@@ -31,6 +32,7 @@ const RETRY_MS = 2_000;
 /** More than this waits only for a reader that does not read: one event is less than a hundredth of it. */
 const MOST_BUFFERED_BYTES = 16_384;
 export const MOST_STREAMS = 100;
+const AGAIN_MS = 10_000;
 
 export interface EventsParts {
   readonly clock: Clock;
@@ -56,7 +58,7 @@ export function addEvents(
       if (!(await admit(request, reply))) return reply;
       if (open.size >= MOST_STREAMS) {
         const message = `Too many live streams are open (${MOST_STREAMS}); close a page that shows this service`;
-        return reply.code(429).header('Retry-After', 10).send({ result: 'error', message });
+        return refuse(reply, { status: 429, message, retryAfterMs: AGAIN_MS });
       }
       await stream(request, reply);
       return reply;

@@ -1,13 +1,5 @@
 /** The routes of list-files.ts as data for the document: suppression lists as CSV files, up and down. */
-import type { Described, Parameter } from './routes.ts';
-
-const LIST: Parameter = {
-  name: 'account',
-  in: 'path',
-  type: 'string',
-  required: true,
-  about: 'The account’s name, or `*` for the list of the whole service.',
-};
+import { type Described, LIST } from './routes.ts';
 
 export const FILE_ROUTES: readonly Described[] = [
   {
@@ -41,3 +33,30 @@ export const FILE_ROUTES: readonly Described[] = [
     notes: 'The columns are `address`, `reason`, `at`, `source`.',
   },
 ];
+
+/** A line of the answer to an import: rows read, of them added, known before and skipped, and bytes of all. */
+export interface LoadProgress {
+  readonly read: number;
+  readonly added: number;
+  readonly known: number;
+  readonly skipped: number;
+  readonly bytes: number;
+  readonly total: number;
+}
+
+/** The last line. */
+export interface LoadResult {
+  readonly result: 'ok';
+  readonly read: number;
+  readonly added: number;
+  readonly known: number;
+  /** The first hundred of them. */
+  readonly skipped: readonly { readonly line: number; readonly reason: string }[];
+  readonly skippedCount: number;
+}
+
+/** The last line of an import that broke off. */
+export interface LoadFault {
+  readonly result: 'error';
+  readonly message: string;
+}

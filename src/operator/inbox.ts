@@ -11,19 +11,19 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isMailId } from '../admit/mail-id.ts';
 import { framed, readCapturedMail } from './captured-mail.ts';
 import type { Inbox, InboxEntry, ReadEntity } from './ports.ts';
-import type { Described, Parameter } from './routes.ts';
+import { refuse } from './refusal.ts';
+import { type Described, MESSAGE } from './routes.ts';
 
 const USUAL = 50;
 const MOST = 200;
 
-const ID: Parameter = { name: 'id', in: 'path', type: 'string', required: true, about: 'The mail request’s id.' };
 const one = (path: string, operation: string, summary: string, answer?: string): Described => ({
   method: 'GET',
   path: `/inbox/{id}${path}`,
   operation,
   group: 'Inbox',
   summary,
-  parameters: [ID],
+  parameters: [MESSAGE],
   ...(answer === undefined ? {} : { answer }),
 });
 
@@ -76,9 +76,9 @@ export function addInbox(
   preHandler: Guard,
 ): void {
   app.get(`${base}/inbox`, { preHandler }, async (request, reply) => {
-    if (inbox === null) return refuse(reply, 404, NO_INBOX);
+    if (inbox === null) return refuse(reply, { status: 404, message: NO_INBOX });
     const asked = pageAsked(request.query);
-    if (typeof asked === 'string') return refuse(reply, 400, asked);
+    if (typeof asked === 'string') return refuse(reply, { status: 400, message: asked });
     // One more than shown tells whether there is a next page.
     const found = await inbox.list(asked.limit + 1, asked.before);
     const shown = found.slice(0, asked.limit);
@@ -105,7 +105,7 @@ export function addInbox(
     const source = inbox === null ? null : await inbox.source(id);
     if (source === null) return missing(reply, id);
     const { html } = readCapturedMail(source, readEntity);
-    if (html === null) return refuse(reply, 404, `The mail ${id} has no HTML`);
+    if (html === null) return refuse(reply, { status: 404, message: `The mail ${id} has no HTML` });
     const place = headers['sec-fetch-dest'];
     reply.header('Vary', 'Sec-Fetch-Dest');
     if (place !== undefined && place !== 'iframe') {
@@ -121,12 +121,9 @@ export function addInbox(
   });
 
   function missing(reply: FastifyReply, id: string): FastifyReply {
-    if (inbox === null) return refuse(reply, 404, NO_INBOX);
-    return refuse(
-      reply,
-      404,
-      isMailId(id) ? `there is no mail ${id} in the inbox` : 'there is no such mail in the inbox',
-    );
+    if (inbox === null) return refuse(reply, { status: 404, message: NO_INBOX });
+    const message = isMailId(id) ? `there is no mail ${id} in the inbox` : 'there is no such mail in the inbox';
+    return refuse(reply, { status: 404, message });
   }
 }
 
@@ -148,8 +145,4 @@ function pageAsked(query: unknown): { readonly limit: number; readonly before: s
 
 function entryJson({ id, at, to, from, returnPath, subject }: InboxEntry) {
   return { id, at: new Date(at).toISOString(), to, from, returnPath, subject };
-}
-
-function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
-  return reply.code(status).send({ result: 'error', message });
 }

@@ -12,6 +12,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { BodyTime } from './body-time.ts';
 import { controlsIn } from './controls.ts';
+import type { LoadFault, LoadProgress, LoadResult } from './file-routes.ts';
 import { type Refusal, refuse, STATUS } from './refusal.ts';
 
 /** A list of some million addresses. */
@@ -29,28 +30,6 @@ interface Fault {
   readonly message: string;
 }
 
-/** Where the adding stands: rows read, of them added, known before and skipped, and bytes of all. */
-export interface LoadProgress {
-  readonly read: number;
-  readonly added: number;
-  readonly known: number;
-  readonly skipped: number;
-  readonly bytes: number;
-  readonly total: number;
-}
-
-export type LoadResult =
-  | {
-      readonly result: 'ok';
-      readonly read: number;
-      readonly added: number;
-      readonly known: number;
-      /** The first hundred of them. */
-      readonly skipped: readonly { readonly line: number; readonly reason: string }[];
-      readonly skippedCount: number;
-    }
-  | { readonly result: 'error'; readonly message: string };
-
 /** What the listener is handed for it. */
 export interface ListFiles {
   /** Reads an upload to its end and adds nothing; `load` adds, and never rejects. */
@@ -59,7 +38,10 @@ export interface ListFiles {
     list: string,
     reason: string | undefined,
     who: string,
-  ): Promise<Fault | { readonly ok: true; readonly load: (passed: (at: LoadProgress) => void) => Promise<LoadResult> }>;
+  ): Promise<
+    | Fault
+    | { readonly ok: true; readonly load: (passed: (at: LoadProgress) => void) => Promise<LoadResult | LoadFault> }
+  >;
   /** The list as CSV, in pieces. */
   read(list: string): Promise<Fault | { readonly ok: true; readonly text: AsyncIterable<string> }>;
   /** What is being added breaks off after the batch under way; resolves when that is in the audit log. */
@@ -186,7 +168,7 @@ function refuseUpload(
 
 /** NDJSON: lines of progress while the rows are added, the result at last. */
 function progressOf(
-  load: (passed: (at: LoadProgress) => void) => Promise<LoadResult>,
+  load: (passed: (at: LoadProgress) => void) => Promise<LoadResult | LoadFault>,
   clock: Clock,
   changed: () => void,
 ): Readable {

@@ -3,10 +3,7 @@ import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { Entity } from '../feedback/read/entity.ts';
-import type { News } from '../observe/news.ts';
-import type { OperatorStore } from '../store/operator.ts';
-import type { About, Ran } from './api.ts';
-import type { ListFiles } from './list-files.ts';
+import type { ApiParts } from './api.ts';
 
 /** One captured message, as the list shows it. */
 export interface InboxEntry {
@@ -48,17 +45,13 @@ export interface OperatorOptions {
   readonly inbox: Inbox | null;
   readonly readEntity: ReadEntity;
   /** The operator API, or null where this process does not have it. */
-  readonly api: {
-    readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
-    readonly run: (args: readonly string[], who: string) => Promise<Ran>;
-    readonly news: News;
-    /** Suppression lists as files. */
-    readonly files: ListFiles;
-    readonly version: string;
-    readonly about: () => About;
-    /** Signs sessions; the same on every node. */
-    readonly key: Buffer;
-  } | null;
+  readonly api:
+    | (Pick<ApiParts, 'store' | 'run' | 'news' | 'files' | 'about'> & {
+        readonly version: string;
+        /** Signs sessions; the same on every node. */
+        readonly key: Buffer;
+      })
+    | null;
   /** Told of a fault of ours; must not throw. */
   readonly failed: (error: unknown) => void;
 }

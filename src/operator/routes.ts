@@ -36,6 +36,11 @@ export interface Route extends Described {
   readonly args: (value: Values) => readonly string[];
 }
 
+/** The status of an answer that is no refusal. */
+export function successOf({ method, operation }: Described): 200 | 201 {
+  return method === 'POST' && operation.startsWith('create') ? 201 : 200;
+}
+
 /** What a request holds of a route's parameters; those left out are undefined. */
 export type Values = (name: string) => string | undefined;
 
@@ -46,7 +51,7 @@ const ACCOUNT: Parameter = {
   required: true,
   about: 'The account’s name.',
 };
-const LIST: Parameter = { ...ACCOUNT, about: 'The account’s name, or `*` for the list of the whole service.' };
+export const LIST: Parameter = { ...ACCOUNT, about: 'The account’s name, or `*` for the list of the whole service.' };
 const KEY: Parameter = {
   name: 'key',
   in: 'path',
@@ -55,7 +60,13 @@ const KEY: Parameter = {
   about: 'The key’s id, such as `key_12`.',
 };
 const DOMAIN: Parameter = { name: 'domain', in: 'path', type: 'string', required: true, about: 'The domain’s name.' };
-const MESSAGE: Parameter = { name: 'id', in: 'path', type: 'string', required: true, about: 'The mail request’s id.' };
+export const MESSAGE: Parameter = {
+  name: 'id',
+  in: 'path',
+  type: 'string',
+  required: true,
+  about: 'The mail request’s id.',
+};
 const NUMBER: Parameter = { name: 'id', in: 'path', type: 'integer', required: true, about: 'Its number.' };
 const ADDRESS: Parameter = { name: 'address', in: 'path', type: 'string', required: true, about: 'The email address.' };
 const LIMIT: Parameter = { name: 'limit', in: 'query', type: 'integer', about: 'At most so many; 50 unless given.' };

@@ -1,15 +1,8 @@
 /** What the operator API answers about accounts, keys, domains, suppression lists and the audit log. Times are ISO 8601 in UTC. */
+import type { Measure } from '../../../src/record/reputation.ts';
 
-/** One figure of 7 days against the limit at which the account locks itself. */
-export interface Measure {
-  readonly of: 'bounces' | 'complaints';
-  readonly count: number;
-  /** `limit` is a fraction of the emails, or while there are few of them a number; null where nothing locks. */
-  readonly by: 'rate' | 'count';
-  readonly limit: number | null;
-  /** The part of the limit that is used; at 1 the account locks itself. */
-  readonly reached: number;
-}
+export type { LoadFault, LoadProgress, LoadResult } from '../../../src/operator/file-routes.ts';
+export type { Measure };
 
 export interface Reputation {
   readonly emails: number;
@@ -135,25 +128,6 @@ export interface Suppressed {
   readonly suppressed: boolean;
   /** `*` is the list of the whole service. */
   readonly lists: readonly (Omit<Suppression, 'address'> & { readonly list: string })[];
-}
-
-/** A line of the answer to an import: progress, and at last the result. */
-export interface LoadProgress {
-  readonly read: number;
-  readonly added: number;
-  readonly known: number;
-  readonly skipped: number;
-  readonly bytes: number;
-  readonly total: number;
-}
-
-export interface LoadResult {
-  readonly result: 'ok';
-  readonly read: number;
-  readonly added: number;
-  readonly known: number;
-  readonly skipped: readonly { readonly line: number; readonly reason: string }[];
-  readonly skippedCount: number;
 }
 
 /** GET /audit (a list, the newest first) */

@@ -3,7 +3,7 @@
  * XMLHttpRequest, since a fetch tells nothing of what it has sent. Fails with an ApiError.
  */
 import { ApiError, url } from './client';
-import type { LoadProgress, LoadResult } from './manage';
+import type { LoadFault, LoadProgress, LoadResult } from './manage';
 
 export type UploadStep =
   | { readonly kind: 'sending'; readonly sent: number; readonly size: number }
@@ -51,7 +51,7 @@ export function upload(at: string, file: Blob, told: (step: UploadStep) => void)
   return { result: promise, abort: () => request.abort() };
 }
 
-type Line = LoadProgress | LoadResult | { readonly result: 'error'; readonly message: string };
+type Line = LoadProgress | LoadResult | LoadFault;
 
 const LOST =
   'The connection was lost. A file that had not arrived whole has added nothing; one that had goes on being added, unless the service was stopped: the audit log tells; importing it again adds the rest.';
