@@ -34,7 +34,7 @@ export interface ApiParts {
   readonly clock: Clock;
   readonly access: AccessControl;
   readonly sessions: Sessions;
-  readonly store: Pick<OperatorStore, 'findToken' | 'touchToken'>;
+  readonly store: Pick<OperatorStore, 'findToken' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
   /** Live updates. */
@@ -99,10 +99,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (verdict !== null) return refuse(reply, verdict);
     return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).send({ result: 'ok' });
   });
-  app.post(`${API}/sign-out`, (request, reply) => {
+  app.post(`${API}/sign-out`, async (request, reply) => {
     if (fromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
     const session = sessionIn(request.headers.cookie);
-    if (session !== null) sessions.end(session);
+    const now = clock.now();
+    // Only what was given out is kept, so that a stranger cannot fill the store.
+    if (session !== null && sessions.holds(session, now))
+      await store.endSession(tokenHash(session), sessions.endOf(session), now);
     return reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' });
   });
   app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
@@ -170,7 +173,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
       return tokenHolder(request, authorization.slice(7).trim());
     const session = sessionIn(cookie);
-    if (session !== null && sessions.holds(session, clock.now()))
+    if (session !== null && sessions.holds(session, clock.now()) && !(await isEnded(session)))
       return { kind: 'known', who: 'page', browser: true, until: sessions.endOf(session) };
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
     // Without a password there is none that could be right.
@@ -183,6 +186,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         until: Number.POSITIVE_INFINITY,
       }
     );
+  }
+
+  /** Where the store cannot say so nobody is shut out: its own health is what the page then tells. */
+  function isEnded(session: string): Promise<boolean> {
+    return store.isSessionEnded(tokenHash(session)).catch(() => false);
   }
 
   async function tokenHolder(request: FastifyRequest, text: string): Promise<Who> {

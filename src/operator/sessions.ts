@@ -1,22 +1,18 @@
 /**
  * Who signed in: a cookie that holds when it ends and a signature over that, so that any node believes it and none keeps
- * anything. Without a password the way in is a link with a word of 256 random bits, good once.
+ * anything but who signed out before that. Without a password the way in is a link with a word of 256 random bits, good once.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export const SESSION_COOKIE = 'postrider_session';
 /** A working day. */
 export const SESSION_MS = 12 * 3_600_000;
-/** Signed-out sessions remembered at most; nobody signs out so often in a working day. */
-const MOST_ENDED = 10_000;
 
 export interface Sessions {
   /** The cookie's value for somebody who signed in at `now` (ms). */
   begin(now: number): string;
-  /** True for a value that `begin` made with the same key, until it ends. */
+  /** True for a value that `begin` made with the same key, until it ends by itself; whether it was ended before, the store knows. */
   holds(value: string, now: number): boolean;
-  /** From now on the value holds no more, in this process; another node believes it until it ends by itself. */
-  end(value: string): void;
   /** When a value that holds ends (ms since the epoch). */
   endOf(value: string): number;
   /** The word of the one-time link; null where there is a password. */
@@ -29,8 +25,6 @@ export interface Sessions {
 export function createSessions(key: Buffer, withLink: boolean): Sessions {
   const link = withLink ? randomBytes(32).toString('base64url') : null;
   let spent = false;
-  /** Values signed out, the oldest first, and bounded. */
-  const ended = new Set<string>();
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
   return {
     link,
@@ -43,14 +37,7 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
       const text = value.slice(0, Math.max(0, at));
       if (!same(value.slice(at + 1), sign(text))) return false;
       const until = endOf(value);
-      return now < until && until - now <= SESSION_MS && !ended.has(value);
-    },
-    end(value) {
-      const at = value.lastIndexOf('.');
-      // Only what was given out is remembered, so that a stranger cannot fill the memory.
-      if (!same(value.slice(at + 1), sign(value.slice(0, Math.max(0, at))))) return;
-      ended.add(value);
-      if (ended.size > MOST_ENDED) ended.delete(ended.values().next().value ?? '');
+      return now < until && until - now <= SESSION_MS;
     },
     endOf,
     redeem(word) {

@@ -1,4 +1,4 @@
-/** The part of the store contract for operators: who changed what, and the tokens by which scripts sign in. */
+/** The part of the store contract for operators: who changed what, the tokens by which scripts sign in, and who signed out. */
 import type { State } from '../record/states.ts';
 import type { Changed } from './account.ts';
 
@@ -50,4 +50,7 @@ export interface OperatorStore {
   findToken(hash: string): Promise<OperatorToken | null>;
   revokeToken(id: number, now: number): Promise<Changed<OperatorToken>>;
   touchToken(id: number, at: number): Promise<void>;
+  /** Somebody signed out whose session would have ended by itself at `until`; such whose time has come are forgotten. */
+  endSession(hash: string, until: number, now: number): Promise<void>;
+  isSessionEnded(hash: string): Promise<boolean>;
 }

@@ -84,6 +84,11 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     columns: ['id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
   },
   {
+    name: 'ended_session',
+    key: ['hash'],
+    columns: ['hash', 'until'],
+  },
+  {
     name: 'traffic',
     key: ['span', 'at', 'node'],
     columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies'],

@@ -53,4 +53,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['ci', null],
     ]);
   });
+
+  test('who signed out stays out, until the session would have ended by itself', async () => {
+    const store = await storeWith();
+    await store.endSession(hash('a'), 100, 10);
+    await store.endSession(hash('a'), 100, 20);
+    expect([await store.isSessionEnded(hash('a')), await store.isSessionEnded(hash('b'))]).toEqual([true, false]);
+    await store.endSession(hash('b'), 200, 99);
+    expect(await store.isSessionEnded(hash('a'))).toBe(true);
+    await store.endSession(hash('c'), 300, 100);
+    expect([await store.isSessionEnded(hash('a')), await store.isSessionEnded(hash('b'))]).toEqual([false, true]);
+  });
 });

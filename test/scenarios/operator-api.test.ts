@@ -121,6 +121,9 @@ describe('signing in', () => {
     expect((await at('POST', '/api/v1/sign-out', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).status).toBe(401);
     await fresh.stop();
+    const again = await rig.serve(folder);
+    expect((await ask('GET', '/api/v1/session', undefined, session, again.operatorUrl)).status).toBe(401);
+    await again.stop();
   });
 
   test('another site’s page cannot use up the attempts; a new password ends every session', async () => {

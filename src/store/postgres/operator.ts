@@ -1,4 +1,4 @@
-/** Operators: the audit log, and tokens. */
+/** Operators: the audit log, tokens, and who signed out. */
 import type { AuditEntry, OperatorStore, OperatorToken } from '../operator.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
@@ -27,6 +27,12 @@ const TOUCH: Statement = {
   name: 'token_touch',
   text: 'UPDATE operator_token SET last_used_at = greatest(last_used_at, $1) WHERE id = $2',
 };
+const FORGET_SESSIONS: Statement = { name: 'session_forget', text: 'DELETE FROM ended_session WHERE until <= $1' };
+const END_SESSION: Statement = {
+  name: 'session_end',
+  text: 'INSERT INTO ended_session (hash, until) VALUES ($1, $2) ON CONFLICT DO NOTHING',
+};
+const ENDED: Statement = { name: 'session_ended', text: 'SELECT 1 AS one FROM ended_session WHERE hash = $1' };
 
 export function prepareOperator(database: Database): OperatorStore {
   return {
@@ -57,6 +63,14 @@ export function prepareOperator(database: Database): OperatorStore {
     },
     async touchToken(id, at) {
       await database.query(TOUCH, [at, id]);
+    },
+    endSession: (hash, until, now) =>
+      database.transaction(async (transaction) => {
+        await transaction.query(FORGET_SESSIONS, [now]);
+        await transaction.query(END_SESSION, [hash, until]);
+      }),
+    async isSessionEnded(hash) {
+      return (await database.query(ENDED, [hash])).length > 0;
     },
   };
 }

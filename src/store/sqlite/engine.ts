@@ -61,6 +61,7 @@ const READS: ReadonlySet<OperationName> = new Set([
   'listAudit',
   'listTokens',
   'findToken',
+  'isSessionEnded',
   'traffic',
   'overviewFacts',
   'changeMarks',

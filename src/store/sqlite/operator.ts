@@ -1,4 +1,4 @@
-/** Operators: the audit log, and tokens. */
+/** Operators: the audit log, tokens, and who signed out. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AuditEntry, OperatorToken } from '../operator.ts';
 import type { Changed } from '../store.ts';
@@ -21,6 +21,9 @@ export function prepareOperator(database: DatabaseSync) {
   const touch = database.prepare(
     'UPDATE operator_token SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
   );
+  const endSession = database.prepare('INSERT OR IGNORE INTO ended_session (hash, until) VALUES (?, ?)');
+  const forgetSessions = database.prepare('DELETE FROM ended_session WHERE until <= ?');
+  const ended = database.prepare('SELECT 1 AS one FROM ended_session WHERE hash = ?');
 
   return {
     writeAudit({ at, who, action, subject, before, after }: Omit<AuditEntry, 'id'>): void {
@@ -47,6 +50,11 @@ export function prepareOperator(database: DatabaseSync) {
     touchToken(id: number, at: number): void {
       touch.run(at, id);
     },
+    endSession(hash: string, until: number, now: number): void {
+      forgetSessions.run(now);
+      endSession.run(hash, until);
+    },
+    isSessionEnded: (hash: string): boolean => ended.get(hash) !== undefined,
   };
 }
 

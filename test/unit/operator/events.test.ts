@@ -40,7 +40,12 @@ async function started(
     inbox: null,
     readEntity,
     api: {
-      store: { findToken: async () => store.token, touchToken: async () => undefined },
+      store: {
+        findToken: async () => store.token,
+        touchToken: async () => undefined,
+        endSession: async () => undefined,
+        isSessionEnded: async () => false,
+      },
       run: async () => ({ ok: true, value: {} }),
       news,
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
