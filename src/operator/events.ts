@@ -64,10 +64,6 @@ export function addEvents(
       return reply;
     },
   });
-  app.addHook('preClose', (done) => {
-    for (const response of open) response.end();
-    done();
-  });
 
   async function stream(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const response = reply.raw;
