@@ -26,18 +26,36 @@ export function createPace(store: Pick<Store, 'newestId'>, clock: Clock, until?:
   let newest: string | null | undefined;
   let newestSince = 0;
   let last: Promise<unknown> = Promise.resolve();
+  let over = false;
+  let wake: () => void = () => undefined;
+  // Once, and not at each rest: what is hung on it stays as long as the service runs.
+  void until?.then(() => {
+    over = true;
+    wake();
+  });
 
   async function alone<T>(add: () => Promise<T>): Promise<T> {
     const begun = performance.now();
     const result = await add();
     const tookMs = performance.now() - begun;
-    const id = await store.newestId();
+    // What was added counts; a store that is away says so to the next step.
+    const id = await store.newestId().catch(() => newest);
     const now = clock.now();
     if (id !== newest) newestSince = now;
     newest = id;
     rows = now - newestSince < QUIET_MS ? FEW : PAGE;
-    if (rows === FEW) await restFor(clock, tookMs, until);
+    if (rows === FEW && !over) await rest(tookMs);
     return result;
+  }
+
+  function rest(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(Math.ceil(ms), resolve);
+      wake = () => {
+        cancel();
+        resolve();
+      };
+    });
   }
 
   return {
@@ -48,16 +66,6 @@ export function createPace(store: Pick<Store, 'newestId'>, clock: Clock, until?:
       return step;
     },
   };
-}
-
-function restFor(clock: Clock, ms: number, until?: Promise<void>): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(Math.ceil(ms), resolve);
-    void until?.then(() => {
-      cancel();
-      resolve();
-    });
-  });
 }
 
 /** The store for a command beside whatever runs on it: while no node is alive nothing is accepted, and nothing needs a pace. */

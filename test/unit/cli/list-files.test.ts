@@ -143,3 +143,25 @@ test('imports at the same time take turns, also behind one that fails', async ()
   await Promise.all(others);
   expect(most).toBe(1);
 });
+
+test('a rest ends with the service, and none begins after that', async () => {
+  const stopped = Promise.withResolvers<void>();
+  let resting = 0;
+  let cancelled = 0;
+  const clock: Clock = {
+    now: () => 0,
+    after: () => {
+      resting += 1;
+      return () => {
+        cancelled += 1;
+      };
+    },
+  };
+  const pace = createPace({ newestId: () => Promise.resolve('a') }, clock, stopped.promise);
+  const step = pace.step(() => Promise.resolve(1));
+  await expect.poll(() => resting).toBe(1);
+  stopped.resolve();
+  expect(await step).toBe(1);
+  expect(await pace.step(() => Promise.resolve(2))).toBe(2);
+  expect([resting, cancelled]).toEqual([1, 1]);
+});
