@@ -70,8 +70,23 @@ export function createResolver(
     async addresses(name) {
       return joined(await Promise.all([ask(() => node.resolve4(name)), ask(() => node.resolve6(name))]));
     },
-    reverse: (address) => ask(async () => (await node.reverse(address)).map(plain)),
+    // Not `node.reverse`, which looks into the hosts file first: what counts is what others see.
+    reverse: (address) => ask(async () => (await node.resolvePtr(pointerName(address))).map(plain)),
   };
+}
+
+/** The name whose PTR records say where an address points back to (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+function pointerName(address: string): string {
+  const version = isIP(address);
+  if (version === 0) throw new Error(`${address} is no IP address`);
+  if (version === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
+  // In groups of hexadecimal digits, whatever form it came in.
+  const [left = '', right] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
+  const groups = (text = '') => (text === '' ? [] : text.split(':'));
+  const [front, back] = [groups(left), groups(right)];
+  const all = [...front, ...new Array<string>(8 - front.length - back.length).fill('0'), ...back];
+  const digits = all.map((group) => group.padStart(4, '0')).join('');
+  return `${[...digits].reverse().join('.')}.ip6.arpa`;
 }
 
 function serverText(host: string, port: number): string {

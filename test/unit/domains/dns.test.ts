@@ -23,6 +23,9 @@ beforeAll(async () => {
     'refused.test': { fault: 'REFUSED' },
     'garbage.test': { fault: 'garbage' },
     '1.2.0.192.in-addr.arpa': { PTR: ['Mail.Example.test'] },
+    '1.0.0.127.in-addr.arpa': { PTR: ['loop.example.test'] },
+    [`5.${'0.'.repeat(23)}8.b.d.0.1.0.0.2.ip6.arpa`]: { PTR: ['six.example.test'] },
+    [`1.0.2.0.0.0.0.c.f.f.f.f.${'0.'.repeat(20)}ip6.arpa`]: { PTR: ['mapped.example.test'] },
   });
   resolver = createResolver(dns, { timeoutMs: 100, tries: 2 });
 });
@@ -58,6 +61,13 @@ describe('a lookup', () => {
     expect(await resolver.reverse('192.0.2.1')).toEqual({ kind: 'found', values: ['mail.example.test'] });
     expect(await resolver.reverse('192.0.2.2')).toEqual({ kind: 'none' });
     expect(await resolver.reverse('no address')).toMatchObject({ kind: 'failed' });
+  });
+
+  it('asks DNS where an address points back to, whatever the hosts file of this machine says', async () => {
+    expect(await resolver.reverse('127.0.0.1')).toEqual({ kind: 'found', values: ['loop.example.test'] });
+    expect(await resolver.reverse('2001:db8::5')).toEqual({ kind: 'found', values: ['six.example.test'] });
+    expect(await resolver.reverse('::ffff:192.0.2.1')).toEqual({ kind: 'found', values: ['mapped.example.test'] });
+    expect(await resolver.reverse('::1')).toEqual({ kind: 'none' });
   });
 
   it('finds none where the name is not there or has no such record', async () => {
