@@ -53,16 +53,22 @@ export async function runCommand(args: readonly string[], context: Context): Pro
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
-    if (error.code === 'commander.help') throw new CommandFailure(`no command is given; ${usageHint(args)}`, 2);
+    if (error.code === 'commander.help')
+      throw new CommandFailure(`no command is given; ${usageHint(program, args)}`, 2);
     const text = (complaint.join(' ') || error.message).replace(/^error: /, '');
-    throw new CommandFailure(`${oneLine(text)}; ${usageHint(args)}`, 2);
+    throw new CommandFailure(`${oneLine(text)}; ${usageHint(program, args)}`, 2);
   }
 }
 
-function usageHint(args: readonly string[]): string {
-  const groups = ['account', 'key', 'domain', 'suppression', 'message', 'feedback', 'token'];
-  const group = args.find((arg) => groups.includes(arg));
-  return `\`postrider ${group === undefined ? '' : `${group} `}--help\` shows what there is`;
+/** Names the help of the command that was meant, as far as it is known. */
+function usageHint(program: Command, args: readonly string[]): string {
+  const path = [program];
+  for (const arg of args.filter((one) => !one.startsWith('-'))) {
+    const next = path.at(-1)?.commands.find((command) => command.name() === arg);
+    if (next === undefined) break;
+    path.push(next);
+  }
+  return `\`${path.map((command) => command.name()).join(' ')} --help\` shows what there is`;
 }
 
 function buildProgram(context: Context, complain: (text: string) => void): Command {

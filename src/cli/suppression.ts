@@ -112,8 +112,18 @@ export function addSuppressionCommands(
   });
 
   const save = group.command('export <account> [file]').description('write a list as CSV, which import reads');
-  save.action((account: string, file: string | undefined) =>
-    context.withStore((store) => exportList(context, store, account, file ?? '-', terminal)),
+  save.option(
+    '--json',
+    'for machines: how many went into the file; without a file the list, as `suppression list` has it',
+  );
+  save.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
+    context.withStore(async (store) => {
+      if (flags.json && (file ?? '-') === '-') return listJson(context, store, account);
+      const rows = await exportList(context, store, account, file ?? '-', terminal);
+      if (flags.json) context.json({ file, addresses: rows });
+      else if (file !== undefined && file !== '-')
+        context.out(`wrote ${grouped(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
+    }),
   );
 }
 
@@ -168,7 +178,7 @@ async function exportList(
   account: string,
   file: string,
   terminal: ProgressStream,
-): Promise<void> {
+): Promise<number> {
   const { CSV_HEADER, csvRow } = await import('./suppression-csv.ts');
   const line = new StatusLine(terminal);
   const progress = new RowProgress(line, context.clock.now);
@@ -187,7 +197,7 @@ async function exportList(
   } finally {
     line.end();
   }
-  if (file !== '-') context.out(`wrote ${grouped(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
+  return rows;
 }
 
 async function writeOut(context: Context, text: AsyncIterable<string>): Promise<void> {

@@ -89,6 +89,8 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'export', 'acme', out)).code).toBe(0);
     expect(statSync(out).mode & 0o777).toBe(0o600);
     expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
+    expect(await rig.ask('suppression', 'export', 'acme', out)).toEqual({ file: out, addresses: 10_001 });
+    expect(await rig.ask('suppression', 'export', 'acme')).toEqual(listed);
     expect(await rig.ask('suppression', 'import', 'other', out)).toEqual(summary);
     expect(await rig.ask('suppression', 'list', 'other')).toEqual(listed);
   });
