@@ -51,7 +51,10 @@ export function outgoing({
       data: bytes,
     });
     if (mustSign && signing?.maySend !== true) {
-      const why = `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`;
+      const why =
+        signing === null
+          ? `the account has no authenticated domain ${domain}; \`postrider domain list\` shows those there are`
+          : `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`;
       const waits = new Error(why);
       failed(waits);
       throw waits;

@@ -48,14 +48,21 @@ test('an authenticated domain’s mail is signed with the keys whose records are
 });
 
 test.each([
-  ['that lost its records', LOST],
-  ['that is pending', sendingDomain()],
-  ['that is gone', null],
-])('where senders must be authenticated, mail of a domain %s waits and an operator is told', async (_name, domain) => {
-  const { signedBy, alarms } = sending(domain, true);
-  await expect(signedBy).rejects.toThrow('example.org is not authenticated any more');
-  expect(alarms).toEqual([expect.stringContaining('`postrider domain verify example.org`')]);
-});
+  [
+    'that lost its records',
+    LOST,
+    'the domain example.org is not authenticated any more; `postrider domain verify example.org`',
+  ],
+  ['that is pending', sendingDomain(), 'the account has no authenticated domain example.org; `postrider domain list`'],
+  ['that is gone', null, 'the account has no authenticated domain example.org; `postrider domain list`'],
+])(
+  'where senders must be authenticated, mail of a domain %s waits and an operator is told',
+  async (_name, domain, why) => {
+    const { signedBy, alarms } = sending(domain, true);
+    await expect(signedBy).rejects.toThrow(why);
+    expect(alarms).toEqual([expect.stringContaining(why)]);
+  },
+);
 
 test.each([
   ['that lost its records is signed with the keys it has', LOST, 'pr20261121aaaaa'],
