@@ -130,7 +130,8 @@ export function accountPairs(account: Account, now: number, counts: WindowCounts
 }
 
 function reputationText({ emails, bounces, complaints }: WindowCounts): string {
-  return `${emails} emails, ${bounces} hard bounces, ${complaints} complaints`;
+  const many = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
+  return [many(emails, 'email'), many(bounces, 'hard bounce'), many(complaints, 'complaint')].join(', ');
 }
 
 function lockText(locked: NonNullable<Account['locked']>, now: number): string {

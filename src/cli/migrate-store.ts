@@ -52,8 +52,9 @@ export function addMigrateStoreCommand(
           line.end();
           if (flags.json) context.json({ tables: compared });
           else {
+            const width = Math.max(...compared.map(({ table }) => table.length));
             for (const { table, rows } of compared)
-              context.out(`${table.padEnd(14)} ${grouped(rows).padStart(12)} rows, the same on both sides\n`);
+              context.out(`${table.padEnd(width)} ${grouped(rows).padStart(12)} rows, the same on both sides\n`);
             context.out(
               'Everything is there. Set POSTRIDER_DATABASE to the new one, and POSTRIDER_SECRET to what the secret file holds\n',
             );

@@ -31,6 +31,13 @@ export function parseListen(text: string): Parsed<HostPort> {
   return good({ host, port: port.value });
 }
 
+/** `host:port` of a DNS server. */
+export function parseResolver(text: string): Parsed<HostPort> {
+  const parsed = parseListen(text);
+  if (parsed.ok && !text.startsWith(':') && parsed.value.port > 0) return parsed;
+  return bad(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
+}
+
 /** `host:port` with brackets around an IPv6 address. */
 export function formatHostPort({ host, port }: HostPort): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;

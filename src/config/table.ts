@@ -5,7 +5,7 @@
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../admit/address.ts';
 import { isDatabaseUrl, maskDatabase, parseDatabaseUrl } from './database-url.ts';
-import { parseListen } from './host.ts';
+import { parseListen, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
 import { maskTransport, parseTransport } from './transport-url.ts';
@@ -230,7 +230,7 @@ export const TABLE = {
     'POSTRIDER_DNS',
     null,
     'the resolver asked about domains, `host:port`; the system’s when unset',
-    parseListen,
+    parseResolver,
   ),
   returnPathDomain: spec(
     'POSTRIDER_RETURN_PATH_DOMAIN',

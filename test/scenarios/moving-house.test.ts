@@ -54,6 +54,11 @@ test('a backup taken under load is whole, and restored it holds every mail reque
 
   const again = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('saved.db is there already')]);
+  const nowhere = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
+  expect([nowhere.code, nowhere.stderr]).toEqual([
+    1,
+    expect.stringContaining('cannot write no/saved.db (ENOENT); give'),
+  ]);
   const running = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
   expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('another service runs')]);
   service.kill('SIGTERM');

@@ -62,6 +62,11 @@ export function explained(error: unknown, where: string): StoreError {
       `${where}: TLS fails (${said}). Correct sslmode= in POSTRIDER_DATABASE, or the server's certificate; one of your own authority needs NODE_EXTRA_CA_CERTS.`,
     );
   }
+  if (said.includes('error establishing an SSL connection')) {
+    return new StoreError(
+      `${where}: what answers there is no PostgreSQL. Correct host and port in POSTRIDER_DATABASE.`,
+    );
+  }
   if (isSilence(error)) {
     return new StoreError(`${where}: the server does not answer any more. Look at the network and its firewalls.`);
   }

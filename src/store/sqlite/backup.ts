@@ -34,7 +34,7 @@ export async function backupDatabase(path: string, to: string, progress: (share:
   if (existsSync(to)) throw new StoreError(`${to} is there already; give a name that is not.`);
   const draft = `${to}.part`;
   try {
-    closeSync(openSync(draft, 'w', 0o600));
+    makeDraft(draft, to);
     const source = new DatabaseSync(path, { timeout: 15_000 });
     try {
       requireOwn(source, path);
@@ -60,6 +60,15 @@ export async function backupDatabase(path: string, to: string, progress: (share:
   } catch (error) {
     rmSync(draft, { force: true });
     throw explained(error, to);
+  }
+}
+
+function makeDraft(draft: string, to: string): void {
+  try {
+    closeSync(openSync(draft, 'w', 0o600));
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new StoreError(`cannot write ${to} (${code}); give a file in a folder that is there and writable.`);
   }
 }
 

@@ -132,6 +132,9 @@ describe('one line tells', () => {
     expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /^StoreError: PostgreSQL 127/,
     );
+    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
+      /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: what answers there is no PostgreSQL\. Correct host and port/,
+    );
   });
 
   test('a wrong password', async () => {
