@@ -12,15 +12,15 @@ import type { SesAccount } from '../deliver/ses/client.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
-import { type Check, type Finding, runChecks } from '../doctor/finding.ts';
+import { type Check, type Finding, runChecks, warning } from '../doctor/finding.ts';
 import { checkHostName } from '../doctor/host-name.ts';
-import { checkReturnPath } from '../doctor/return-path.ts';
+import { checkNotices, checkReturnPath } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { type Conversation, checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { openKey } from '../domains/keys.ts';
 import { recordsFor } from '../domains/records.ts';
-import { dataFolder, sealingKey, secretPath, sendingSetup } from '../domains/setup.ts';
+import { dataFolder, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../record/domain.ts';
 import type { Context } from './context.ts';
@@ -121,7 +121,15 @@ function otherChecks(
   const inboxPath = join(data, 'inbox');
   const relay = transport.kind === 'smtp' ? probeRelay(transport, clock, RELAY_MS) : null;
   const check = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({ name, onTimeout, run });
+  const secretFault = secretWarning(settings);
   return [
+    ...(secretFault === null
+      ? []
+      : [
+          check('secret', 'warning', async () => [
+            warning('secret', secretFault, 'set it to what is in the file on every node of the database'),
+          ]),
+        ]),
     check('clock', 'warning', () =>
       checkClock({
         now: clock.now,
@@ -151,7 +159,11 @@ function otherChecks(
       }),
     ),
     check('host name', 'warning', () => checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver)),
-    check('return path', 'warning', () => checkReturnPath(settings.returnPathDomain, resolver)),
+    check('return path', 'warning', async () =>
+      transport.kind === 'ses'
+        ? checkNotices(settings.feedbackHttpListen !== null || settings.sesQueue !== null)
+        : checkReturnPath(settings.returnPathDomain, resolver),
+    ),
     ...(facts?.domains ?? []).map((domain) =>
       check(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({

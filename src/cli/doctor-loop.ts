@@ -32,18 +32,20 @@ export async function examineLoop(
   const startedAt = clock.now();
   try {
     return await context.withStore(async (store) => {
-      const [first] = await store.listAccounts();
-      const account = name === undefined ? first : await findAccount(store, name);
-      if (account === undefined) {
+      const accounts = name === undefined ? await store.listAccounts() : [await findAccount(store, name)];
+      const [first] = accounts;
+      if (first === undefined) {
         return [
           failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create`'),
         ];
       }
-      const from = await senderOf(store, account, settings);
-      if (from === null) {
-        const remedy = `\`postrider domain add ${account.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
-        return [failure(CHECK, `the account ${account.name} has no authenticated domain to send from`, remedy)];
+      const sender = await senderOf(store, accounts, settings);
+      if (sender === null) {
+        const who = name === undefined ? 'no account has an' : `the account ${name} has no`;
+        const remedy = `\`postrider domain add ${first.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
+        return [failure(CHECK, `${who} authenticated domain to send from`, remedy)];
       }
+      const { account, from } = sender;
       const ids = mailIds(await store.newestId(), randomUUID);
       return checkLoop({
         trials,
@@ -100,12 +102,19 @@ function trialsOf({
   }
 }
 
-async function senderOf(store: Store, account: Account, settings: Settings): Promise<string | null> {
-  const domains = await store.listDomains();
-  const own = domains.find(({ accountId, status }) => accountId === account.id && status === 'authenticated');
-  const { senders, returnPathDomain } = settings;
-  const domain = own?.name ?? (senders === 'any' ? returnPathDomain : null);
-  return domain === null ? null : `postrider-doctor@${domain}`;
+/** The first of the accounts that may send, and an address of its. */
+async function senderOf(
+  store: Store,
+  accounts: readonly Account[],
+  { senders, returnPathDomain }: Settings,
+): Promise<{ readonly account: Account; readonly from: string } | null> {
+  const authenticated = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
+  for (const account of accounts) {
+    const own = authenticated.find(({ accountId }) => accountId === account.id);
+    const domain = own?.name ?? (senders === 'any' ? returnPathDomain : null);
+    if (domain !== null) return { account, from: `postrider-doctor@${domain}` };
+  }
+  return null;
 }
 
 function trialMail(id: string, account: Account, from: string, to: string, now: number): NewMail {

@@ -22,7 +22,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   const doctor = program.command('doctor').description('check the installation; exit code 0 where nothing failed');
   doctor
     .option('--loop', 'also send mail that bounces, and wait for what comes back')
-    .option('--account <name>', 'with --loop: the account that sends; the first one unless given')
+    .option('--account <name>', 'with --loop: the account that sends; the first with a domain unless given')
     .option('--within <time>', 'with --loop: how long to wait', '2m');
   doctor.option('--json', 'for machines: a list of {"check","result","detail","remedy"}');
   doctor.action(async (flags: Flags) => {

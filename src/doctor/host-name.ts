@@ -14,7 +14,7 @@ export async function checkHostName(
   name: string | null,
   resolver: Pick<Resolver, 'addresses' | 'reverse'>,
 ): Promise<readonly Finding[]> {
-  if (name === null) return [ok(CHECK, 'not needed: nothing leaves this machine')];
+  if (name === null) return [ok(CHECK, 'not needed: only a relay is told one')];
   const plain = name.toLowerCase();
   if (!plain.includes('.') || plain.endsWith('.local') || plain.endsWith('.localdomain') || plain.startsWith('[')) {
     const remedy = 'set ?name= in POSTRIDER_TRANSPORT to a full name that has an address in DNS';

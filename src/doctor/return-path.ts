@@ -5,6 +5,16 @@ import { type Finding, failure, ok, warning } from './finding.ts';
 const CHECK = 'return path';
 const MOST_EXCHANGES = 10;
 
+/** `heard` where something takes the notices by which Amazon SES, whose envelope sender is its own, tells of bounces. */
+export function checkNotices(heard: boolean): readonly Finding[] {
+  if (heard) return [ok(CHECK, 'not needed: Amazon SES tells of bounces and complaints by its notices')];
+  const remedy =
+    'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/operating.md, Amazon SES)';
+  return [
+    warning(CHECK, 'nothing takes the notices of Amazon SES, so that bounces and complaints are not heard of', remedy),
+  ];
+}
+
 /** `domain` is POSTRIDER_RETURN_PATH_DOMAIN, or null. */
 export async function checkReturnPath(
   domain: string | null,

@@ -63,6 +63,12 @@ export function secretPath({ database }: Pick<Settings, 'database'>): string {
   return join(dataFolder(database), 'secret');
 }
 
+/** What to say where nodes share a database and each would take a secret of its own, else null. */
+export function secretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
+  if (secret !== null || database.kind === 'sqlite') return null;
+  return `POSTRIDER_SECRET is not set, so that this node goes by the file ${secretPath({ database })} of its own`;
+}
+
 /** Where this node keeps files: beside the embedded database, else `data` in the working folder. */
 export function dataFolder(database: Settings['database']): string {
   return database.kind === 'sqlite' ? dirname(database.path) : 'data';

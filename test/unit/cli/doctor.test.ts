@@ -65,6 +65,36 @@ describe('doctor', () => {
     expect(relay.received).toEqual([]);
   });
 
+  it('tries the loop with an account that has a domain to send from', async () => {
+    const dns = await startDns({});
+    onTestFinished(() => dns.close());
+    const relay = await startSmtpServer();
+    onTestFinished(() => relay.close());
+    const rig = await commandRig({
+      POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
+    });
+    rig.now = null;
+    const loop = async (...args: string[]) =>
+      (JSON.parse((await rig.run('doctor', '--loop', '--json', ...args)).out) as Finding[]).find(({ check }) =>
+        check.startsWith('loop'),
+      );
+    expect(await loop()).toMatchObject({ check: 'loop', detail: expect.stringMatching(/^no account has an auth/) });
+    await rig.run('account', 'create', 'other');
+    const { records } = await rig.ask<{ records: { name: string; value: string }[] }>(
+      ...['domain', 'add', 'other', 'example.org'],
+    );
+    for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
+    await rig.run('domain', 'verify', 'example.org');
+    // No service runs that would send it.
+    expect(await loop('--within', '100ms')).toMatchObject({ check: 'loop bounce', result: 'failure' });
+    expect(await loop('--account', 'acme')).toMatchObject({
+      detail: 'the account acme has no authenticated domain to send from',
+    });
+  });
+
   it('tells a secret that is gone or another, and does not make one', async () => {
     const rig = await commandRig();
     await rig.ask('domain', 'add', 'acme', 'example.org');

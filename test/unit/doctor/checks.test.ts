@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type ClockParts, checkClock, greetingTime } from '../../../src/doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.ts';
 import { checkHostName } from '../../../src/doctor/host-name.ts';
-import { checkReturnPath } from '../../../src/doctor/return-path.ts';
+import { checkNotices, checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { type Conversation, checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
@@ -146,6 +146,13 @@ describe('return path', () => {
     ['a failing second lookup too', 'b.example.org', dns(mx, failed), 'warning', /could not be looked up/],
   ])('%s', async (_name, domain, resolver, result, detail) => {
     expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
+  });
+
+  it('is not needed with Amazon SES, whose notices something has to take', () => {
+    expect(checkNotices(true)).toMatchObject([{ check: 'return path', result: 'ok' }]);
+    expect(checkNotices(false)).toMatchObject([
+      { check: 'return path', result: 'warning', remedy: expect.stringContaining('POSTRIDER_SES_QUEUE') },
+    ]);
   });
 });
 

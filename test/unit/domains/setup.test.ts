@@ -2,8 +2,9 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { loadSettings } from '../../../src/config/load.ts';
 import { deriveKey, loadOrMakeSecret, seal } from '../../../src/domains/secret.ts';
-import { checkSecret } from '../../../src/domains/setup.ts';
+import { checkSecret, secretWarning } from '../../../src/domains/setup.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
@@ -35,6 +36,14 @@ test('a wrong secret is named as what it is, file or setting', async () => {
   rmSync(path);
   loadOrMakeSecret(path);
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(`the secret file ${path} is not`);
+});
+
+test('a file of this node alone is warned about where nodes share a database', () => {
+  const { database } = installation();
+  const { database: shared } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
+  expect(secretWarning({ secret: null, database: shared })).toMatch(/^POSTRIDER_SECRET is not set, .*data\/secret/);
+  expect(secretWarning({ secret: 'ab'.repeat(32), database: shared })).toBeNull();
+  expect(secretWarning({ secret: null, database })).toBeNull();
 });
 
 test('without stored keys any secret will do, and none is made', async () => {
