@@ -53,7 +53,7 @@ export function createFeedbackReporter({
           return;
         case 'kept':
           metrics.feedback('kept');
-          log.kept({ count: answer.feedbackId, detail: summary, reason: answer.reason });
+          log.kept({ detail: `${summary} (\`postrider feedback show ${answer.feedbackId}\`)`, reason: answer.reason });
           return;
         case 'not-yet':
           return;
