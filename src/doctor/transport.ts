@@ -148,7 +148,11 @@ function failedFinding(
         `see that ${peer} is right in POSTRIDER_TRANSPORT and that no firewall is between`,
       );
     case 'starttls':
-      return failure('transport', text, 'see that the host name is the one in its certificate, or ask its operator');
+      return failure(
+        'transport',
+        text,
+        `see that ${host} is the name in its certificate and that ${port} is its port for smtp:, or ask its operator`,
+      );
     case 'auth':
       return failure(
         'transport',

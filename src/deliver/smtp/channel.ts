@@ -8,7 +8,7 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { Clock } from '../../clock.ts';
-import { type Answer, connectFault, type Lost } from './loss.ts';
+import { type Answer, connectFault, handshakeFault, type Lost } from './loss.ts';
 import { ReplyParser, type ServerReply } from './reply-parser.ts';
 import type { Transcript } from './transcript.ts';
 
@@ -157,7 +157,7 @@ export class Channel {
         cause: certificate ? 'certificate' : 'tls',
         text: certificate
           ? `the certificate of ${this.#peer} is not trusted: ${this.#error?.message ?? String(refused)}`
-          : `the TLS handshake with ${this.#peer} failed: ${this.#error?.message ?? lost.text}`,
+          : `the TLS handshake with ${this.#peer} failed: ${handshakeFault(this.#error) ?? lost.text}`,
       };
       return this.#lost;
     });

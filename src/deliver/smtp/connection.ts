@@ -85,7 +85,7 @@ export async function openConnection(
         return refused(channel, 'starttls', answer);
       }
     } else if (setting.tls === 'required') {
-      const text = `${peer} does not offer STARTTLS, which this transport requires; let the server offer it, or set ?tls=offered`;
+      const text = `${peer} does not offer STARTTLS, which this transport requires; let the server offer it, or leave ?tls=required out`;
       return ended(channel, 'starttls', 'configuration', text);
     }
   }

@@ -22,3 +22,11 @@ export function connectFault(peer: string, error: NodeJS.ErrnoException): string
       return `no connection to ${peer}: ${error.code ?? error.message}`;
   }
 }
+
+/** OpenSSL's reason without its file names and line break; null where there is no fault. */
+export function handshakeFault(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { reason } = error as { readonly reason?: unknown };
+  if (reason === 'wrong version number') return 'what answers there speaks no TLS (wrong version number)';
+  return typeof reason === 'string' ? reason : error.message;
+}

@@ -565,6 +565,15 @@ describe('TLS', () => {
     });
   });
 
+  test('smtps: to a port that speaks clear text first: deferred, and in words what that is', async () => {
+    const { transport } = await pair(async (wire) => wire.say('220 peer.example ESMTP'), { tls: 'implicit' });
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome.kind).toBe('deferred');
+    expect(outcome.reply.text).toMatch(
+      /^the TLS handshake with \S+ failed: what answers there speaks no TLS \([a-z ]+\)$/,
+    );
+  });
+
   test('required, with a certificate nobody vouches for: deferred, no MAIL', async () => {
     const { peer, transport } = await pair(upgrading(), { tls: 'required' });
     const { outcome } = await transport.attempt(outgoing(), null);
@@ -598,7 +607,7 @@ describe('TLS', () => {
     );
     const { outcome } = await transport.attempt(outgoing(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
-    expect(outcome.reply.text).toContain('STARTTLS');
+    expect(outcome.reply.text).toMatch(/does not offer STARTTLS, .* or leave \?tls=required out$/);
     expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
