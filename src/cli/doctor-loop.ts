@@ -57,7 +57,6 @@ export async function examineLoop(
           line.show(`waiting for what comes back, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
         },
         boundMs,
-        waiting: () => undefined,
       });
     });
   } catch (error) {

@@ -24,22 +24,11 @@ export interface LoopParts {
   readonly clock: Pick<Clock, 'now'>;
   readonly pause: () => Promise<void>;
   readonly boundMs: number;
-  /** Told how many still wait. */
-  readonly waiting: (count: number) => void;
 }
 
 /** One finding for each trial, all of them tried together. */
-export async function checkLoop(parts: LoopParts): Promise<readonly Finding[]> {
-  let left = parts.trials.length;
-  parts.waiting(left);
-  return Promise.all(
-    parts.trials.map(async (trial) => {
-      const finding = await attempt(trial, parts);
-      left -= 1;
-      parts.waiting(left);
-      return finding;
-    }),
-  );
+export function checkLoop(parts: LoopParts): Promise<readonly Finding[]> {
+  return Promise.all(parts.trials.map((trial) => attempt(trial, parts)));
 }
 
 async function attempt(trial: Trial, { send, look, clock, pause, boundMs }: LoopParts): Promise<Finding> {

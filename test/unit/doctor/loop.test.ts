@@ -24,7 +24,6 @@ async function tried(looks: readonly (MailDetails | null)[], parts: Partial<Loop
     clock,
     pause: () => clock.advance(1_000),
     boundMs: 10_000,
-    waiting: () => undefined,
     ...parts,
   });
   return finding;
