@@ -8,7 +8,7 @@ import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
-import { checkSecret, sealingKey, sendingSetup, updateAfter } from '../domains/setup.ts';
+import { checkSecret, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import {
   beginRotation,
@@ -124,7 +124,9 @@ export async function addDomain(
     const domain = added(name, account, await store.addDomain(account, wanted, now));
     const provider = await settleAtProvider(settings, domain, flags.easyDkim === true ? 'easy' : 'own');
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
-    if (warning !== null) process.stderr.write(`postrider: warning: ${warning}\n`);
+    for (const text of [warning, secretWarning(settings)]) {
+      if (text !== null) process.stderr.write(`postrider: warning: ${text}\n`);
+    }
     if (provider !== null) warnOf(provider, name, flags.easyDkim === true);
     if (flags.json) context.json(await shapeOf(store, flags)(domain, records, checksOf(provider)));
     else context.out(`${styled('good', `added ${name} for account ${account}`)}\n\n${recordsText(domain, records)}`);

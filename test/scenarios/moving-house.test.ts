@@ -134,6 +134,11 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
     .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state)
     .toBe('delivered');
   expect((await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
+  // Further nodes would not have the file.
+  const said = /POSTRIDER_SECRET is not set, so that this node goes by the file data\/secret of its own/;
+  expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(said);
+  const added = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
+  expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(said)]);
 });
 
 test('a move that was killed goes on where it was, and ends whole', async () => {
