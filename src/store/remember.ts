@@ -2,7 +2,7 @@
  * An answer that costs the more to find the longer the queue is, remembered by what it cost: one that is found at once is found
  * anew each time, one that takes long is shared for a moment, and told as it was while it is found anew.
  *
- * At 1,000,000 queued the figures take 25 ms on SQLite and 50 to 75 ms on PostgreSQL; a page that follows them asks twice a second.
+ * At 1,000,000 queued the figures take 40 ms on SQLite and 50 to 75 ms on PostgreSQL; a page that follows them asks twice a second.
  */
 
 /** Remembered so many times as long as finding it took: a twentieth of the time goes into it at most. */

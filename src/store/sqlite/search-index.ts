@@ -2,15 +2,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { START } from '../search/bounds.ts';
 import { type BuiltStep, buildingCourse, type IndexChange, type IndexSource } from '../search/building.ts';
-import { yieldThisThread } from '../search/politeness.ts';
 import type { SearchedMail } from '../search/query.ts';
 import { keysOf, placesKey, termsKey } from '../search/source.ts';
 import { runAtOnce } from '../search/step.ts';
 import type { IndexStep } from '../search.ts';
 import * as rows from './rows.ts';
 
-/** Rows are read once, in order: keeping them in memory helps nobody. */
-const CACHE_KIB = 2_048;
 const COLUMNS = 'id, account_id, "to", recipient, "from", subject';
 
 export function prepareSearchIndex(database: DatabaseSync) {
@@ -35,7 +32,6 @@ export function prepareSearchIndex(database: DatabaseSync) {
   const extend = database.prepare('UPDATE search_segment SET first = ? WHERE number = ?');
   const purge = database.prepare('DELETE FROM search_segment WHERE number = ?');
   const purgePages = database.prepare('DELETE FROM search_page WHERE key >= ? AND key < ?');
-  let isPolite = false;
 
   const source: IndexSource = {
     segments: () =>
@@ -57,11 +53,6 @@ export function prepareSearchIndex(database: DatabaseSync) {
 
   return {
     buildIndex(step: IndexStep): BuiltStep {
-      if (!isPolite) {
-        isPolite = true;
-        database.exec(`PRAGMA cache_size = -${CACHE_KIB}`);
-        yieldThisThread();
-      }
       return runAtOnce(buildingCourse(source, step));
     },
     changeIndex(change: IndexChange): void {

@@ -16,8 +16,17 @@ import { pack } from './settle.ts';
 /** How often the writer looks for changes that other processes made; well under the promised second. */
 const WATCH_MS = 200;
 
-/** The thread that works on the index is ended when it has had nothing to do for so long. */
+/** A thread other than the writer is ended when it has had nothing to do for so long. */
+const READER_IDLE_MS = 300_000;
 const INDEX_IDLE_MS = 60_000;
+
+/**
+ * Pages that a connection keeps: what a commit touches again is worth more than what an operator asks once, and the index reads
+ * each row once. A young generation that V8 may grow as it likes takes 128 MB on a large machine (docs/decisions/embedded-store.md).
+ */
+const WRITER = { cacheKib: 32_768, polite: false, memory: { maxYoungGenerationSizeMb: 48 } };
+const READER = { cacheKib: 8_192, polite: false, memory: { maxYoungGenerationSizeMb: 24 } };
+const INDEX = { cacheKib: 2_048, polite: true, memory: INDEX_MEMORY };
 
 const WORKER = new URL('./worker.ts', import.meta.url);
 
@@ -34,26 +43,18 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
   // Before anything is opened: a service that may not run must not migrate what another one runs on.
   if (exclusive) prepareFile(path);
   const unlock = exclusive ? takeServeLock(path) : () => undefined;
+  const start = ({ memory, ...how }: typeof WRITER | typeof INDEX) =>
+    startThread(worker, { path, locked: exclusive, ...how }, memory);
   let writer: StoreThread;
   try {
-    writer = await startThread(worker, { path, locked: exclusive });
+    writer = await start(WRITER);
   } catch (error) {
     unlock();
     throw error;
   }
-  let reading: Promise<StoreThread> | null = null;
-  const reader = (): Promise<StoreThread> => {
-    if (reading !== null) return reading;
-    const starting = startThread(worker, { path, locked: exclusive });
-    reading = starting;
-    // One that could not start, or has died, is started anew by the next question.
-    const forget = () => {
-      if (reading === starting) reading = null;
-    };
-    starting.then(({ failed }) => failed.then(forget), forget);
-    return starting;
-  };
-  const index = keptThread(() => startThread(worker, { path, locked: exclusive }, INDEX_MEMORY), INDEX_IDLE_MS);
+  const reader = keptThread(() => start(READER), READER_IDLE_MS);
+  const ask: StoreThread['call'] = (name, ...args) => reader.use((thread) => thread.call(name, ...args));
+  const index = keptThread(() => start(INDEX), INDEX_IDLE_MS);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
@@ -82,7 +83,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     hasten: (latestDueAt, now, limit) => writer.call('hasten', latestDueAt, now, limit),
     erase: (endedBefore, keysBefore, limit) => writer.call('erase', endedBefore, keysBefore, limit),
     screen: (batch) => writer.call('screen', batch),
-    queueFigures: async () => (await reader()).call('queueFigures'),
+    queueFigures: () => ask('queueFigures'),
     newestId: () => writer.call('newestId'),
     watchDirectory,
     createFirstKey: (account, key, now) => writer.call('createFirstKey', account, key, now),
@@ -96,9 +97,9 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     revokeKey: (id, now) => writer.call('revokeKey', id, now),
     rotateKey: (id, key, oldExpiresAt, now) => writer.call('rotateKey', id, key, oldExpiresAt, now),
     touchKeys: (used) => writer.call('touchKeys', used),
-    listMail: async (filter) => (await reader()).call('listMail', filter),
-    showMail: async (id) => (await reader()).call('showMail', id),
-    searchMail: async (search, budgetMs) => (await reader()).call('searchMail', search, budgetMs),
+    listMail: (filter) => ask('listMail', filter),
+    showMail: (id) => ask('showMail', id),
+    searchMail: (search, budgetMs) => ask('searchMail', search, budgetMs),
     async indexMail(step) {
       const { change, progress } = await index.use((thread) => thread.call('buildIndex', step));
       if (change !== null) await writer.call('changeIndex', change);
@@ -106,14 +107,13 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     },
     retryMail: (id, now) => writer.call('retryMail', id, now),
     cancelMail: (id, now) => writer.call('cancelMail', id, now),
-    reputationOf: async (name, now) => (await reader()).call('reputationOf', name, now),
-    reputations: async (now) => (await reader()).call('reputations', now),
+    reputationOf: (name, now) => ask('reputationOf', name, now),
+    reputations: (now) => ask('reputations', now),
     addSuppressions: (list, entries) => writer.call('addSuppressions', list, entries),
     removeSuppression: (list, address) => writer.call('removeSuppression', list, address),
-    listSuppressions: async (list, after, limit) => (await reader()).call('listSuppressions', list, after, limit),
-    searchSuppressions: async (list, search, after, limit) =>
-      (await reader()).call('searchSuppressions', list, search, after, limit),
-    findSuppression: async (address) => (await reader()).call('findSuppression', address),
+    listSuppressions: (list, after, limit) => ask('listSuppressions', list, after, limit),
+    searchSuppressions: (list, search, after, limit) => ask('searchSuppressions', list, search, after, limit),
+    findSuppression: (address) => ask('findSuppression', address),
     addDomain: (account, domain, now) => writer.call('addDomain', account, domain, now),
     findDomain: (name) => writer.call('findDomain', name),
     domainChecks: (name) => writer.call('domainChecks', name),
@@ -123,34 +123,33 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     removeDomain: (name) => writer.call('removeDomain', name),
     beat: (node, ttlMs, now) => writer.call('beat', node, ttlMs, now),
     leave: (name) => writer.call('leave', name),
-    listNodes: async (now) => (await reader()).call('listNodes', now),
+    listNodes: (now) => ask('listNodes', now),
     takeTokens: (batch, now) => writer.call('takeTokens', batch, now),
     recordFeedback: (batch) => writer.call('recordFeedback', batch),
-    listFeedback: async (before, limit) => (await reader()).call('listFeedback', before, limit),
-    showFeedback: async (id) => (await reader()).call('showFeedback', id),
-    lastFeedbackAt: async () => (await reader()).call('lastFeedbackAt'),
+    listFeedback: (before, limit) => ask('listFeedback', before, limit),
+    showFeedback: (id) => ask('showFeedback', id),
+    lastFeedbackAt: () => ask('lastFeedbackAt'),
     forgetFeedback: (before, keep, limit) => writer.call('forgetFeedback', before, keep, limit),
     writeAudit: (entry) => writer.call('writeAudit', entry),
-    listAudit: async (before, limit) => (await reader()).call('listAudit', before, limit),
+    listAudit: (before, limit) => ask('listAudit', before, limit),
     createToken: (token, now) => writer.call('createToken', token, now),
     listTokens: () => writer.call('listTokens'),
     findToken: (hash) => writer.call('findToken', hash),
     revokeToken: (id, now) => writer.call('revokeToken', id, now),
     touchToken: (id, at) => writer.call('touchToken', id, at),
     endSession: (hash, until, now) => writer.call('endSession', hash, until, now),
-    isSessionEnded: async (hash) => (await reader()).call('isSessionEnded', hash),
+    isSessionEnded: (hash) => ask('isSessionEnded', hash),
     putTraffic: (node, batch) => writer.call('putTraffic', node, batch),
-    traffic: async (since, until, stepMs) => (await reader()).call('traffic', since, until, stepMs),
+    traffic: (since, until, stepMs) => ask('traffic', since, until, stepMs),
     sweepTraffic: (minutes, hours, limit) => writer.call('sweepTraffic', minutes, hours, limit),
-    overviewFacts: async (now) => (await reader()).call('overviewFacts', now),
-    changeMarks: async (now) => (await reader()).call('changeMarks', now),
+    overviewFacts: (now) => ask('overviewFacts', now),
+    changeMarks: (now) => ask('changeMarks', now),
     probe: () => writer.call('probe'),
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      // A reader that cannot start has nothing to close; neither thread's end may keep the other, or the lock, waiting.
-      const readerClosed = reading?.then((thread) => thread.close());
-      await Promise.allSettled([writer.close(), readerClosed, index.close()]);
+      // No thread's end may keep another, or the lock, waiting.
+      await Promise.allSettled([writer.close(), reader.close(), index.close()]);
       unlock();
     },
   };

@@ -5,6 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { MessagePort } from 'node:worker_threads';
 import { receiveMessageOnPort } from 'node:worker_threads';
+import { yieldThisThread } from '../search/politeness.ts';
 import type { Call } from './engine.ts';
 import { createEngine } from './engine.ts';
 import { explained } from './fault.ts';
@@ -17,6 +18,9 @@ export interface ThreadData {
   readonly path: string;
   /** True where this process holds the serve lock. */
   readonly locked: boolean;
+  readonly cacheKib: number;
+  /** True where the thread takes only what others leave of the processor. */
+  readonly polite: boolean;
 }
 
 /** Opens the database and serves calls from `port` until a call of `null`. A failed opening is posted as `failed`. */
@@ -28,11 +32,13 @@ export function serveThread(
   let database: DatabaseSync;
   try {
     database = open(data.path, data.locked);
+    database.exec(`PRAGMA cache_size = -${data.cacheKib}`);
   } catch (error) {
     port.postMessage({ failed: explained(error, data.path).message });
     port.close();
     return;
   }
+  if (data.polite) yieldThisThread();
   const engine = createEngine(database);
   port.on('message', (first: Call | null) => {
     const calls: Call[] = [];
