@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const LAUNCHER = new URL('../bin/postrider.js', import.meta.url).pathname;
+/** As `npm start` has it. */
+const NODE_FLAGS = ['--max-semi-space-size=16'];
 
 export interface Running {
   readonly port: number;
@@ -37,7 +39,7 @@ export async function startPostrider(settings: Record<string, string>, folder = 
     ...settings,
   };
   const began = performance.now();
-  const child = spawn(process.execPath, [LAUNCHER, 'serve', '--json'], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, LAUNCHER, 'serve', '--json'], {
     cwd: folder,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
