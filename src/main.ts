@@ -14,7 +14,7 @@ import type { Settings } from './config/settings.ts';
 import { openTransport } from './deliver/open.ts';
 import type { Transport } from './deliver/transport.ts';
 import { DomainDirectory } from './domains/directory.ts';
-import { dataFolder, operatorKey, secretWarning } from './domains/setup.ts';
+import { dataFolder, operatorKey, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
 import { readEntity } from './feedback/read/entity.ts';
 import { bind } from './http/bind.ts';
 import { KeyDirectory } from './http/directory.ts';
@@ -115,7 +115,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const store = await (open?.(settings) ?? openStore(settings.database, { exclusive: true, node, warn }));
   stops.push(() => store.close());
   const secretFault = secretWarning(settings);
-  if (secretFault !== null) warn(`${secretFault}; set it to what is in the file on every node of the database`);
+  if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   const failures: { report: (what: string, error: unknown) => void } = { report: () => undefined };
   const place = await takePlace(node, settings, store, machineClock, (what, error) => failures.report(what, error));
   const { clock } = place;

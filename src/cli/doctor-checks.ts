@@ -20,7 +20,7 @@ import { type Conversation, checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { openKey } from '../domains/keys.ts';
 import { recordsFor } from '../domains/records.ts';
-import { dataFolder, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
+import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../record/domain.ts';
 import type { Context } from './context.ts';
@@ -125,11 +125,7 @@ function otherChecks(
   return [
     ...(secretFault === null
       ? []
-      : [
-          check('secret', 'warning', async () => [
-            warning('secret', secretFault, 'set it to what is in the file on every node of the database'),
-          ]),
-        ]),
+      : [check('secret', 'warning', async () => [warning('secret', secretFault, SECRET_REMEDY)])]),
     check('clock', 'warning', () =>
       checkClock({
         now: clock.now,

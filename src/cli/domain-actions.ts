@@ -8,7 +8,7 @@ import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
-import { checkSecret, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
+import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import {
   beginRotation,
@@ -124,7 +124,8 @@ export async function addDomain(
     const domain = added(name, account, await store.addDomain(account, wanted, now));
     const provider = await settleAtProvider(settings, domain, flags.easyDkim === true ? 'easy' : 'own');
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
-    for (const text of [warning, secretWarning(settings)]) {
+    const secretFault = secretWarning(settings);
+    for (const text of [warning, secretFault === null ? null : `${secretFault}; ${SECRET_REMEDY}`]) {
       if (text !== null) process.stderr.write(`postrider: warning: ${text}\n`);
     }
     if (provider !== null) warnOf(provider, name, flags.easyDkim === true);

@@ -63,6 +63,9 @@ export function secretPath({ database }: Pick<Settings, 'database'>): string {
   return join(dataFolder(database), 'secret');
 }
 
+/** What to do about what `secretWarning` says. */
+export const SECRET_REMEDY = 'set it to what is in the file on every node of the database';
+
 /** What to say where nodes share a database and each would take a secret of its own, else null. */
 export function secretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
   if (secret !== null || database.kind === 'sqlite') return null;

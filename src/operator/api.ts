@@ -16,7 +16,7 @@ import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
-import { type Refusal, refuse, STATUS } from './refusal.ts';
+import { type CommandFault, type Refusal, refusalOf, refuse } from './refusal.ts';
 import { ROUTES, type Route, successOf, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -26,9 +26,7 @@ export const API = '/api/v1';
 const TOUCH_MS = 60_000;
 
 /** What a command came to; `broken` where the store does not do its part. */
-export type Ran =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly fault: 'misused' | 'missing' | 'refused' | 'broken'; readonly message: string };
+export type Ran = { readonly ok: true; readonly value: unknown } | CommandFault;
 
 export interface ApiParts {
   readonly clock: Clock;
@@ -140,7 +138,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         const ran = await run(route.args(read), who.who);
         if (route.method !== 'GET') news.look();
         if (ran.ok) return reply.code(successOf(route)).send(ran.value);
-        return refuse(reply, { kind: 'refused', status: STATUS[ran.fault], message: ran.message });
+        return refuse(reply, refusalOf(ran));
       },
     });
   }

@@ -13,7 +13,7 @@ import type { Clock } from '../clock.ts';
 import type { BodyTime } from './body-time.ts';
 import { controlsIn } from './controls.ts';
 import type { LoadFault, LoadProgress, LoadResult } from './file-routes.ts';
-import { type Refusal, refuse, STATUS } from './refusal.ts';
+import { type CommandFault, type Refusal, refusalOf, refuse } from './refusal.ts';
 
 /** A list of some million addresses. */
 const MOST_BYTES = 200 * 1024 * 1024;
@@ -24,12 +24,6 @@ const AGAIN_MS = 10_000;
 /** Whoever is refused may go on sending so long: closed at once, the connection would take the answer with it. */
 const LINGER_MS = 5_000;
 
-interface Fault {
-  readonly ok: false;
-  readonly fault: keyof typeof STATUS;
-  readonly message: string;
-}
-
 /** What the listener is handed for it. */
 export interface ListFiles {
   /** Reads an upload to its end and adds nothing; `load` adds, and never rejects. */
@@ -39,11 +33,11 @@ export interface ListFiles {
     reason: string | undefined,
     who: string,
   ): Promise<
-    | Fault
+    | CommandFault
     | { readonly ok: true; readonly load: (passed: (at: LoadProgress) => void) => Promise<LoadResult | LoadFault> }
   >;
   /** The list as CSV, in pieces. */
-  read(list: string): Promise<Fault | { readonly ok: true; readonly text: AsyncIterable<string> }>;
+  read(list: string): Promise<CommandFault | { readonly ok: true; readonly text: AsyncIterable<string> }>;
   /** What is being added breaks off after the batch under way; resolves when that is in the audit log. */
   stop(): Promise<void>;
 }
@@ -78,7 +72,7 @@ export function addListFiles(
     if (wrong !== null) return refuse(reply, { status: 400, message: wrong });
     const list = request.params.account;
     const found = await files.read(list);
-    if (!found.ok) return refuse(reply, { status: STATUS[found.fault], message: found.message });
+    if (!found.ok) return refuse(reply, refusalOf(found));
     return reply
       .type('text/csv; charset=utf-8')
       .header('Content-Disposition', disposition(list))
@@ -114,8 +108,7 @@ export function addListFiles(
         });
       if (!received.ok) {
         running -= 1;
-        const refusal = { status: STATUS[received.fault], message: received.message };
-        return refuseUpload(request, reply, clock, state.tooLarge ? TOO_LARGE : refusal);
+        return refuseUpload(request, reply, clock, state.tooLarge ? TOO_LARGE : refusalOf(received));
       }
       const lines = progressOf(received.load, clock, () => {
         running -= 1;

@@ -8,8 +8,22 @@ export interface Refusal {
   readonly retryAfterMs?: number;
 }
 
-/** What a command refuses for, as a status. */
-export const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
+/** Why a command did nothing. */
+export interface CommandFault {
+  readonly ok: false;
+  readonly fault: keyof typeof STATUS;
+  readonly message: string;
+}
+
+const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
+
+/** What a command refuses for, as a status; and what it says of its flag, said of the parameter that gave it: `volumeExpires: …`. */
+export function refusalOf({ fault, message }: CommandFault): Refusal {
+  const said = message.replace(/^--([a-z-]+)(?=: )/, (_all, flag: string) =>
+    flag.replace(/-([a-z])/g, (_hyphen, letter: string) => letter.toUpperCase()),
+  );
+  return { kind: 'refused', status: STATUS[fault], message: said };
+}
 
 type Said = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 

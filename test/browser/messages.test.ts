@@ -121,8 +121,8 @@ test('nonsense in a shared address is answered with the service’s line, and th
   const { page, tolerate } = await browsers.operator(service, '/audit');
   tolerate(/status of 40[04] .*\/messages\?/);
   for (const [query, line] of [
-    ['?state=sent', /--state: "sent" is not one of queued/],
-    ['?since=yesterday', /--since: "yesterday" is not a date/],
+    ['?state=sent', /^state: "sent" is not one of queued/],
+    ['?since=yesterday', /^since: "yesterday" is not a date/],
     ['?account=nobody', /no account/],
     ['?q=rita&cursor=AAAA', /the cursor belongs to another search/],
   ] as const) {

@@ -20,6 +20,8 @@ beforeAll(async () => {
   [dns, ses] = await Promise.all([startDns(), startSesFake()]);
   settings = {
     ...CREDENTIALS,
+    // Unset it is warned of, where a database is shared.
+    POSTRIDER_SECRET: 'cd'.repeat(32),
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
   };
