@@ -1,27 +1,8 @@
 /** What the operator API answers, as the pages read it. Times are ISO 8601 in UTC. */
 
-export type State =
-  | 'queued'
-  | 'sending'
-  | 'delivered'
-  | 'bounced'
-  | 'complained'
-  | 'suppressed'
-  | 'expired'
-  | 'cancelled'
-  | 'uncertain';
+import type { State } from '../../../src/record/states.ts';
 
-export const STATES: readonly State[] = [
-  'queued',
-  'sending',
-  'delivered',
-  'bounced',
-  'complained',
-  'suppressed',
-  'expired',
-  'cancelled',
-  'uncertain',
-];
+export { STATES, type State } from '../../../src/record/states.ts';
 
 /** GET /session */
 export interface Session {

@@ -3,6 +3,7 @@ import { Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { DomainRecord } from '../api/manage';
 import { Copyable } from '../parts/copy';
+import { Prose } from '../parts/prose';
 import { FoundMark, KeyMark } from './domain-mark';
 
 const PURPOSES: Readonly<Record<DomainRecord['purpose'], string>> = {
@@ -27,7 +28,7 @@ export function RecordCard({ record }: { readonly record: DomainRecord }) {
           {key === null ? null : <KeyMark state={key} />}
         </Group>
         <Text size="sm" c="dimmed" className="wrap">
-          {about}
+          <Prose text={about} />
         </Text>
         {provider ? null : (
           <dl className="record">
@@ -59,11 +60,16 @@ function Part({ term, children }: { readonly term: string; readonly children: Re
 
 function Verdict({ record: { found, detail, seen, type } }: { readonly record: DomainRecord }) {
   if (detail === null) return null;
-  if (found === 'found') return type === 'SES' ? <Text className="wrap">{detail}</Text> : null;
+  if (found === 'found')
+    return type === 'SES' ? (
+      <Text className="wrap">
+        <Prose text={detail} />
+      </Text>
+    ) : null;
   return (
     <Stack gap={4}>
       <Text className="wrap" fw={600}>
-        {detail}
+        <Prose text={detail} />
       </Text>
       {found === 'unknown' || type === 'SES' ? null : (
         <>

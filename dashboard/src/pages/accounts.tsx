@@ -1,18 +1,15 @@
 /** Accounts: who may send, how much, and how it went in 7 days. */
-import { Button, Group, NativeSelect, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { AccountTable } from '../accounts/account-table';
 import { CreateAccountDialog } from '../accounts/create-dialog';
 import { useAccounts } from '../accounts/queries';
-import { useAddress } from '../api/address';
 import type { Account } from '../api/manage';
-import { FilterBox } from '../parts/filter-box';
-import { counted } from '../parts/number';
+import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
 import { Empty, Failure, Loading } from '../parts/states';
 
 const STATES = [
-  { value: '', label: 'Every state' },
   { value: 'active', label: 'Active' },
   { value: 'near', label: 'Near their limit' },
   { value: 'locked', label: 'Locked' },
@@ -20,12 +17,10 @@ const STATES = [
 
 export function AccountsPage() {
   const accounts = useAccounts();
-  const [address, setAddress] = useAddress();
+  const { words, state } = useListFilters();
   const [creating, setCreating] = useState(false);
-  const text = address.get('q') ?? '';
-  const state = address.get('state') ?? '';
   const all = accounts.data ?? [];
-  const shown = all.filter((account) => isLike(account, text, state));
+  const shown = all.filter((account) => isLike(account, words, state));
   return (
     <>
       <PageHead title="Accounts">
@@ -40,20 +35,7 @@ export function AccountsPage() {
       ) : null}
       {all.length === 0 ? null : (
         <>
-          <Group align="flex-end" mb="sm">
-            <FilterBox label="Filter by name" value={text} onChange={(q) => setAddress({ q }, true)} />
-            <NativeSelect
-              label="State"
-              data={STATES}
-              value={state}
-              onChange={(event) => setAddress({ state: event.currentTarget.value })}
-            />
-          </Group>
-          <Text c="dimmed" size="sm" role="status" mb="xs">
-            {shown.length === all.length
-              ? counted(all.length, 'account')
-              : `${shown.length} of ${counted(all.length, 'account')}`}
-          </Text>
+          <ListFilters label="Filter by name" states={STATES} noun="account" shown={shown.length} all={all.length} />
           {shown.length === 0 ? <Empty title="No account is like that" /> : <AccountTable accounts={shown} />}
         </>
       )}
@@ -62,8 +44,8 @@ export function AccountsPage() {
   );
 }
 
-function isLike(account: Account, text: string, state: string): boolean {
-  if (!account.name.toLowerCase().includes(text.trim().toLowerCase())) return false;
+function isLike(account: Account, words: string, state: string): boolean {
+  if (!account.name.toLowerCase().includes(words)) return false;
   switch (state) {
     case 'near':
       return account.state === 'active' && account.reputation.standing !== 'good';

@@ -1,18 +1,15 @@
 /** Domains: which senders are authenticated, and which records are still to be published. */
-import { Button, Group, NativeSelect, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { useAddress } from '../api/address';
 import { AddDomainDialog } from '../domains/add-dialog';
 import { DomainTable } from '../domains/domain-table';
 import { useDomains } from '../domains/queries';
-import { FilterBox } from '../parts/filter-box';
-import { counted } from '../parts/number';
+import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
 import { Empty, Failure, Loading } from '../parts/states';
 import type { PageProps } from './index';
 
 const STATES = [
-  { value: '', label: 'Every state' },
   { value: 'pending', label: 'Pending' },
   { value: 'authenticated', label: 'Authenticated' },
   { value: 'failing', label: 'Failing' },
@@ -20,14 +17,12 @@ const STATES = [
 
 export function DomainsPage({ session }: PageProps) {
   const domains = useDomains();
-  const [address, setAddress] = useAddress();
+  const { words, state } = useListFilters();
   const [adding, setAdding] = useState(false);
-  const text = (address.get('q') ?? '').trim().toLowerCase();
-  const state = address.get('state') ?? '';
   const all = domains.data ?? [];
   const shown = all.filter(
     ({ domain, unicode, account, status }) =>
-      (state === '' || status === state) && [domain, unicode, account.toLowerCase()].some((one) => one.includes(text)),
+      (state === '' || status === state) && [domain, unicode, account.toLowerCase()].some((one) => one.includes(words)),
   );
   return (
     <>
@@ -44,24 +39,13 @@ export function DomainsPage({ session }: PageProps) {
       ) : null}
       {all.length === 0 ? null : (
         <>
-          <Group align="flex-end" mb="sm">
-            <FilterBox
-              label="Filter by domain or account"
-              value={address.get('q') ?? ''}
-              onChange={(q) => setAddress({ q }, true)}
-            />
-            <NativeSelect
-              label="State"
-              data={STATES}
-              value={state}
-              onChange={(event) => setAddress({ state: event.currentTarget.value })}
-            />
-          </Group>
-          <Text c="dimmed" size="sm" role="status" mb="xs">
-            {shown.length === all.length
-              ? counted(all.length, 'domain')
-              : `${shown.length} of ${counted(all.length, 'domain')}`}
-          </Text>
+          <ListFilters
+            label="Filter by domain or account"
+            states={STATES}
+            noun="domain"
+            shown={shown.length}
+            all={all.length}
+          />
           {shown.length === 0 ? <Empty title="No domain is like that" /> : <DomainTable domains={shown} />}
         </>
       )}

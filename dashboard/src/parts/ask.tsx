@@ -1,43 +1,15 @@
 /** Asks before something that cannot be undone is done; nothing happens but on the button that names it. */
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
-import type { ReactNode } from 'react';
-import { Failure } from './states';
+import { Text } from '@mantine/core';
+import { FormDialog, type FormDialogProps } from './form-dialog';
 
-export interface AskProps {
-  readonly opened: boolean;
-  readonly title: string;
-  readonly children: ReactNode;
-  /** The verb on the button, such as `Lock account`. */
-  readonly action: string;
-  readonly busy?: boolean;
-  readonly disabled?: boolean;
-  readonly error?: unknown;
+export interface AskProps extends Omit<FormDialogProps, 'onSubmit' | 'dismissal' | 'color'> {
   readonly onConfirm: () => void;
-  readonly onClose: () => void;
 }
 
-export function Ask({ opened, title, children, action, busy, disabled, error, onConfirm, onClose }: AskProps) {
+export function Ask({ children, onConfirm, ...dialog }: AskProps) {
   return (
-    <Modal opened={opened} onClose={onClose} title={title} centered closeButtonProps={{ 'aria-label': 'Close' }}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          onConfirm();
-        }}
-      >
-        <Stack>
-          <Text component="div">{children}</Text>
-          {error === undefined || error === null ? null : <Failure error={error} />}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Keep as it is
-            </Button>
-            <Button type="submit" color="#a3271c" loading={busy ?? false} disabled={disabled ?? false}>
-              {action}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
+    <FormDialog {...dialog} dismissal="Keep as it is" color="#a3271c" onSubmit={onConfirm}>
+      <Text component="div">{children}</Text>
+    </FormDialog>
   );
 }

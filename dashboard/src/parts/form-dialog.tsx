@@ -1,23 +1,27 @@
-/** A dialog with a form; the button says what it does, and a failure stands above it. */
+/** A dialog with a form; its button says what it does, and a failure stands above it. */
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Failure } from './states';
 
-interface FormDialogProps {
+export interface FormDialogProps {
   readonly opened: boolean;
   readonly title: string;
   readonly children: ReactNode;
   /** The verb on the button, such as `Add domain`. */
   readonly action: string;
-  readonly busy: boolean;
+  readonly busy?: boolean;
   readonly disabled?: boolean;
-  readonly error: unknown;
+  readonly error?: unknown;
+  /** On the button that does nothing. */
+  readonly dismissal?: string;
+  /** Of the button that acts, where it cannot be undone. */
+  readonly color?: string;
   readonly onSubmit: () => void;
   readonly onClose: () => void;
 }
 
 export function FormDialog(props: FormDialogProps) {
-  const { opened, title, children, action, busy, disabled = false, error, onSubmit, onClose } = props;
+  const { opened, title, children, action, busy = false, disabled = false, error, onSubmit, onClose } = props;
   return (
     <Modal opened={opened} onClose={onClose} title={title} centered closeButtonProps={{ 'aria-label': 'Close' }}>
       <form
@@ -31,9 +35,14 @@ export function FormDialog(props: FormDialogProps) {
           {error === null || error === undefined ? null : <Failure error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
-              Cancel
+              {props.dismissal ?? 'Cancel'}
             </Button>
-            <Button type="submit" loading={busy} disabled={disabled}>
+            <Button
+              type="submit"
+              {...(props.color === undefined ? {} : { color: props.color })}
+              loading={busy}
+              disabled={disabled}
+            >
               {action}
             </Button>
           </Group>

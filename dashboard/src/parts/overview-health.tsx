@@ -1,9 +1,10 @@
 /** How the parts of the installation are, and what wants attention, each with its remedy. */
-import { Anchor, Badge, Button, Code, List, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Badge, Button, List, Paper, Stack, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Level, Overview } from '../api/types';
 import { counted, grouped } from './number';
+import { Prose } from './prose';
 
 /** The gravest come first: with more of them than this the figures would be below the first screen. */
 const FOLDED = 4;
@@ -110,17 +111,9 @@ function Item({ item: { level, text, remedy, page } }: { readonly item: Overview
           )}
         </Text>
         <Text className="wrap" size="sm" c="dimmed">
-          <Remedy text={remedy} />
+          <Prose text={remedy} />
         </Text>
       </div>
     </div>
   );
-}
-
-/** What stands between backticks is to be typed. */
-function Remedy({ text }: { readonly text: string }) {
-  return text.split('`').map((part, at) => {
-    const key = `${at} ${part}`;
-    return at % 2 === 1 ? <Code key={key}>{part}</Code> : <span key={key}>{part}</span>;
-  });
 }
