@@ -1,8 +1,10 @@
 /** What the operator API answers, as the pages read it. Times are ISO 8601 in UTC. */
 
+import type { Figures, Range } from '../../../src/cli/overview/figures.ts';
 import type { State } from '../../../src/record/states.ts';
 
 export { STATES, type State } from '../../../src/record/states.ts';
+export type { Figures, Range };
 
 /** GET /session */
 export interface Session {
@@ -93,20 +95,6 @@ export interface Explanation {
 }
 
 // ── Overview ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-export type Range = '1h' | '24h' | '7d' | '30d';
-
-export interface Figures {
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly deferred: number;
-  readonly bounced: number;
-  readonly complained: number;
-  readonly suppressed: number;
-  readonly expired: number;
-  /** From accepted to delivered; null where nothing was delivered. */
-  readonly latencyMs: { readonly p50: number; readonly p99: number } | null;
-}
 
 export type Level = 'ok' | 'warning' | 'failure';
 

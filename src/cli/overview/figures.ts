@@ -20,6 +20,7 @@ export interface Figures {
   readonly complained: number;
   readonly suppressed: number;
   readonly expired: number;
+  /** From accepted to delivered; null where nothing was delivered. */
   readonly latencyMs: { readonly p50: number; readonly p99: number } | null;
 }
 
