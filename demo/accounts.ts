@@ -92,6 +92,3 @@ export const APPLICATIONS: readonly Application[] = [
     live: 0,
   },
 ];
-
-/** The application of the visitor's own curl: it sends nothing by itself. */
-export const VISITOR = 'default';

@@ -103,7 +103,7 @@ export async function addDomain(
   if (!parsed.ok) throw new CommandFailure(parsed.fault, 2);
   const { name, warning } = parsed;
   if (flags.easyDkim === true && context.settings().transport.kind !== 'ses') {
-    throw new CommandFailure('--easy-dkim is for POSTRIDER_TRANSPORT=ses://…, and another transport is set', 2);
+    throw new CommandFailure('--easy-dkim: only for POSTRIDER_TRANSPORT=ses://…, and another transport is set', 2);
   }
   await context.withStore(async (store, settings) => {
     // Known before a key is made, so that a mistyped name costs nothing.

@@ -17,10 +17,13 @@ export interface CommandFault {
 
 const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
 
-/** What a command refuses for, as a status; and what it says of its flag, said of the parameter that gave it: `volumeExpires: …`. */
+/** What a command refuses for, as a status; and what it says of its flag or argument, said of the parameter: `volumeExpires: …`. */
 export function refusalOf({ fault, message }: CommandFault): Refusal {
-  const said = message.replace(/^--([a-z-]+)(?=: )/, (_all, flag: string) =>
-    flag.replace(/-([a-z])/g, (_hyphen, letter: string) => letter.toUpperCase()),
+  const said = message.replace(/^(?:--[a-z-]+|[A-Z]+)(?=: )/, (word) =>
+    word
+      .toLowerCase()
+      .slice(word.startsWith('--') ? 2 : 0)
+      .replace(/-([a-z])/g, (_hyphen, letter: string) => letter.toUpperCase()),
   );
   return { kind: 'refused', status: STATUS[fault], message: said };
 }

@@ -39,6 +39,20 @@ test('the inbox of an empty service shows the first mail as it arrives', async (
   await page.getByText('It works.').waitFor();
 });
 
+test('an account is shown as it is, whatever it is called, also after the accounts were listed for a first key', async () => {
+  const folder = rig.folder();
+  await (await rig.serve(folder)).stop();
+  // The first key is not known any more.
+  const service = await rig.serve(folder);
+  await browsers.ask(service, 'POST', '/accounts', { name: 'first-mail' });
+  const { page } = await browsers.operator(service, '/');
+  await page.getByRole('button', { name: 'Make a key for it' }).waitFor();
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
+  await page.getByRole('link', { name: 'first-mail' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Account first-mail' }).waitFor();
+  await page.getByText('active').waitFor();
+});
+
 /** As a person would, where the machine has a curl; else what it does. Gives the answer's status. */
 async function runInShell(command: string): Promise<number> {
   try {

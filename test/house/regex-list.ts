@@ -77,8 +77,8 @@ export const LISTED: readonly ListedRegex[] = [
   },
   {
     file: 'src/operator/refusal.ts',
-    regex: '/^--([a-z-]+)(?=: )/',
-    why: 'anchored, one character class',
+    regex: '/^(?:--[a-z-]+|[A-Z]+)(?=: )/',
+    why: 'anchored, one character class in either branch',
   },
   {
     file: 'src/operator/refusal.ts',

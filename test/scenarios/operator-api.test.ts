@@ -282,6 +282,7 @@ describe('faults are clear, and nothing is half done', () => {
     ['POST', '/accounts', '{"name":', 400, /./],
     ['POST', '/accounts', { name: 'default' }, 409, /^there is an account "default" already/],
     ['POST', '/accounts', { name: '--json' }, 400, /begins with a hyphen/],
+    ['POST', '/accounts', { name: '*' }, 400, /^name: "\*" stands for/],
     ['POST', '/accounts/default/lock', { reason: '--help' }, 200, null],
     ['POST', '/accounts/default/unlock', undefined, 200, null],
     [

@@ -182,7 +182,7 @@ test('--easy-dkim without ses: is refused', async () => {
   const { code, stderr } = await runCommand(rig.folder(), ['domain', 'add', 'default', 'a.example', '--easy-dkim']);
   expect([code, stderr]).toEqual([
     2,
-    'postrider: --easy-dkim is for POSTRIDER_TRANSPORT=ses://…, and another transport is set\n',
+    'postrider: --easy-dkim: only for POSTRIDER_TRANSPORT=ses://…, and another transport is set\n',
   ]);
 });
 

@@ -70,16 +70,16 @@ async function answer(method: string, at: string, body?: object): Promise<Respon
     throw new ApiError(0, 'The service cannot be reached; is it running?');
   }
   if (response.ok) return response;
-  throw await errorOf(response);
+  throw errorOf(response.status, await response.text().catch(() => ''));
 }
 
 /** What a refused request was answered with. */
-export async function errorOf(response: Response): Promise<ApiError> {
+export function errorOf(status: number, body: string): ApiError {
   try {
-    const { message } = (await response.json()) as { readonly message?: unknown };
-    if (typeof message === 'string') return new ApiError(response.status, message);
+    const { message } = JSON.parse(body) as { readonly message?: unknown };
+    if (typeof message === 'string') return new ApiError(status, message);
   } catch {
     // Not our JSON: a proxy in between has answered.
   }
-  return new ApiError(response.status, `The service answered ${response.status}`);
+  return new ApiError(status, `The service answered ${status}`);
 }

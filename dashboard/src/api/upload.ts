@@ -2,7 +2,7 @@
  * Sends a file up and hears how far it is: bytes on their way there, then lines of NDJSON while the service works on them. Through
  * XMLHttpRequest, since a fetch tells nothing of what it has sent. Fails with an ApiError.
  */
-import { ApiError, url } from './client';
+import { ApiError, errorOf, url } from './client';
 import type { LoadFault, LoadProgress, LoadResult } from './manage';
 
 export type UploadStep =
@@ -41,7 +41,7 @@ export function upload(at: string, file: Blob, told: (step: UploadStep) => void)
   request.addEventListener('load', () => {
     hear();
     // Settled already where the last line was the result.
-    reject(request.status === 200 ? new ApiError(0, LOST) : refused(request.status, request.responseText));
+    reject(request.status === 200 ? new ApiError(0, LOST) : errorOf(request.status, request.responseText));
   });
   request.addEventListener('error', () => reject(new ApiError(0, LOST)));
   request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was broken off; nothing was added.')));
@@ -55,13 +55,3 @@ type Line = LoadProgress | LoadResult | LoadFault;
 
 const LOST =
   'The connection was lost. A file that had not arrived whole has added nothing; one that had goes on being added, unless the service was stopped: the audit log tells; importing it again adds the rest.';
-
-function refused(status: number, text: string): ApiError {
-  try {
-    const { message } = JSON.parse(text) as { readonly message?: unknown };
-    if (typeof message === 'string') return new ApiError(status, message);
-  } catch {
-    // Not our JSON: a proxy in between has answered.
-  }
-  return new ApiError(status, `The service answered ${status}`);
-}

@@ -3,8 +3,8 @@ import { useQuery } from '@tanstack/react-query';
 import { get, path } from '../api/client';
 import type { Domain } from '../api/manage';
 
-export function useDomains() {
-  return useQuery({ queryKey: ['domains'], queryFn: () => get<readonly Domain[]>('/domains') });
+export function useDomains({ enabled = true } = {}) {
+  return useQuery({ queryKey: ['domains'], queryFn: () => get<readonly Domain[]>('/domains'), enabled });
 }
 
 export function useDomain(name: string) {

@@ -1,8 +1,7 @@
 /** The search box and its filters. What they hold is in the page's address; nothing has to be sent off. */
 import { Box, Button, Group, NativeSelect, SimpleGrid, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { useQuery } from '@tanstack/react-query';
-import { get } from '../api/client';
+import { useAccounts } from '../accounts/queries';
 import { STATES } from '../api/types';
 import { FilterText } from './filter-text';
 import { FilterTime } from './filter-time';
@@ -19,11 +18,7 @@ interface SearchFormProps {
 
 export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   const [opened, { toggle }] = useDisclosure();
-  const accounts = useQuery({
-    queryKey: ['accounts'],
-    queryFn: () => get<readonly { readonly name: string }[]>('/accounts'),
-    staleTime: 60_000,
-  });
+  const accounts = useAccounts();
   const set = Object.keys(filters).length;
   const lesser = set - (filters.q === undefined ? 0 : 1);
   const typed = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);

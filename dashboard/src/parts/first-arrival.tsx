@@ -12,7 +12,7 @@ export function FirstArrival({ captured }: { readonly captured: boolean }) {
   const before = useRef<string | null | undefined>(undefined);
   const refetchInterval = usePolling();
   const newest = useQuery({
-    queryKey: ['messages', 'newest'],
+    queryKey: ['messages', null, 'newest'],
     queryFn: async () => (await get<MessagePage>('/messages', { limit: 1 })).messages[0] ?? null,
     refetchInterval,
   });

@@ -4,9 +4,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../../../src/http/curl';
+import { useAccounts } from '../accounts/queries';
 import { get, path, post } from '../api/client';
-import type { Domain } from '../api/manage';
 import type { Session } from '../api/types';
+import { useDomains } from '../domains/queries';
 import { Copyable } from './copy';
 import { FirstArrival } from './first-arrival';
 import { Failure } from './states';
@@ -49,10 +50,7 @@ interface KeyMade {
 /** Where the first key is not known any more: one more, for the account that is chosen. */
 function WithNewKey({ session, publicUrl }: { readonly session: Session; readonly publicUrl: string }) {
   const [chosen, setChosen] = useState<string | null>(null);
-  const accounts = useQuery({
-    queryKey: ['accounts', 'first-mail'],
-    queryFn: () => get<readonly { readonly name: string; readonly state: string }[]>('/accounts'),
-  });
+  const accounts = useAccounts();
   const make = useMutation({
     mutationFn: async (account: string): Promise<KeyMade> => {
       const { key } = await post<{ readonly key: string }>(path`/accounts/${account}/keys`, { name: 'first mail' });
@@ -145,11 +143,7 @@ function Command({ session: { transport }, publicUrl, account, secret, children 
 /** An address from which this account may send; null where there is none yet, undefined while that is not known. */
 function useSender(transport: string, account: string): string | null | undefined {
   const relayed = transport !== 'capture';
-  const domains = useQuery({
-    queryKey: ['domains', 'first-mail'],
-    queryFn: () => get<readonly Domain[]>('/domains'),
-    enabled: relayed,
-  });
+  const domains = useDomains({ enabled: relayed });
   const settings = useQuery({
     queryKey: ['config'],
     queryFn: () => get<readonly { readonly name: string; readonly value: string | null }[]>('/config'),

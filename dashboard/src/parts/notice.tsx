@@ -1,10 +1,11 @@
 /** Something that must be known of the page, with its colour readable in light and dark. */
 import { Alert } from '@mantine/core';
 import type { ReactNode } from 'react';
+import type { Tone } from './mark';
 
-type Tone = 'bad' | 'waiting' | 'news' | 'quiet';
+type NoticeTone = Exclude<Tone, 'good'>;
 
-const COLOURS: Readonly<Record<Tone, string>> = {
+const COLOURS: Readonly<Record<NoticeTone, string>> = {
   bad: 'light-dark(#b42318, #ff8f85)',
   waiting: 'light-dark(#8a4b08, #f0b35e)',
   news: 'light-dark(#1c5fa8, #7fb3ee)',
@@ -12,7 +13,7 @@ const COLOURS: Readonly<Record<Tone, string>> = {
 };
 
 interface NoticeProps {
-  readonly tone: Tone;
+  readonly tone: NoticeTone;
   readonly title: string;
   readonly children: ReactNode;
 }

@@ -1,6 +1,7 @@
 /** What a page shows when it has nothing to show: loading, nothing there, a failure with its remedy. */
 import { Alert, Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { Prose } from './prose';
 
 const ROWS = ['first', 'second', 'third', 'fourth', 'fifth'];
 
@@ -38,7 +39,9 @@ export function Failure({ error, retry }: { readonly error: unknown; readonly re
       styles={{ title: { color: 'var(--mantine-color-error)' } }}
     >
       <Group justify="space-between">
-        <Text className="wrap">{error instanceof Error ? error.message : 'An unknown fault.'}</Text>
+        <Text className="wrap">
+          <Prose text={error instanceof Error ? error.message : 'An unknown fault.'} />
+        </Text>
         {retry === undefined ? null : (
           <Button variant="default" onClick={() => void retry()}>
             Try again
