@@ -8,7 +8,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { News } from '../observe/news.ts';
-import type { OperatorStore } from '../store/operator.ts';
+import type { OperatorStore, OperatorToken } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
 import { controlsIn } from './controls.ts';
@@ -16,7 +16,7 @@ import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
-import { type CommandFault, type Refusal, refusalOf, refuse } from './refusal.ts';
+import { AWAY, type CommandFault, FROM_ELSEWHERE, type Refusal, refusalOf, refuse } from './refusal.ts';
 import { ROUTES, type Route, successOf, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -102,8 +102,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const session = sessionIn(request.headers.cookie);
     const now = clock.now();
     // Only what was given out is kept, so that a stranger cannot fill the store.
-    if (session !== null && sessions.holds(session, now))
-      await store.endSession(tokenHash(session), sessions.endOf(session), now);
+    if (session !== null && sessions.holds(session, now)) {
+      try {
+        await store.endSession(tokenHash(session), sessions.endOf(session), now);
+      } catch {
+        return refuse(reply, AWAY);
+      }
+    }
     return reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' });
   });
   app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
@@ -196,9 +201,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const waitMs = access.waitMs(request.ip, now);
     if (waitMs > 0)
       return { kind: 'refused', status: 429, message: 'Too many wrong passwords or tokens', retryAfterMs: waitMs };
-    const token = await store.findToken(tokenHash(text));
-    const works = token !== null && token.revokedAt === null && (token.expiresAt === null || token.expiresAt > now);
-    if (!works) {
+    let token: OperatorToken | null;
+    try {
+      token = await store.findToken(tokenHash(text));
+    } catch {
+      return AWAY;
+    }
+    if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
       access.noteFailure(request.ip, now);
       return {
         kind: 'refused',
@@ -208,7 +217,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     }
     if (now - (touched.get(token.id) ?? 0) >= TOUCH_MS) {
       touched.set(token.id, now);
-      await store.touchToken(token.id, now);
+      // A store that is away by now says so to what is asked of it.
+      await store.touchToken(token.id, now).catch(() => undefined);
     }
     return {
       kind: 'known',
@@ -245,12 +255,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
 const SIGN_IN =
   'Sign in first: with the link that the start printed or the password, or with a token (Authorization: Bearer po_…)';
-
-const FROM_ELSEWHERE: Refusal = {
-  kind: 'refused',
-  status: 403,
-  message: 'A change must come from a page of this listener (Origin)',
-};
 
 /** A browser names the page that asks; scripts name none. */
 function fromElsewhere(request: FastifyRequest): boolean {

@@ -8,6 +8,20 @@ export interface Refusal {
   readonly retryAfterMs?: number;
 }
 
+export const FROM_ELSEWHERE: Refusal = {
+  kind: 'refused',
+  status: 403,
+  message: 'A change must come from a page of this listener (Origin)',
+};
+
+/** Where it is not known who asks. */
+export const AWAY: Refusal = {
+  kind: 'refused',
+  status: 503,
+  message: 'The store does not answer; try again in a moment, and `postrider doctor` tells why',
+  retryAfterMs: 5_000,
+};
+
 /** Why a command did nothing. */
 export interface CommandFault {
   readonly ok: false;

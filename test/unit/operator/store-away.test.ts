@@ -1,0 +1,63 @@
+/** While the store does not answer, whoever asks is told so: no token is called wrong, and no session is said to be over. */
+import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { readEntity } from '../../../src/feedback/read/entity.ts';
+import { bind } from '../../../src/http/bind.ts';
+import { createNews } from '../../../src/observe/news.ts';
+import { createOperatorListener } from '../../../src/operator/listener.ts';
+import type { OperatorListener } from '../../../src/operator/ports.ts';
+
+const running: OperatorListener[] = [];
+afterEach(async () => {
+  for (const listener of running.splice(0)) await listener.close();
+});
+
+const away = async (): Promise<never> => {
+  throw new Error('the database is away');
+};
+const NO_FILES = { ok: false, fault: 'missing', message: '' } as const;
+
+async function started() {
+  const listener = createOperatorListener({
+    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
+    clock: systemClock,
+    bind,
+    metrics: async () => ({ contentType: 'text/plain', text: '' }),
+    dashboard: 'nowhere',
+    openApi: '{}',
+    inbox: null,
+    readEntity,
+    api: {
+      store: { findToken: away, touchToken: away, endSession: away, isSessionEnded: away },
+      run: async () => ({ ok: true, value: { answered: true } }),
+      news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
+      files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
+      version: '0',
+      about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
+      key: Buffer.alloc(32),
+    },
+    failed: () => undefined,
+  });
+  running.push(listener);
+  const { port, signInUrl } = await listener.start();
+  const signedIn = await fetch(signInUrl ?? '', { redirect: 'manual' });
+  return { url: `http://127.0.0.1:${port}`, cookie: (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '' };
+}
+
+test('a token that cannot be looked up is answered 503, and may be tried as often as one likes', async () => {
+  const { url } = await started();
+  for (let n = 0; n < 30; n += 1) {
+    const answer = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await answer.json()).toMatchObject({ result: 'error', message: expect.stringContaining('does not answer') });
+  }
+});
+
+test('signing out says that it did not work, and the session goes on', async () => {
+  const { url, cookie } = await started();
+  const headers = { Cookie: cookie, Origin: url };
+  const answer = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
+  expect([answer.status, answer.headers.get('set-cookie')]).toEqual([503, null]);
+  const page = await fetch(`${url}/api/v1/accounts`, { headers });
+  expect([page.status, await page.json()]).toEqual([200, { answered: true }]);
+});
