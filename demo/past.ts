@@ -134,7 +134,7 @@ export async function writePast(parts: PastParts): Promise<void> {
     const startedAt = Math.min(until, dueAt.get(id) ?? mail.acceptedAt + chance.between(2, 40));
     if (isPastMaxAge(mail.acceptedAt, policy, startedAt)) {
       figures.left('expired', startedAt);
-      return { id, owner: NODE, attempts, changes: [expiredBeforeAttempt(policy, NODE, startedAt)], uncount: true };
+      return { id, owner: NODE, attempts, changes: [expiredBeforeAttempt(NODE, startedAt)], uncount: true };
     }
     const attempt = tryServer(
       {

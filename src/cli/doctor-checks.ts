@@ -6,6 +6,7 @@ import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
+import { sendersBound } from '../admit/senders.ts';
 import { isLoopback } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import type { SesAccount } from '../deliver/ses/client.ts';
@@ -164,6 +165,7 @@ function otherChecks(
       check(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({
           domain,
+          needed: sendersBound(settings),
           lookUp: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
           keyFault: (selector, sealed) => keyFault(settings, domain.name, selector, sealed),
         }),

@@ -3,6 +3,7 @@
  * knows; it guesses nothing, and what the history does not tell it leaves out.
  */
 import type { Attempt, Outcome } from '../deliver/outcome.ts';
+import { isSimulated } from '../deliver/simulator/address.ts';
 import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import { STATE_MEANING } from '../record/states.ts';
 import type { Account, MailDetails, MailEvent } from '../store/store.ts';
@@ -36,9 +37,17 @@ export interface Explaining {
 /** One sentence an element, the state first. */
 export function explain(about: Explaining): readonly string[] {
   const { mail } = about;
-  const opening = `The mail request to ${mail.to} is ${mail.state}: ${STATE_MEANING[mail.state]}.`;
+  const opening = `The mail request to ${mail.to} is ${mail.state}: ${meaning(about)}.`;
   const accepted = `It was accepted at ${time(mail.acceptedAt)}${about.account === null ? '' : ` for account ${about.account.name}`}.`;
   return [opening, accepted, ...fate(about), ...body(about)];
+}
+
+/** What its state means, closer than the state alone can tell. */
+function meaning({ mail, account }: Explaining): string {
+  if (mail.state === 'queued' && account?.locked) return `it waits for the unlock of its account ${account.name}`;
+  if (mail.state !== 'bounced') return STATE_MEANING[mail.state];
+  const taken = lastAttempt(mail)?.outcome.kind === 'delivered';
+  return taken ? 'the next hop took it, and it came back as a bounce message' : 'permanently refused';
 }
 
 function fate(about: Explaining): readonly string[] {
@@ -55,7 +64,7 @@ function fate(about: Explaining): readonly string[] {
     case 'bounced':
       return [
         ...(tried.length > 0 ? tried : decided(mail, 'bounced')),
-        ...suppression(attempt),
+        ...suppression(mail.to, attempt),
         ...cameBack(mail),
         ...listed(about),
       ];
@@ -181,7 +190,9 @@ function decided(mail: MailDetails, verb: string): readonly string[] {
 
 function eventSentence(event: MailEvent): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
-  return `It was recorded as ${event.verb} at ${time(event.at)} by ${event.by}${detail}.`;
+  // The store is no node.
+  const by = event.by === 'store' ? '' : ` by ${event.by}`;
+  return `It was recorded as ${event.verb} at ${time(event.at)}${by}${detail}.`;
 }
 
 function lastAttempt(mail: MailDetails): Attempt | null {
@@ -270,8 +281,9 @@ function listed({ mail, account, lists }: Explaining): readonly string[] {
   });
 }
 
-function suppression(attempt: Attempt | null): readonly string[] {
+function suppression(to: string, attempt: Attempt | null): readonly string[] {
   if (attempt?.outcome.kind !== 'bounced') return [];
+  if (isSimulated(to)) return ['An address of the mailbox simulator is never put on a suppression list.'];
   return attempt.outcome.suppress
     ? ['The mailbox does not exist, so the recipient was put on the account’s suppression list.']
     : ['The recipient was not put on the suppression list: the refusal does not say that the mailbox is gone.'];

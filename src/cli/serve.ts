@@ -3,7 +3,9 @@
  * second one ends the process at once, which loses nothing that was accepted: leases are taken back at the next start.
  * A service that can do its work no more ends with 1, for a supervisor to start it anew.
  */
+
 import type { Command } from 'commander';
+import { sendersBound } from '../admit/senders.ts';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
@@ -123,7 +125,7 @@ function firstSteps(key: string, publicUrl: string | null, { transport, roles }:
 }
 
 /** With a relay, nothing is taken before the first sender domain is authenticated: said at once, not at the first 403. */
-function senderWarning({ transport, senders, roles }: Settings): string | null {
-  if (transport.kind === 'capture' || senders === 'any' || !roles.has('api')) return null;
+function senderWarning(settings: Settings): string | null {
+  if (!sendersBound(settings) || !settings.roles.has('api')) return null;
   return 'Senders need an authenticated domain: npx postrider domain add ACCOUNT DOMAIN, publish its records, domain verify DOMAIN.';
 }

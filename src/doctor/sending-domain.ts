@@ -4,12 +4,19 @@ import { type Finding, failure, ok, warning } from './finding.ts';
 
 export interface DomainParts {
   readonly domain: SendingDomain;
+  /** False where mail of every sender is taken. */
+  readonly needed: boolean;
   readonly lookUp: () => Promise<readonly RecordCheck[]>;
   /** Null where the key opens; else why not. */
   readonly keyFault: (selector: string, sealed: string) => string | null;
 }
 
-export async function checkSendingDomain({ domain, lookUp, keyFault }: DomainParts): Promise<readonly Finding[]> {
+export async function checkSendingDomain({
+  domain,
+  needed,
+  lookUp,
+  keyFault,
+}: DomainParts): Promise<readonly Finding[]> {
   const check = `domain ${domain.name}`;
   for (const { selector, sealed } of domain.keys) {
     const why = keyFault(selector, sealed);
@@ -29,7 +36,7 @@ export async function checkSendingDomain({ domain, lookUp, keyFault }: DomainPar
   const fatal = faulty.filter(({ purpose, name }) => purpose === 'dkim' && signing.has(name));
   const unknown = checks.filter(({ found }) => found === 'unknown');
   const remedy = `\`postrider domain verify ${domain.name}\` says what was seen and what to publish`;
-  if (fatal.length > 0) return [failure(check, listed(fatal), remedy)];
+  if (fatal.length > 0 && needed) return [failure(check, listed(fatal), remedy)];
   if (faulty.length > 0) return [warning(check, listed(faulty), remedy)];
   if (unknown.length > 0) return [warning(check, listed(unknown), 'see that the name servers of the domain answer')];
   if (domain.status !== 'authenticated') {

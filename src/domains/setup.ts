@@ -1,7 +1,9 @@
 /** What the settings say about sending domains, and what a look at DNS writes down; for every command that needs it. */
+
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { sendersBound } from '../admit/senders.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { AfterCheck, RecordCheck, SendingDomain } from '../record/domain.ts';
@@ -139,11 +141,11 @@ export function returnPathKey(settings: Settings): OutgoingParts['returnPath'] {
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
 export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'mustSign' | 'returnPath'> {
   const sealing = sealingKey(settings);
-  const { transport, senders } = settings;
+  const { transport } = settings;
   const { rewrites } = factsOf(transport);
   return {
     signer: createSigner({ openKey: (...named) => openKey(sealing, ...named), except: rewrites }),
-    mustSign: senders === 'authenticated' && transport.kind !== 'capture',
+    mustSign: sendersBound(settings),
     returnPath: returnPathKey(settings),
   };
 }

@@ -6,8 +6,10 @@
  * Promises: key, load and throttle are settled before a byte of the body is read; 201 only after `submit` said so;
  * whatever throws is a 500 that tells nothing.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { admit } from '../admit/admit.ts';
+import { sendersBound } from '../admit/senders.ts';
 import type { AcceptAnswer, Account, ApiKey, LimitsLeft, NewMail } from '../store/store.ts';
 import type { Answers } from './answer.ts';
 import { announcesMoreThan, type Body, parseJson, readBody } from './body.ts';
@@ -46,7 +48,7 @@ export function createSendMail(
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { directory, throttle, clock, ids, submit, domains, observe, settings } = options;
   const { maxRequestBytes } = settings;
-  const sendersBound = settings.senders === 'authenticated' && settings.transport.kind !== 'capture';
+  const bound = sendersBound(settings);
   let failingSince: number | null = null;
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
@@ -175,7 +177,7 @@ export function createSendMail(
     }
     const { to, from, subject, message, recipient, fromAddress } = admission.mail;
     const { account, key, idempotencyKey } = exchange;
-    if (sendersBound && !domains.authenticated(account.id, fromAddress.domain)) {
+    if (bound && !domains.authenticated(account.id, fromAddress.domain)) {
       refuseIn(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
       return;
     }

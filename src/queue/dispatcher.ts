@@ -189,7 +189,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const began = clock.now();
     if (isPastMaxAge(mail.acceptedAt, policy, began)) {
       observe.expired(mail);
-      return { changes: [expiredBeforeAttempt(policy, node, began)], uncount: true };
+      return { changes: [expiredBeforeAttempt(node, began)], uncount: true };
     }
     if (mail.lease.until - began < LEASE_LEFT_MS || parts.heldBack(mail)) return 'unused';
     const attempt = await attempts.make(mail);

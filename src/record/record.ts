@@ -46,8 +46,8 @@ export function afterAttempt(
 }
 
 /** The change for a leased mail request found past its maximum age before an attempt. */
-export function expiredBeforeAttempt(policy: Policy, by: string, now: number): Change {
-  const detail = `older than the maximum age of ${Math.round(policy.maxAgeMs / 1000)} s`;
+export function expiredBeforeAttempt(by: string, now: number): Change {
+  const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
   return ended('expired', { at: now, verb: 'expired', by, detail, attempt: null }, null);
 }
 

@@ -40,8 +40,11 @@ export interface OverviewFacts {
   readonly nextDueAt: number | null;
   /** Locked, warned, or with a volume that is nearly used, lapses soon or has lapsed of late. */
   readonly accounts: readonly Account[];
-  /** Working keys that expire soon: those in use, and those that are their account's last. */
-  readonly keys: readonly (ApiKey & { readonly account: string })[];
+  /**
+   * Working keys that expire soon: those in use, and those that are their account's last. `successor` is a later key of the same
+   * name that outlasts it, as a rotation makes one; then only those that were used since.
+   */
+  readonly keys: readonly (ApiKey & { readonly account: string; readonly successor: number | null })[];
   readonly domains: {
     readonly authenticated: number;
     readonly all: number;

@@ -127,6 +127,26 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
+  test('a rotated key wants attention only once it was used after the new one was made', async () => {
+    const store = await opened();
+    await store.createAccount('shop', LIMITS, NOW);
+    const made = async (name: string, at: number) =>
+      done(await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at));
+    const changedOver = await made('web', NOW - DAY_MS);
+    const forgotten = await made('cron', NOW - DAY_MS);
+    const touch = (at: number) => store.touchKeys([changedOver, forgotten].map(({ id }) => ({ id, at })));
+    await touch(NOW - 120_000);
+    const successors: number[] = [];
+    for (const { id, name } of [changedOver, forgotten]) {
+      const key = { prefix: 'pr_new', hash: `${name} new` };
+      successors.push(done(await store.rotateKey(id, key, NOW + DAY_MS, NOW - 60_000)).id);
+    }
+    expect((await store.overviewFacts(NOW)).keys).toEqual([]);
+    await store.touchKeys([{ id: forgotten.id, at: NOW - 1_000 }]);
+    const { keys } = await store.overviewFacts(NOW);
+    expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgotten.id, successors[1]]]);
+  });
+
   test('domains want attention that cannot send yet, or lack a record', async () => {
     const store = await opened();
     await store.createAccount('acme', LIMITS, NOW);

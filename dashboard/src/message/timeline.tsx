@@ -90,6 +90,8 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
 function actor(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';
+  // No node: it looked the recipient up in the transaction that accepts or takes the mail.
+  if (by === 'store') return 'the suppression list';
   if (by.startsWith('feedback:')) return `a notice that came back over ${by.slice('feedback:'.length)}`;
   return `node ${by}`;
 }

@@ -1,4 +1,5 @@
 /** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
+import { sendersBound } from '../../admit/senders.ts';
 import { SIGNING } from '../../observe/standing.ts';
 import { GRACE_MS, maySend } from '../../record/domain.ts';
 import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../store/overview.ts';
@@ -21,11 +22,12 @@ const DAY_MS = 24 * 3_600_000;
 const TEXT_WIDTH = 200;
 
 export function attentionOf(facts: Facts): readonly Attention[] {
-  const { store, now } = facts;
+  const { store, now, settings } = facts;
   const all = [
     ...installation(facts),
     ...queue(facts),
-    ...store.domains.troubled.map((domain) => domainAttention(domain, now)),
+    // Where every sender is taken they cost no mail: their pages tell.
+    ...(sendersBound(settings) ? store.domains.troubled.map((domain) => domainAttention(domain, now)) : []),
     ...store.accounts.flatMap((account) => accountAttention(account, now)),
     ...store.keys.map((key) => keyAttention(key, now)),
     ...reports(facts),
@@ -85,8 +87,7 @@ function installation(facts: Facts): readonly Attention[] {
     if (!delivering)
       found.push(failure('No node delivers', 'Start one with POSTRIDER_ROLES=all, or with deliver among them'));
   }
-  const needed = settings.transport.kind !== 'capture' && settings.senders === 'authenticated';
-  if (needed && facts.store.domains.all === 0) {
+  if (sendersBound(settings) && facts.store.domains.all === 0) {
     found.push(
       warning('No domain may send yet: every sender is refused', 'Add a domain and publish its records', '/domains'),
     );
@@ -175,10 +176,15 @@ function accountAttention(account: Account, now: number): readonly Attention[] {
 }
 
 function keyAttention(
-  { id, name, account, expiresAt, lastUsedAt }: Facts['store']['keys'][number],
+  { id, name, account, expiresAt, lastUsedAt, successor }: Facts['store']['keys'][number],
   now: number,
 ): Attention {
   const left = (expiresAt ?? now) - now;
+  if (successor !== null) {
+    const used = `its clients have used it since key_${successor} of the same name was made`;
+    const text = `key_${id} (${name}) of account ${account} expires in ${span(left)}: ${used}`;
+    return warning(text, 'Give all of them the new one before', accountPage(account));
+  }
   const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_MS;
   const used = inUse ? `in use ${span(now - lastUsedAt)} ago` : 'the last one of its account';
   const text = `key_${id} (${name}) of account ${account} expires in ${span(left)}: ${used}`;

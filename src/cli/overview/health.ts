@@ -1,4 +1,5 @@
 /** How the parts of an installation are, one line each. What only the running service knows is told as not known elsewhere. Pure. */
+import { sendersBound } from '../../admit/senders.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import { SIGNING } from '../../observe/standing.ts';
 import { maySend } from '../../record/domain.ts';
@@ -71,12 +72,11 @@ function inTime(at: number | null, now: number): string {
 
 function domains({ settings, store }: Facts): Health {
   const { all, authenticated, troubled } = store.domains;
-  const needed = settings.transport.kind !== 'capture' && settings.senders === 'authenticated';
-  if (all === 0) {
-    return needed
-      ? { part: 'domains', level: 'warning', text: 'none yet: every sender is refused' }
-      : { part: 'domains', level: 'ok', text: 'none, and none is needed: every sender is taken' };
+  if (!sendersBound(settings)) {
+    const there = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
+    return { part: 'domains', level: 'ok', text: `${there}, and none is needed: every sender is taken` };
   }
+  if (all === 0) return { part: 'domains', level: 'warning', text: 'none yet: every sender is refused' };
   const blocked = troubled.some((domain) => domain.status === 'failing' && !maySend(domain));
   const level = blocked ? 'failure' : troubled.length > 0 ? 'warning' : 'ok';
   return { part: 'domains', level, text: `${authenticated} of ${all} authenticated` };

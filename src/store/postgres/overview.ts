@@ -27,10 +27,13 @@ const TROUBLED_ACCOUNTS: Statement = {
 };
 const KEYS: Statement = {
   name: 'overview_keys',
-  text: `SELECT k.*, a.name AS account FROM api_key k JOIN account a ON a.id = k.account_id
+  text: `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
+      LEFT JOIN api_key n ON n.id = (SELECT max(s.id) FROM api_key s WHERE s.account_id = k.account_id AND s.name = k.name
+        AND s.id > k.id AND s.revoked_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > k.expires_at))
     WHERE k.revoked_at IS NULL AND k.expires_at > $1 AND k.expires_at <= $2 AND a.locked_at IS NULL
       AND (k.last_used_at > $3 OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
         AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > $2)))
+      AND (n.id IS NULL OR k.last_used_at > n.created_at)
     ORDER BY k.expires_at LIMIT ${MOST_TOLD}`,
 };
 const DOMAIN_COUNTS: Statement = {
@@ -72,7 +75,11 @@ export function prepareOverview(database: Database): OverviewStore {
         everAccepted: newest.length > 0,
         nextDueAt: rows.intOrNull(due[0] ?? { due_at: null }, 'due_at'),
         accounts: accounts.map(rows.account),
-        keys: keys.map((row) => ({ ...rows.apiKey(row), account: rows.text(row, 'account') })),
+        keys: keys.map((row) => ({
+          ...rows.apiKey(row),
+          account: rows.text(row, 'account'),
+          successor: rows.intOrNull(row, 'successor'),
+        })),
         domains: {
           all: rows.int(counts[0] ?? {}, 'all'),
           authenticated: rows.int(counts[0] ?? {}, 'authenticated'),

@@ -33,10 +33,13 @@ export function prepareOverview(database: DatabaseSync) {
        OR volume_used >= volume * ${NEARLY_USED} ORDER BY name LIMIT ${MOST_TOLD}`,
   );
   const keys = database.prepare(
-    `SELECT k.*, a.name AS account FROM api_key k JOIN account a ON a.id = k.account_id
+    `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
+       LEFT JOIN api_key n ON n.id = (SELECT max(s.id) FROM api_key s WHERE s.account_id = k.account_id AND s.name = k.name
+         AND s.id > k.id AND s.revoked_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > k.expires_at))
      WHERE k.revoked_at IS NULL AND k.expires_at > :now AND k.expires_at <= :soon AND a.locked_at IS NULL
        AND (k.last_used_at > :recent OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
          AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > :soon)))
+       AND (n.id IS NULL OR k.last_used_at > n.created_at)
      ORDER BY k.expires_at LIMIT ${MOST_TOLD}`,
   );
   const domainCounts = database.prepare(
@@ -77,9 +80,11 @@ export function prepareOverview(database: DatabaseSync) {
         everAccepted: newest.get() !== undefined,
         nextDueAt: nextDueAt(now),
         accounts: accounts.all({ from: now - SOON_MS, soon }).map(rows.account),
-        keys: keys
-          .all({ now, soon, recent: now - RECENT_MS })
-          .map((row) => ({ ...rows.apiKey(row), account: rows.text(row, 'account') })),
+        keys: keys.all({ now, soon, recent: now - RECENT_MS }).map((row) => ({
+          ...rows.apiKey(row),
+          account: rows.text(row, 'account'),
+          successor: rows.intOrNull(row, 'successor'),
+        })),
         domains: {
           all: rows.int(counts, 'all'),
           authenticated: rows.int(counts, 'authenticated'),

@@ -113,8 +113,15 @@ describe('in one line', () => {
 });
 
 describe('explain', () => {
-  it.each(STATES)('names the state %s and its one true sentence', (state) => {
+  it.each(STATES.filter((state) => state !== 'bounced'))('names the state %s and its one true sentence', (state) => {
     expect(told({ state })).toContain(`is ${state}: ${STATE_MEANING[state]}.`);
+  });
+
+  it('a bounced one says first whether it was refused at once or came back', () => {
+    expect(told({ state: 'bounced' })).toContain('is bounced: permanently refused.');
+    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+    const events = [event('delivered', { attempt: attempt({ kind: 'delivered', reply }) })];
+    expect(told({ state: 'bounced', events })).toContain('is bounced: the next hop took it, and it came back as');
   });
 
   it('a queued one tells when it is tried next, why not yet, and when it expires', () => {
@@ -157,8 +164,10 @@ describe('explain', () => {
     const locked = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
     const text = told({ dueAt: T0 + HOUR }, locked);
     expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
+    expect(text).toContain('is queued: it waits for the unlock of its account acme.');
     expect(text).toContain('postrider account unlock acme');
     expect(text).not.toContain('tried next');
+    expect(text).not.toContain('known time');
   });
 
   it('one past its maximum age says that it is about to end', () => {
@@ -210,6 +219,15 @@ describe('explain', () => {
     const text = told({ state: 'bounced', endedAt: T0 + 2000, events: [event('bounced', { attempt: bounced })] });
     expect(text).toContain('refused for good (recipient-unknown): relay.example:25 answered 550 5.1.1 no such mailbox');
     expect(text).toContain(part);
+  });
+
+  it('a bounce of the simulator does not claim that the mailbox may be there', () => {
+    const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
+    const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
+    const events = [event('bounced', { attempt: bounced })];
+    const text = told({ state: 'bounced', to: 'bounce@simulator.postrider.test', events });
+    expect(text).toContain('An address of the mailbox simulator is never put on a suppression list.');
+    expect(text).not.toContain('mailbox is gone');
   });
 
   it('an uncertain one gives both commands and what each risks', () => {

@@ -145,6 +145,15 @@ describe('the command', () => {
     expect(out).not.toContain('\u001b[2J');
   });
 
+  test('where every sender is taken no domain wants attention, and none is said to be refused', async () => {
+    const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
+    await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
+    const { attention, health } = await rig.ask<Told>('overview');
+    expect(attention).toEqual([]);
+    const text = '0 of 1 authenticated, and none is needed: every sender is taken';
+    expect(health).toContainEqual({ part: 'domains', level: 'ok', text });
+  });
+
   test('says where no sender can be taken, and what the oldest waits for', async () => {
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const [account] = await rig.store.listAccounts();

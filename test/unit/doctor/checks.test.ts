@@ -215,13 +215,24 @@ describe('sending domain', () => {
     ['no SPF is a warning', [dkim('a', 'found'), check('spf', 'example.org', 'missing')], 'warning', /SPF missing/],
     ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning', /DKIM not known/],
   ])('%s', async (_name, checks, result, detail) => {
-    const findings = await checkSendingDomain({ domain, lookUp: async () => checks, keyFault: () => null });
+    const findings = await checkSendingDomain({
+      domain,
+      needed: true,
+      lookUp: async () => checks,
+      keyFault: () => null,
+    });
     expect(findings).toMatchObject([{ check: 'domain example.org', result, detail: expect.stringMatching(detail) }]);
+  });
+  it('where every sender is taken a missing record costs no mail, and is a warning', async () => {
+    const lookUp = async () => [dkim('a', 'missing')];
+    const findings = await checkSendingDomain({ domain, needed: false, lookUp, keyFault: () => null });
+    expect(findings).toMatchObject([{ result: 'warning', detail: expect.stringMatching(/DKIM missing/) }]);
   });
   it('whose key does not open fails, whatever DNS has', async () => {
     const lookUp = async () => [dkim('a', 'found')];
     const findings = await checkSendingDomain({
       domain,
+      needed: true,
       lookUp,
       keyFault: (selector) => `${selector} cannot be opened`,
     });
@@ -231,6 +242,7 @@ describe('sending domain', () => {
     const pending = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
       domain: pending,
+      needed: true,
       lookUp: async () => [dkim('a', 'found')],
       keyFault: () => null,
     });

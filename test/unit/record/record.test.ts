@@ -77,7 +77,7 @@ test('a permanent state comes only from a permanent outcome: all that is unknown
 });
 
 test('the changes without an attempt are in the table too', () => {
-  expect(allowed('sending', expiredBeforeAttempt({ maxAgeMs: 1, onUncertain: 'hold' }, 'n', 1).to, 'queue')).toBe(true);
+  expect(allowed('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
   expect(allowed('delivered', simulatedComplaint(1).to, 'feedback')).toBe(true);
 });
 
