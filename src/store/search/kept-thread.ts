@@ -1,4 +1,5 @@
 /** A thread that is started when it is needed, kept while it is used, and ended when it has not been for a while. */
+import { StoreError } from '../store.ts';
 
 export interface Thread {
   /** Resolves once it has ended although nobody closed it. */
@@ -7,14 +8,16 @@ export interface Thread {
 }
 
 export interface KeptThread<T extends Thread> {
-  /** Rejects where the thread cannot be started, or as the work does. */
+  /** Rejects where the thread cannot be started, or is closed for good, or as the work does. */
   use<R>(work: (thread: T) => Promise<R>): Promise<R>;
+  /** For good: a thread that were started after it would keep the process alive. */
   close(): Promise<void>;
 }
 
 export function keptThread<T extends Thread>(start: () => Promise<T>, idleMs: number): KeptThread<T> {
   let running: Promise<T> | null = null;
   let users = 0;
+  let closed = false;
   let timer: NodeJS.Timeout | null = null;
 
   function thread(): Promise<T> {
@@ -42,6 +45,7 @@ export function keptThread<T extends Thread>(start: () => Promise<T>, idleMs: nu
 
   return {
     async use(work) {
+      if (closed) throw new StoreError('the store is closed.');
       if (timer !== null) clearTimeout(timer);
       timer = null;
       users += 1;
@@ -55,6 +59,9 @@ export function keptThread<T extends Thread>(start: () => Promise<T>, idleMs: nu
         }
       }
     },
-    close: end,
+    close() {
+      closed = true;
+      return end();
+    },
   };
 }

@@ -58,6 +58,14 @@ test('a store that cannot be opened leaves no lock behind', async () => {
   takeServeLock(path)();
 });
 
+test('a store that is closed answers nothing any more: a thread started then would keep the process alive', async () => {
+  const store = await openSqliteStore({ path: join(temporaryFolder(), 'postrider.db'), exclusive: true });
+  await store.queueFigures();
+  await store.close();
+  await expect(store.newestId()).rejects.toThrow('the store is closed');
+  await expect(store.queueFigures()).rejects.toThrow('the store is closed');
+});
+
 test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the process over it', async () => {
   const module = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
   const code = `const { openSqliteStore } = await import('${module}');
