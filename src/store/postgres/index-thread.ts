@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { INDEX_MEMORY } from '../search/politeness.ts';
 import type { IndexProgress, IndexStep } from '../search.ts';
 import { StoreError } from '../store.ts';
-import { keepWebAssemblyCode } from '../wasm-code.ts';
+import { setThreadFlags } from '../thread-flags.ts';
 import type { PostgresSetting } from './connection.ts';
 
 export interface IndexThreadData {
@@ -25,7 +25,7 @@ export interface IndexThread {
 }
 
 export function startIndexThread(data: IndexThreadData): IndexThread {
-  keepWebAssemblyCode();
+  setThreadFlags();
   const worker = new Worker(new URL('./index-worker.ts', import.meta.url), {
     workerData: data,
     name: 'postrider-index',

@@ -4,7 +4,7 @@
  */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { StoreError } from '../store.ts';
-import { keepWebAssemblyCode } from '../wasm-code.ts';
+import { setThreadFlags } from '../thread-flags.ts';
 import type { Call, OperationName, Operations, Reply } from './engine.ts';
 import type { ThreadData } from './thread.ts';
 
@@ -32,7 +32,7 @@ export async function startThread(
   data: ThreadData,
   resourceLimits: ResourceLimits = {},
 ): Promise<StoreThread> {
-  keepWebAssemblyCode();
+  setThreadFlags();
   const worker = new Worker(module, { workerData: data, name: 'postrider-store', resourceLimits });
   const waiting = new Map<number, Waiting>();
   let number = 0;

@@ -84,3 +84,21 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
   expect(since).toContain('CLOSED');
   expect(since).not.toContain('[wasm-gc] Triggering');
 });
+
+test('a bound of the main thread’s young generation leaves each thread of the store its own', async () => {
+  const client = new URL('../../../src/store/sqlite/client.ts', import.meta.url);
+  const thread = `import { getHeapStatistics } from 'node:v8';
+    import { parentPort } from 'node:worker_threads';
+    parentPort.postMessage({ failed: String(getHeapStatistics().heap_size_limit) });`;
+  const code = `const { startThread } = await import('${client}');
+    const module = new URL('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(thread))});
+    for (const maxYoungGenerationSizeMb of [8, 24, 48])
+      await startThread(module, {}, { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: 256 }).catch(({ message }) => console.log(message));`;
+  const limits = async (...flags: string[]) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', code]);
+    return stdout.trim().split('\n');
+  };
+  const own = await limits();
+  expect(new Set(own).size).toBe(3);
+  expect(await limits('--max-semi-space-size=16')).toEqual(own);
+});
