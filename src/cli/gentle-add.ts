@@ -38,10 +38,10 @@ export function createPace(store: Pick<Store, 'newestId'>, clock: Clock, until?:
     const begun = performance.now();
     const result = await add();
     const tookMs = performance.now() - begun;
-    // What was added counts; a store that is away says so to the next step.
-    const id = await store.newestId().catch(() => newest);
+    // What was added counts; a store that is away says so to the next step. Where it cannot say, mail may be accepted.
+    const id = await store.newestId().catch(() => undefined);
     const now = clock.now();
-    if (id !== newest) newestSince = now;
+    if (id === undefined || id !== newest) newestSince = now;
     newest = id;
     rows = now - newestSince < QUIET_MS ? FEW : PAGE;
     if (rows === FEW && !over) await rest(tookMs);

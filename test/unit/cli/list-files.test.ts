@@ -127,6 +127,27 @@ test('parts grow to a page without rests while no mail is accepted, and mail mak
   ]);
 });
 
+test('where nobody can say whether mail is accepted, some is taken to be', async () => {
+  let now = 1_000_000;
+  let newest = () => Promise.reject<string | null>(new Error('the disk is full.'));
+  const clock: Clock = {
+    now: () => now,
+    after: (_, run) => {
+      run();
+      return () => undefined;
+    },
+  };
+  const pace = createPace({ newestId: () => newest() }, clock);
+  const rowsAfter = async (ms: number) => {
+    now += ms;
+    expect(await pace.step(() => Promise.resolve('added'))).toBe('added');
+    return pace.rows();
+  };
+  expect([await rowsAfter(0), await rowsAfter(5_000)]).toEqual([500, 500]);
+  newest = () => Promise.resolve(null);
+  expect([await rowsAfter(10), await rowsAfter(999), await rowsAfter(1)]).toEqual([500, 500, 5_000]);
+});
+
 test('imports at the same time take turns, also behind one that fails', async () => {
   const pace = createPace({ newestId: () => Promise.resolve('a') }, systemClock);
   let running = 0;
