@@ -31,15 +31,19 @@ export interface CommandFault {
 
 const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
 
-/** What a command refuses for, as a status; and what it says of its flag or argument, said of the parameter: `volumeExpires: …`. */
+/**
+ * What a command refuses for, as a status; and what it says of its flags or argument, said of the parameters: `volumeExpires: …`.
+ * Its own words end where it quotes.
+ */
 export function refusalOf({ fault, message }: CommandFault): Refusal {
-  const said = message.replace(/^(?:--[a-z-]+|[A-Z]+)(?=: )/, (word) =>
+  const [own = ''] = message.split(/["`]/, 1);
+  const said = own.replace(/--[a-z-]+|^[A-Z]+(?=: )/g, (word) =>
     word
       .toLowerCase()
       .slice(word.startsWith('--') ? 2 : 0)
       .replace(/-([a-z])/g, (_hyphen, letter: string) => letter.toUpperCase()),
   );
-  return { kind: 'refused', status: STATUS[fault], message: said };
+  return { kind: 'refused', status: STATUS[fault], message: said + message.slice(own.length) };
 }
 
 type Said = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
