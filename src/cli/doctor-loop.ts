@@ -101,14 +101,15 @@ function trialsOf({
   }
 }
 
-/** The first of the accounts that may send, and an address of its. */
+/** The first of the accounts that has an address to send from, and that; a locked one only where there is no other. */
 async function senderOf(
   store: Store,
   accounts: readonly Account[],
   { senders, returnPathDomain }: Settings,
 ): Promise<{ readonly account: Account; readonly from: string } | null> {
   const authenticated = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
-  for (const account of accounts) {
+  const [locked, free] = [accounts.filter((one) => one.locked !== null), accounts.filter((one) => one.locked === null)];
+  for (const account of [...free, ...locked]) {
     const own = authenticated.find(({ accountId }) => accountId === account.id);
     const domain = own?.name ?? (senders === 'any' ? returnPathDomain : null);
     if (domain !== null) return { account, from: `postrider-doctor@${domain}` };

@@ -90,6 +90,17 @@ describe('doctor', () => {
     await rig.run('domain', 'verify', 'example.org');
     // No service runs that would send it.
     expect(await loop('--within', '100ms')).toMatchObject({ check: 'loop bounce', result: 'failure' });
+    // One that is locked is taken where there is no other.
+    await rig.run('domain', 'add', 'acme', 'example.net');
+    await rig.run('account', 'lock', 'other', '--reason', 'unpaid');
+    expect(await loop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
+    const own = await rig.ask<{ records: { name: string; value: string }[] }>('domain', 'records', 'example.net');
+    for (const { name, value } of own.records) dns.zone[name] = { TXT: [value] };
+    await rig.run('domain', 'verify', 'example.net');
+    await rig.run('account', 'unlock', 'other');
+    await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
+    expect(await loop('--within', '100ms')).toMatchObject({ detail: expect.stringContaining('was not handed over') });
+    await rig.run('domain', 'remove', 'example.net');
     expect(await loop('--account', 'acme')).toMatchObject({
       detail: 'the account acme has no authenticated domain to send from',
     });
