@@ -8,7 +8,7 @@ export function Attempt({ attempt }: { readonly attempt: MessageAttempt }) {
   const facts: readonly (readonly [string, string | null])[] = [
     ['outcome', outcome],
     ['reason', reason],
-    // The local inbox and the simulator have no address.
+    // The local inbox has no address.
     ['next hop', remote ?? (outcome === 'delivered' ? null : 'none was reached')],
     ['at', stage],
     ['reply code', [code, enhanced].filter((part) => part !== null).join(' ') || 'no reply'],
