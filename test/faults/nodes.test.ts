@@ -116,7 +116,7 @@ async function install(): Promise<Installation> {
   };
 }
 
-test('nodes killed under load: the others take over within 30 s, and every 201 ends delivered', async () => {
+test('nodes killed under load: the others take over, and every 201 ends delivered', async () => {
   const { nodes, more, start, settled } = await install();
   let kills = 0;
   for (const index of [0, 2, 1]) {

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
+import { ALIVE_MS } from '../../../src/queue/membership.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
@@ -62,6 +63,15 @@ function sweeperRig(
   const named = (name: string) => calls.filter(([called]) => called === name);
   return { clock, calls, told, stop, named };
 }
+
+test('a dead node’s work is looked for within 30 s of its last sign of life', async () => {
+  const { clock, named } = sweeperRig({ judges: () => true });
+  await clock.advance(0);
+  const before = named('recover').length;
+  await clock.advance(30_000 - ALIVE_MS - 1);
+  const [next] = named('recover').slice(before);
+  expect(next).toEqual(['recover', expect.objectContaining({ deadNodes: true })]);
+});
 
 test('each round asks for what is past its maximum age, for leases over, and for bodies kept long enough', async () => {
   const { clock, named } = sweeperRig();
