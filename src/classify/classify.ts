@@ -32,23 +32,14 @@ export function ruleFor(reply: Reply): Rule | null {
   return null;
 }
 
-/**
- * True where an operator should look: our own configuration is refused, or our reputation. Such faults stay until
- * somebody mends them.
- */
-export function isAlarming(outcome: Outcome): boolean {
-  switch (outcome.kind) {
-    case 'delivered':
-    case 'unanswered':
-      return false;
-    case 'bounced':
-    case 'deferred':
-      return isAlarmingReason(outcome.reason);
-  }
-}
+/** Our own configuration is refused, or our reputation: such faults stay until somebody mends them. */
+export const ALARMING = ['configuration', 'reputation'] as const satisfies readonly Reason[];
 
-function isAlarmingReason(reason: Reason): boolean {
-  return reason === 'configuration' || reason === 'reputation';
+type Alarming = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING)[number] };
+
+/** True where an operator should look. */
+export function isAlarming(outcome: Outcome): outcome is Alarming {
+  return 'reason' in outcome && ALARMING.some((reason) => reason === outcome.reason);
 }
 
 function classOf(reply: Reply): ReplyClass {

@@ -5,11 +5,13 @@
  * alone, at most once a second; a store that cannot answer leaves them out and the rest of the scrape whole.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { ALARMING } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
 import type { Outcome } from '../deliver/outcome.ts';
 import { STATES, type State } from '../record/states.ts';
 import type { FeedbackAnswer } from '../store/feedback.ts';
 import type { QueueFigures } from '../store/store.ts';
+import { SIGNING } from './standing.ts';
 
 export interface Metrics {
   /** Mail requests accepted with a 201; `tookMs` from key check to answer. */
@@ -23,8 +25,8 @@ export interface Metrics {
   entered(state: State): void;
   /** Mail requests put back to be tried later. */
   deferred(): void;
-  /** A refusal that is about this service itself and wants an operator, by its reason. */
-  alarmed(reason: string): void;
+  /** What wants an operator. */
+  alarmed(reason: AlarmReason): void;
   /** One commit of the store: how many it held, how long it took. */
   committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
   /** A report that came back, by what became of it. */
@@ -39,6 +41,10 @@ export interface Metrics {
 /** `bounced` and `complained` changed a mail request, the others none. */
 export type FeedbackKind = 'bounced' | 'complained' | Exclude<FeedbackAnswer['kind'], 'applied' | 'not-yet'>;
 const FEEDBACK_KINDS: readonly FeedbackKind[] = ['bounced', 'complained', 'noted', 'repeated', 'kept', 'foreign'];
+
+/** A refusal that is about this service itself, and other faults that stay until somebody mends them. */
+const ALARM_REASONS = [...ALARMING, SIGNING, 'domain-lost', 'domain-blocked', 'account-locked'] as const;
+export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
 export type BreakerState = 'closed' | 'probing' | 'open';
@@ -190,7 +196,9 @@ export function createMetrics({
   const refusedBy = new Map<string, Child>(reasons.map((reason) => [reason, refused.labels({ reason })]));
   const attemptsBy = new Map<Outcome['kind'], Child>(KINDS.map((outcome) => [outcome, attempts.labels({ outcome })]));
   const mailBy = new Map<State, Child>(STATES.map((state) => [state, mail.labels({ state })]));
-  for (const child of [...refusedBy.keys()]) refused.inc({ reason: child }, 0);
+  // What begins at one has not increased: an alert would miss the first of each.
+  for (const reason of reasons) refused.inc({ reason }, 0);
+  for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
   for (const outcome of KINDS) attempts.inc({ outcome }, 0);
   for (const state of STATES) mail.inc({ state }, 0);
   for (const kind of FEEDBACK_KINDS) feedback.inc({ kind }, 0);

@@ -6,7 +6,7 @@ import type { QueueObserver } from '../queue/dispatcher.ts';
 import type { AfterCheck, SendingDomain } from '../record/domain.ts';
 import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
-import type { BreakerState, Metrics } from './metrics.ts';
+import type { AlarmReason, BreakerState, Metrics } from './metrics.ts';
 import type { News } from './news.ts';
 import { type ProcessStanding, SIGNING } from './standing.ts';
 import type { Traces } from './traces.ts';
@@ -83,7 +83,7 @@ export function createReporter({
       standing?.failed(`${reason}: ${said}`, now());
     }
     if (isAlarming(outcome)) {
-      alarmed(reason, text);
+      alarmed(outcome.reason, text);
       log.warned({
         ...fields,
         reason,
@@ -149,7 +149,7 @@ export function createReporter({
     moved();
   }
 
-  function alarmed(reason: string, text: string): void {
+  function alarmed(reason: AlarmReason, text: string): void {
     metrics.alarmed(reason);
     traffic?.alarmed();
     standing?.alarmed(reason, text, now());

@@ -47,6 +47,24 @@ test('counts what it is told, and shows zero before', async () => {
   expect(text).toContain('nodejs_eventloop_lag_seconds');
 });
 
+test('a reason to alarm is there before it first happens: no alert sees a series that begins at one', async () => {
+  const { metrics } = made();
+  const reasons = [
+    'configuration',
+    'reputation',
+    'signing',
+    'domain-lost',
+    'domain-blocked',
+    'account-locked',
+  ] as const;
+  const shown = async () => (await metrics.scrape()).text.split('\n');
+  const before = await shown();
+  for (const reason of reasons) expect(before).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
+  for (const reason of reasons) metrics.alarmed(reason);
+  const after = await shown();
+  for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
+});
+
 test('asks the store once a second at most, however many scrape', async () => {
   let asked = 0;
   const { metrics, clock } = made(() => {

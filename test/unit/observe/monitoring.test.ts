@@ -48,7 +48,6 @@ async function series(): Promise<{
     lastFeedbackAt: async () => 1,
     reasons: ERROR_CODES,
   });
-  metrics.alarmed('configuration');
   metrics.feedbackRefused('store');
   metrics.accepted(1);
   metrics.attempted('delivered', 1);
