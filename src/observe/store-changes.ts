@@ -23,9 +23,8 @@ export function storeChanges(
 ): () => Promise<readonly Topic[]> {
   let before: ChangeMarks | null = null;
   return async () => {
-    const [last, marks] = [before, await store.changeMarks(now())];
-    before = marks;
-    if (last === null) return [];
+    const marks = await store.changeMarks(now());
+    const last = before ?? marks;
     const topics: Topic[] = [];
     if (marks.newestId !== last.newestId) topics.push('messages', 'overview');
     if (marks.counted !== last.counted) topics.push('messages', 'overview', 'inbox');
@@ -35,6 +34,8 @@ export function storeChanges(
       const words = entries.map(({ action }) => action.split('.')[0] ?? '');
       topics.push('audit', ...(entries.length < MOST_ENTRIES ? words.flatMap((word) => SUBJECTS[word] ?? ALL) : ALL));
     }
+    // Only now: a look that failed on the way is made again.
+    before = marks;
     return topics;
   };
 }

@@ -103,3 +103,25 @@ test('what has changed in the store is told by what moved, and of operators’ d
   changed('something.new');
   expect(await changes()).toEqual(expect.arrayContaining(['audit', 'accounts', 'domains', 'suppressions', 'messages']));
 });
+
+test('what changed while the audit log could not be read is told by the next look', async () => {
+  let marks: ChangeMarks = { newestId: null, counted: 0, audit: 0, refused: 0 };
+  let away = true;
+  const entry = { id: 1, at: 0, who: 'cli:root', action: 'account.lock', subject: '', before: null, after: null };
+  const changes = storeChanges(
+    {
+      changeMarks: async () => marks,
+      listAudit: async () => {
+        if (away) throw new Error('the store is away');
+        return [entry];
+      },
+    },
+    () => 0,
+  );
+  expect(await changes()).toEqual([]);
+  marks = { ...marks, newestId: 'one', audit: 1 };
+  await expect(changes()).rejects.toThrow('away');
+  away = false;
+  expect(await changes()).toEqual(['messages', 'overview', 'audit', 'accounts', 'overview']);
+  expect(await changes()).toEqual([]);
+});
