@@ -6,7 +6,7 @@ import type { Attempt, Outcome } from '../deliver/outcome.ts';
 import { isSimulated } from '../deliver/simulator/address.ts';
 import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import { STATE_MEANING } from '../record/states.ts';
-import type { Account, MailDetails, MailEvent } from '../store/store.ts';
+import type { Account, MailDetails, MailEvent, MailStanding } from '../store/store.ts';
 import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
 import { ended, span, time } from './text.ts';
@@ -94,7 +94,7 @@ export function waitsFor({
   account,
   service,
   now,
-}: Pick<Explaining, 'mail' | 'account' | 'service' | 'now'>): string | null {
+}: Pick<Explaining, 'account' | 'service' | 'now'> & { readonly mail: MailStanding }): string | null {
   const { dueAt } = mail;
   switch (mail.state) {
     case 'queued': {
@@ -195,7 +195,7 @@ function eventSentence(event: MailEvent): string {
   return `It was recorded as ${event.verb} at ${time(event.at)}${by}${detail}.`;
 }
 
-function lastAttempt(mail: MailDetails): Attempt | null {
+function lastAttempt(mail: MailStanding): Attempt | null {
   return mail.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
 }
 

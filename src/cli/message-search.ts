@@ -110,14 +110,14 @@ async function whyOf(
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
   const open = mails.filter(({ state }) => !TERMINAL.has(state));
-  const told = await Promise.all(
-    open.map(async ({ id }) => {
-      const mail = await store.showMail(id);
-      const account = accounts.find((one) => one.id === mail?.accountId) ?? null;
-      return [id, mail === null ? null : waitsFor({ mail, account, service, now })] as const;
+  const standings = open.length === 0 ? [] : await store.mailStandings(open.map(({ id }) => id));
+  return new Map(
+    standings.flatMap((mail) => {
+      const account = accounts.find(({ id }) => id === mail.accountId) ?? null;
+      const why = waitsFor({ mail, account, service, now });
+      return why === null ? [] : [[mail.id, why] as const];
     }),
   );
-  return new Map(told.flatMap(([id, why]) => (why === null ? [] : [[id, why] as const])));
 }
 
 /** Once, for a limited time; or until the page is full or everything is searched. */

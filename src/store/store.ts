@@ -182,6 +182,8 @@ export interface MailDetails extends MailSummary {
   readonly events: readonly MailEvent[];
 }
 
+export type MailStanding = Omit<MailDetails, 'message'>;
+
 export interface Store
   extends TrustStore,
     NodesStore,
@@ -278,6 +280,8 @@ export interface Store
 
   listMail(filter: MailFilter): Promise<readonly MailSummary[]>;
   showMail(id: string): Promise<MailDetails | null>;
+  /** Of those that there are, in the order asked for. No message is read. */
+  mailStandings(ids: readonly string[]): Promise<readonly MailStanding[]>;
   /** Makes a queued one due now; puts an uncertain one back into the queue. */
   retryMail(id: string, now: number): Promise<OperatorAnswer>;
   cancelMail(id: string, now: number): Promise<OperatorAnswer>;

@@ -41,6 +41,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.showMail(newMail().id)).toBeNull();
   });
 
+  test('the standings of several are what is shown of each, without the message', async () => {
+    const store = await storeWith();
+    const mails = [newMail(), newMail({ to: 'max@example.com' })];
+    await store.accept(mails);
+    const ids = mails.map(({ id }) => id).reverse();
+    const shown = await Promise.all(ids.map((id) => store.showMail(id)));
+    const standings = shown.map((mail) => {
+      const { message: _, ...standing } = mail ?? { message: null };
+      return standing;
+    });
+    expect(await store.mailStandings([...ids, newMail().id, 'no id'])).toEqual(standings);
+  });
+
   test('volume is exact within a batch and over batches under way together', async () => {
     const store = await storeWith({ volume: 25 });
     const batches = await Promise.all(

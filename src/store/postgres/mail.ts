@@ -1,7 +1,15 @@
 /** Looking at mail requests, and what an operator may do to one. */
 import type { Attempt } from '../../deliver/outcome.ts';
 import { allowed } from '../../record/states.ts';
-import type { MailDetails, MailEvent, MailSummary, OperatorAnswer, QueueFigures, Store } from '../store.ts';
+import type {
+  MailDetails,
+  MailEvent,
+  MailStanding,
+  MailSummary,
+  OperatorAnswer,
+  QueueFigures,
+  Store,
+} from '../store.ts';
 import { StoreError } from '../store.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
@@ -13,12 +21,18 @@ import { transition } from './transition.ts';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
 
+const STANDING = `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject,
+      coalesce(q.state, m.state) AS state, coalesce(q.attempts, m.attempts) AS attempts, q.due_at, q.owner`;
 const SHOW: Statement = {
   name: 'mail_show',
-  text: `SELECT m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject, coalesce(q.state, m.state) AS state,
-      coalesce(q.attempts, m.attempts) AS attempts, q.due_at, q.owner, b.message
+  text: `SELECT ${STANDING}, b.message
     FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
       LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id AND b.id = $1::uuid WHERE m.id = $1::uuid`,
+};
+const STAND: Statement = {
+  name: 'mail_stand',
+  text: `SELECT ${STANDING}
+    FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = $1::uuid`,
 };
 const HISTORY: Statement = {
   name: 'mail_history',
@@ -46,13 +60,25 @@ const NEWEST: Statement = { name: 'mail_newest', text: 'SELECT id FROM mail_requ
 
 const cancelled = transition('queued', 'cancelled', 'operator');
 
-type Operations = Pick<Store, 'listMail' | 'showMail' | 'retryMail' | 'cancelMail' | 'queueFigures' | 'newestId'>;
+type Operations = Pick<
+  Store,
+  'listMail' | 'showMail' | 'mailStandings' | 'retryMail' | 'cancelMail' | 'queueFigures' | 'newestId'
+>;
 
 export function prepareMail(database: Database): Operations {
   async function show(id: string): Promise<MailDetails | null> {
     if (!UUID.test(id)) return null;
     const [row] = await database.query(SHOW, [id]);
-    if (row === undefined) return null;
+    return row === undefined ? null : { ...(await standingOf(row)), message: rows.textOrNull(row, 'message') };
+  }
+
+  async function stand(id: string): Promise<readonly MailStanding[]> {
+    const [row] = UUID.test(id) ? await database.query(STAND, [id]) : [];
+    return row === undefined ? [] : [await standingOf(row)];
+  }
+
+  async function standingOf(row: Row): Promise<MailStanding> {
+    const id = rows.text(row, 'id');
     const accepted: MailEvent = {
       at: rows.int(row, 'accepted_at'),
       verb: 'accepted',
@@ -67,7 +93,6 @@ export function prepareMail(database: Database): Operations {
       owner: rows.textOrNull(row, 'owner'),
       attempts: rows.int(row, 'attempts'),
       endedAt: rows.intOrNull(row, 'ended_at'),
-      message: rows.textOrNull(row, 'message'),
       events: [accepted, ...(await database.query(HISTORY, [id])).map(eventOf)],
     };
   }
@@ -118,6 +143,7 @@ export function prepareMail(database: Database): Operations {
       return (await database.query({ name: '', text }, values)).map(rows.summary);
     },
     showMail: show,
+    mailStandings: async (ids) => (await Promise.all(ids.map(stand))).flat(),
     retryMail: (id, now) => operate(id, 'queued', now),
     cancelMail: (id, now) => operate(id, 'cancelled', now),
     async queueFigures(): Promise<QueueFigures> {

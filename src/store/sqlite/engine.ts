@@ -50,6 +50,7 @@ const READS: ReadonlySet<OperationName> = new Set([
   'directorySince',
   'listMail',
   'showMail',
+  'mailStandings',
   'searchMail',
   'buildIndex',
   'queueFigures',

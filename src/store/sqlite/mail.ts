@@ -2,7 +2,15 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { Attempt } from '../../deliver/outcome.ts';
 import { allowed } from '../../record/states.ts';
-import type { MailDetails, MailEvent, MailFilter, MailSummary, OperatorAnswer, QueueFigures } from '../store.ts';
+import type {
+  MailDetails,
+  MailEvent,
+  MailFilter,
+  MailStanding,
+  MailSummary,
+  OperatorAnswer,
+  QueueFigures,
+} from '../store.ts';
 import { StoreError } from '../store.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
@@ -10,7 +18,8 @@ import { lastSeqAt, seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
 export function prepareMail(database: DatabaseSync) {
-  const byId = database.prepare(
+  const byId = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');
+  const withBody = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
   const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
@@ -55,8 +64,12 @@ export function prepareMail(database: DatabaseSync) {
   }
 
   function show(id: string): MailDetails | null {
-    const row = byId.get(seqOf(id), id);
-    if (row === undefined) return null;
+    const row = withBody.get(seqOf(id), id);
+    return row === undefined ? null : { ...standingOf(row), message: rows.textOrNull(row, 'message') };
+  }
+
+  function standingOf(row: rows.Row): MailStanding {
+    const id = rows.text(row, 'id');
     const accepted: MailEvent = {
       at: rows.int(row, 'accepted_at'),
       verb: 'accepted',
@@ -71,7 +84,6 @@ export function prepareMail(database: DatabaseSync) {
       owner: rows.textOrNull(row, 'owner'),
       attempts: rows.int(row, 'attempts'),
       endedAt: rows.intOrNull(row, 'ended_at'),
-      message: rows.textOrNull(row, 'message'),
       events: [accepted, ...history.all(seqOf(id)).map(eventOf)],
     };
   }
@@ -92,6 +104,8 @@ export function prepareMail(database: DatabaseSync) {
   return {
     listMail: list,
     showMail: show,
+    mailStandings: (ids: readonly string[]): MailStanding[] =>
+      ids.map((id) => byId.get(seqOf(id), id)).flatMap((row) => (row === undefined ? [] : [standingOf(row)])),
     retryMail: (id: string, now: number): OperatorAnswer => operate(id, 'queued', now),
     cancelMail: (id: string, now: number): OperatorAnswer => operate(id, 'cancelled', now),
     queueFigures(): QueueFigures {

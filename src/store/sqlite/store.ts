@@ -99,6 +99,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     touchKeys: (used) => writer.call('touchKeys', used),
     listMail: (filter) => ask('listMail', filter),
     showMail: (id) => ask('showMail', id),
+    mailStandings: (ids) => ask('mailStandings', ids),
     searchMail: (search, budgetMs) => ask('searchMail', search, budgetMs),
     async indexMail(step) {
       const { change, progress } = await index.use((thread) => thread.call('buildIndex', step));
