@@ -23,7 +23,7 @@ export interface Screening {
 
 /** `screen` asks the store. */
 export function createScreening(clock: Clock, screen: (mail: LeasedMail) => Promise<boolean>): Screening {
-  /** When each was suppressed, by account and recipient. */
+  /** When each was suppressed, by account and recipient; the latest is the last. */
   const suppressed = new Map<string, number>();
   return {
     wanted(mail) {
@@ -34,8 +34,15 @@ export function createScreening(clock: Clock, screen: (mail: LeasedMail) => Prom
     },
     note(mail, { suppress }) {
       if (suppress === null) return;
+      const now = clock.now();
+      for (const [key, at] of suppressed) {
+        if (now - at < REMEMBER_MS) break;
+        suppressed.delete(key);
+      }
       if (suppressed.size >= REMEMBERED) suppressed.clear();
-      suppressed.set(keyOf(mail), clock.now());
+      const key = keyOf(mail);
+      suppressed.delete(key);
+      suppressed.set(key, now);
     },
   };
 }

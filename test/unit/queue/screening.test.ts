@@ -60,3 +60,12 @@ test('after a while the store alone decides, so that a suppression taken back co
   await clock.advance(5_000);
   expect(screening.wanted(leased())).toBe(true);
 });
+
+test('what was suppressed just now is not forgotten because many were long ago', async () => {
+  const { clock, screening, leased } = screened(true);
+  for (let n = 0; n < 9_999; n += 1) screening.note(leased(`n${n}@example.com`), change('bounce'));
+  await clock.advance(5_000);
+  screening.note(leased(), change('bounce'));
+  screening.note(leased('max@example.com'), change('bounce'));
+  expect(screening.wanted(leased())).toBe(false);
+});
