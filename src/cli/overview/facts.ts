@@ -50,10 +50,10 @@ export async function gather(
   now: number,
 ): Promise<Facts> {
   const until = now + RATE_MS;
-  const { stepMs } = RANGES[range];
+  const minutes = store.traffic(beginningOf('1h', now), until, MINUTE_MS);
   const [steps, recent, queue, facts, nodes, lastFeedbackAt] = await Promise.all([
-    store.traffic(beginningOf(range, now), until, stepMs),
-    store.traffic(beginningOf('1h', now), until, MINUTE_MS),
+    range === '1h' ? minutes : store.traffic(beginningOf(range, now), until, RANGES[range].stepMs),
+    minutes,
     store.queueFigures(),
     store.overviewFacts(now),
     store.listNodes(now),
