@@ -189,7 +189,7 @@ export function createMetrics({
   });
   const oldest = new Gauge({
     name: 'postrider_queue_oldest_seconds',
-    help: 'Age of the oldest mail request that has not ended; 0 where there is none',
+    help: 'Age of the oldest mail request queued or being sent; 0 where there is none',
     registers,
   });
 
