@@ -62,6 +62,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
   });
   const marks = groupCommit(store.mark, { maxBatch: BATCH, now });
   const screens = groupCommit(store.screen, { maxBatch: BATCH, now });
+  const trialRecipient = trialOf(settings.returnPathDomain);
   const screening = createScreening(clock, (mail) => screens.submit(mail));
   const dispatcher = createDispatcher({
     node,
@@ -78,7 +79,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     following: (mail, { outcome }, at) =>
       outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(at)] : [],
     answeredHere: ({ to }) => isSimulated(to),
-    trial: ({ to }) => to === trialOf(settings.returnPathDomain),
+    trial: ({ to }) => to === trialRecipient,
     // What was leased before this node fell silent may be another one's by now.
     heldBack: ({ accountId, lease }) => directory.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS),
     wanted: (mail) => screening.wanted(mail),
@@ -91,9 +92,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     },
   });
   stops.push(() => handover.transport.close(1_000));
-  stops.push(async () => {
-    await dispatcher.drain(drainMs);
-  });
+  stops.push(() => dispatcher.drain(drainMs));
   stops.push(
     startSweeper({
       node,

@@ -192,7 +192,7 @@ function withoutHeaderLines(text: string): string {
 }
 
 /** The text up to where the returned message begins: a line that says so, or its header. */
-export function beforeReturned(text: string): string {
+function beforeReturned(text: string): string {
   let at = 0;
   let said = false;
   for (const line of text.split('\n')) {
