@@ -100,10 +100,11 @@ const RULE_OF: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, index
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * What is the same from message to message is made once: the `h=` list of the fields there are (a bit for each rule), and
- * what each key's signatures with that list begin with. It is most of the text, and by far most of the memory.
+ * What is the same from message to message is made once: the `h=` list of the fields there are (a bit for each rule) for
+ * each set of fields left out, and what each key's signatures with that list begin with. It is most of the text, and by far
+ * most of the memory.
  */
-const LISTS = new Map<number, readonly string[]>();
+const LISTS = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_LISTS = 64;
 const FRAMES = new WeakMap<SignatureName, Frame>();
 
@@ -135,12 +136,11 @@ function signedHeader(fields: readonly HeaderField[], except: ReadonlySet<string
     texts[rule] = `${texts[rule]}${relaxedField(field)}\r\n`;
   }
   const text = texts.join('');
-  if (!once || except.size > 0) return { names: namesOf(counts, except), text };
-  let names = LISTS.get(present);
-  if (names === undefined) {
-    names = namesOf(counts, except);
-    if (LISTS.size < MAX_LISTS) LISTS.set(present, names);
-  }
+  if (!once) return { names: namesOf(counts, except), text };
+  const lists = LISTS.get(except) ?? new Map<number, readonly string[]>();
+  LISTS.set(except, lists);
+  const names = lists.get(present) ?? namesOf(counts, except);
+  if (lists.size < MAX_LISTS) lists.set(present, names);
   return { names, text };
 }
 
