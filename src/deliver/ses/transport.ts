@@ -134,7 +134,8 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
     attempt(message, beforeHandover) {
       const one = attempt(message, beforeHandover);
       running.add(one);
-      void one.finally(() => running.delete(one));
+      const over = () => running.delete(one);
+      one.then(over, over);
       return one;
     },
     async close(timeoutMs) {

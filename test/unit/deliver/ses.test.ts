@@ -52,6 +52,18 @@ describe('a message', () => {
   });
 });
 
+test('an attempt that fails for a bug rejects to whoever asked, and nowhere else', async () => {
+  const unhandled: unknown[] = [];
+  const hear = (error: unknown) => void unhandled.push(error);
+  process.prependListener('unhandledRejection', hear);
+  onTestFinished(() => void process.removeListener('unhandledRejection', hear));
+  const { transport } = await rig();
+  const broken = { ...outgoing(''), envelope: undefined } as unknown as ReturnType<typeof outgoing>;
+  await expect(transport.attempt(broken, null)).rejects.toThrow(TypeError);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(unhandled).toEqual([]);
+});
+
 describe('what the provider says decides', () => {
   test.each([
     [
