@@ -16,7 +16,7 @@ import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
-import { AWAY, type CommandFault, FROM_ELSEWHERE, type Refusal, refusalOf, refuse } from './refusal.ts';
+import { awayOr, type CommandFault, FROM_ELSEWHERE, type Refusal, refusalOf, refuse } from './refusal.ts';
 import { ROUTES, type Route, successOf, type Values } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -105,8 +105,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (session !== null && sessions.holds(session, now)) {
       try {
         await store.endSession(tokenHash(session), sessions.endOf(session), now);
-      } catch {
-        return refuse(reply, AWAY);
+      } catch (error) {
+        return refuse(reply, awayOr(error));
       }
     }
     return reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' });
@@ -204,8 +204,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     let token: OperatorToken | null;
     try {
       token = await store.findToken(tokenHash(text));
-    } catch {
-      return AWAY;
+    } catch (error) {
+      return awayOr(error);
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
       access.noteFailure(request.ip, now);

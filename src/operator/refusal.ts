@@ -14,13 +14,12 @@ export const FROM_ELSEWHERE: Refusal = {
   message: 'A change must come from a page of this listener (Origin)',
 };
 
-/** Where it is not known who asks. */
-export const AWAY: Refusal = {
-  kind: 'refused',
-  status: 503,
-  message: 'The store does not answer; try again in a moment, and `postrider doctor` tells why',
-  retryAfterMs: 5_000,
-};
+/** Where the store cannot say who asks; throws what is no failure of the store. */
+export function awayOr(error: unknown): Refusal {
+  if (!(error instanceof Error && error.name === 'StoreError')) throw error;
+  const message = 'The store does not answer; try again in a moment, and `postrider doctor` tells why';
+  return { kind: 'refused', status: 503, message, retryAfterMs: 5_000 };
+}
 
 /** Why a command did nothing. */
 export interface CommandFault {

@@ -6,6 +6,7 @@ import { bind } from '../../../src/http/bind.ts';
 import { createNews } from '../../../src/observe/news.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
+import { StoreError } from '../../../src/store/store.ts';
 
 const running: OperatorListener[] = [];
 afterEach(async () => {
@@ -13,7 +14,7 @@ afterEach(async () => {
 });
 
 const away = async (): Promise<never> => {
-  throw new Error('the database is away');
+  throw new StoreError('the database is away');
 };
 const NO_FILES = { ok: false, fault: 'missing', message: '' } as const;
 
