@@ -2,7 +2,7 @@
 import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Suspense } from 'react';
-import { Route, Switch, useLocation } from 'wouter';
+import { Route, Switch, useLocation, useSearchParams } from 'wouter';
 import { ApiError, get } from './api/client';
 import { useLive } from './api/live';
 import { LiveState } from './api/live-state';
@@ -16,11 +16,17 @@ import { SignIn } from './sign-in';
 const WELCOME = 'Sign in to operate this service.';
 const ENDED = 'Your session has ended. Sign in again, and you are back on this page.';
 
+/** The service leads here from a link that lets nobody in: `?refused=link`. */
+const USED =
+  'This link has been used or is none. Where no password is set, restart the service: it prints another at its start.';
+
 export function App() {
+  const [search] = useSearchParams();
   const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
   if (session.isPending) return <Waiting />;
   if (session.error instanceof ApiError && session.error.status === 401) {
-    return <SignIn reason={session.data === undefined ? WELCOME : ENDED} />;
+    const welcome = search.get('refused') === 'link' ? USED : WELCOME;
+    return <SignIn reason={session.data === undefined ? welcome : ENDED} />;
   }
   if (session.data === undefined) return <Failure error={session.error} retry={() => session.refetch()} />;
   return <SignedIn session={session.data} />;

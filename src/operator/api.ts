@@ -11,15 +11,16 @@ import type { News } from '../observe/news.ts';
 import type { OperatorStore, OperatorToken } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
-import { controlsIn } from './controls.ts';
+import { readsPages } from './dashboard.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
 import { awayOr, type CommandFault, FROM_ELSEWHERE, type Refusal, refusalOf, refuse } from './refusal.ts';
-import { ROUTES, type Route, successOf, type Values } from './routes.ts';
+import { ROUTES, successOf } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
+import { valuesOf } from './values.ts';
 
 export const API = '/api/v1';
 /** A token's last use is written at most so often. */
@@ -76,16 +77,19 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.get(
     '/sign-in',
     { exposeHeadRoute: false },
-    (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
+    async (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
       const { link } = request.query;
-      if (typeof link !== 'string' || !sessions.redeem(link)) {
-        return refuse(reply, {
-          kind: 'refused',
-          status: 403,
-          message: 'This link has been used or is none; restart the service for another',
-        });
+      if (typeof link === 'string' && sessions.redeem(link)) {
+        return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).redirect('/', 303);
       }
-      return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).redirect('/', 303);
+      // The terminal keeps showing the link, and whom it has let in already opens it again.
+      if ((await sessionOf(request)) !== null) return reply.redirect('/', 303);
+      if (readsPages(request)) return reply.redirect('/?refused=link', 303);
+      return refuse(reply, {
+        kind: 'refused',
+        status: 403,
+        message: 'This link has been used or is none; restart the service for another',
+      });
     },
   );
   app.post(`${API}/sign-in`, async (request, reply) => {
@@ -172,12 +176,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
-    const { authorization, cookie } = request.headers;
+    const { authorization } = request.headers;
     if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
       return tokenHolder(request, authorization.slice(7).trim());
-    const session = sessionIn(cookie);
-    if (session !== null && sessions.holds(session, clock.now()) && !(await isEnded(session)))
-      return { kind: 'known', who: 'page', browser: true, until: sessions.endOf(session) };
+    const session = await sessionOf(request);
+    if (session !== null) return { kind: 'known', who: 'page', browser: true, until: sessions.endOf(session) };
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
     // Without a password there is none that could be right.
     if (sessions.link !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
@@ -189,6 +192,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         until: Number.POSITIVE_INFINITY,
       }
     );
+  }
+
+  /** The session that a request comes with, where it holds. */
+  async function sessionOf({ headers }: FastifyRequest): Promise<string | null> {
+    const session = sessionIn(headers.cookie);
+    return session !== null && sessions.holds(session, clock.now()) && !(await isEnded(session)) ? session : null;
   }
 
   /** Where the store cannot say so nobody is shut out: its own health is what the page then tells. */
@@ -265,29 +274,6 @@ function fromElsewhere(request: FastifyRequest): boolean {
 function fromHere({ headers }: FastifyRequest): boolean {
   const { origin, host } = headers;
   return origin !== undefined && host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
-}
-
-/** The route's parameters in a request, or one line that says what is wrong with them. */
-function valuesOf(route: Route, request: FastifyRequest): Values | string {
-  const sources = { path: request.params, query: request.query, body: request.body ?? {} };
-  const values = new Map<string, string>();
-  for (const place of ['path', 'query', 'body'] as const) {
-    const source = sources[place];
-    if (typeof source !== 'object' || source === null || Array.isArray(source)) return 'The body must be a JSON object';
-    for (const [name, value] of Object.entries(source)) {
-      const known = route.parameters.find((one) => one.name === name && one.in === place);
-      if (known === undefined) return `Unknown parameter in the ${place}: ${JSON.stringify(name)}`;
-      if (value === null) continue;
-      if (!['string', 'number', 'boolean'].includes(typeof value)) return `${name} must be a ${known.type}`;
-      if (known.type === 'boolean' && typeof value !== 'boolean') return `${name} must be true or false`;
-      const controls = controlsIn(name, String(value));
-      if (controls !== null) return controls;
-      values.set(name, String(value));
-    }
-  }
-  const missing = route.parameters.filter(({ name, required }) => required === true && (values.get(name) ?? '') === '');
-  if (missing.length > 0) return `Missing: ${missing.map(({ name }) => name).join(', ')}`;
-  return (name) => values.get(name);
 }
 
 function memberOf(body: unknown, name: string): string | null {

@@ -61,11 +61,17 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
   return page;
 }
 
+/** True for a browser that wants a page; scripts take anything. */
+export function readsPages({ headers }: FastifyRequest): boolean {
+  return (headers.accept ?? '').includes('text/html');
+}
+
 /** True where somebody at a browser has come to an address that nothing has: the page tells them, without sign-in as well. */
-export function isLost({ is404, method, url, headers }: FastifyRequest): boolean {
+export function isLost(request: FastifyRequest): boolean {
+  const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
   const [first = ''] = path.split('/', 1);
-  return is404 && method === 'GET' && (headers.accept ?? '').includes('text/html') && !FOR_PROGRAMS.has(first);
+  return is404 && method === 'GET' && readsPages(request) && !FOR_PROGRAMS.has(first);
 }
 
 /** True for what is served without sign-in. */

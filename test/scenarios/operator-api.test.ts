@@ -81,8 +81,18 @@ describe('signing in', () => {
     expect([first.status, first.headers.get('location')]).toEqual([303, '/']);
     const cookie = first.headers.get('set-cookie') ?? '';
     expect(cookie).toMatch(/^postrider_session=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/);
-    expect((await ask('GET', path, undefined, {}, fresh.operatorUrl)).status).toBe(403);
     const session = { Cookie: cookie.split(';')[0] ?? '' };
+    const again = (headers: Record<string, string>) => ask('GET', path, undefined, headers, fresh.operatorUrl);
+    const used = await again({});
+    expect([used.status, used.body]).toEqual([403, fault(/^This link has been used/)]);
+    for (const [headers, leadsTo] of [
+      [{ Accept: 'text/html,*/*;q=0.8' }, '/?refused=link'],
+      [{ Accept: 'text/html', Cookie: 'postrider_session=x.y.z' }, '/?refused=link'],
+      [session, '/'],
+    ] as const) {
+      const led = await again(headers);
+      expect([led.status, led.headers.get('location'), led.headers.get('set-cookie')]).toEqual([303, leadsTo, null]);
+    }
     expect((await ask('GET', '/api/v1/accounts', undefined, session, fresh.operatorUrl)).body).toMatchObject([
       { name: 'default' },
     ]);
