@@ -1,7 +1,7 @@
 /** The messages' pages as operators use them: finding one, reading where it is and why, acting on it, alone or beside another. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig } from '../rig/browser.ts';
+import { browserRig, standIn } from '../rig/browser.ts';
 import { graveFaults, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
 import { accepted } from '../rig/service.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
@@ -260,6 +260,21 @@ test('of two operators who cancel the same message the second hears who was firs
   await second.page.getByRole('dialog').getByText(line).waitFor();
   await second.page.getByRole('button', { name: 'Keep as it is' }).click();
   await second.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+});
+
+test('who cancels what may have arrived is told so', async () => {
+  const id = await mail(simulator('defer'), 'Perhaps there');
+  await inState(id, 'queued');
+  const { page, visit } = await browsers.operator(service, '/audit');
+  await standIn(page, `**/api/v1/messages/${id}`, async (route) => {
+    const answer = await route.fetch();
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), state: 'uncertain' } });
+  });
+  await visit(`/messages/${id}`);
+  await page.getByRole('button', { name: 'Cancel…' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Cancel this mail request?' });
+  await dialog.getByText('may have it already').waitFor();
+  expect(await dialog.getByText('will not be sent').count()).toBe(0);
 });
 
 test('new mail is offered, not thrust upon who reads; states change where they stand', async () => {

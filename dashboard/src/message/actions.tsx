@@ -63,7 +63,17 @@ export function Actions({ message }: { readonly message: MessageDetails }) {
         onConfirm={() => act.mutate('cancel')}
         onClose={() => setAsked(null)}
       >
-        It will not be sent to <span className="wrap">{to}</span>. This cannot be undone.
+        {state === 'uncertain' ? (
+          <>
+            It is not sent again. Whether the next hop has taken it is not known: <span className="wrap">{to}</span> may
+            have it already.
+          </>
+        ) : (
+          <>
+            It will not be sent to <span className="wrap">{to}</span>.
+          </>
+        )}{' '}
+        This cannot be undone.
       </Ask>
       <Ask
         opened={asked === 'retry'}
