@@ -39,14 +39,20 @@ function standingOf({ queue: figures, recent, store, service, now }: Facts): Que
 }
 
 function overviewJson(range: Range, facts: Facts): object {
-  const { oldestAcceptedAt, emptyAt, nextDueAt, ...queue } = standingOf(facts);
+  const { oldest, emptyAt, nextDueAt, ...queue } = standingOf(facts);
   const maybe = (at: number | null) => (at === null ? null : isoTime(at));
   return {
     range,
     stepMs: RANGES[range].stepMs,
     everAccepted: facts.store.everAccepted,
     ...figuresOver(range, facts.now, facts.steps),
-    queue: { ...queue, oldestAt: maybe(oldestAcceptedAt), emptyAt: maybe(emptyAt), nextDueAt: maybe(nextDueAt) },
+    queue: {
+      ...queue,
+      oldestId: oldest?.id ?? null,
+      oldestAt: maybe(oldest?.acceptedAt ?? null),
+      emptyAt: maybe(emptyAt),
+      nextDueAt: maybe(nextDueAt),
+    },
     health: healthOf(facts),
     attention: attentionOf(facts),
   };
@@ -83,10 +89,10 @@ function ms(value: number): string {
 }
 
 function queueLines(queue: QueueStanding, now: number): readonly (readonly [string, Cell])[] {
-  const { queued, sending, uncertain, oldestAcceptedAt, leavingPerMinute, comingPerMinute } = queue;
-  const oldest = oldestAcceptedAt === null ? '' : `, the oldest accepted ${span(now - oldestAcceptedAt)} ago`;
+  const { queued, sending, uncertain, oldest, leavingPerMinute, comingPerMinute } = queue;
+  const age = oldest === null ? '' : `, the oldest accepted ${span(now - oldest.acceptedAt)} ago`;
   return [
-    ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${oldest}`],
+    ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${age}`],
     ['rates', `${comingPerMinute} come and ${leavingPerMinute} leave a minute`],
     ['outlook', outlook(queue, now)],
   ];

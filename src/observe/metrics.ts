@@ -216,8 +216,8 @@ export function createMetrics({
       depth.set({ state: 'queued' }, figures.queued);
       depth.set({ state: 'sending' }, figures.sending);
       depth.set({ state: 'uncertain' }, figures.uncertain);
-      const { oldestAcceptedAt } = figures;
-      oldest.set(oldestAcceptedAt === null ? 0 : Math.max(0, clock.now() - oldestAcceptedAt) / 1000);
+      const acceptedAt = figures.oldest?.acceptedAt;
+      oldest.set(acceptedAt === undefined ? 0 : Math.max(0, clock.now() - acceptedAt) / 1000);
       const heardAt = (await lastFeedbackAt?.()) ?? null;
       if (heardAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - heardAt) / 1000);

@@ -20,7 +20,8 @@ export interface QueueFigures {
   readonly queued: number;
   readonly sending: number;
   readonly uncertain: number;
-  readonly oldestAcceptedAt: number | null;
+  /** Of those queued or being sent. */
+  readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 
 /** A domain whose mail is in danger, or some of whose records are not as they should be. */

@@ -91,7 +91,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       notUnderstood: 0,
     });
     expect(await store.changeMarks(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
-    expect(await store.queueFigures()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldestAcceptedAt: null });
+    expect(await store.queueFigures()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
   test('accounts want attention that are locked, or whose volume is nearly used or lapses', async () => {
@@ -207,7 +207,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await accept('first', NOW - 5_000, 1);
     await accept('second', NOW + 5_000, 2);
     expect(await store.overviewFacts(NOW)).toMatchObject({ everAccepted: true, nextDueAt: NOW - 5_000 });
-    expect(await store.queueFigures()).toMatchObject({ queued: 2, oldestAcceptedAt: NOW - 5_000 });
+    expect(await store.queueFigures()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
     await store.lockAccount('first', 'unpaid', NOW);
     expect(await store.overviewFacts(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
     marks.push(await store.changeMarks(NOW));

@@ -560,8 +560,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('queue figures count what is open and know the oldest', async () => {
     const store = await storeWith();
     const at = Date.now() - 5_000;
-    await store.accept([newMail({ acceptedAt: at }), newMail(), newMail({ lease: LEASE })]);
-    expect(await store.queueFigures()).toEqual({ queued: 2, sending: 1, uncertain: 0, oldestAcceptedAt: at });
+    const first = newMail({ acceptedAt: at });
+    await store.accept([first, newMail(), newMail({ lease: LEASE })]);
+    expect(await store.queueFigures()).toEqual({
+      queued: 2,
+      sending: 1,
+      uncertain: 0,
+      oldest: { id: first.id, acceptedAt: at },
+    });
   });
 
   test('keys are made, listed, rotated with grace and revoked', async () => {

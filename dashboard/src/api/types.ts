@@ -111,6 +111,7 @@ export interface Overview {
     readonly queued: number;
     readonly sending: number;
     readonly uncertain: number;
+    readonly oldestId: string | null;
     readonly oldestAt: string | null;
     /** Mail requests that leave and that come, over the last minutes. */
     readonly leavingPerMinute: number;

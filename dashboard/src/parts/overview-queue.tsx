@@ -8,7 +8,7 @@ import { duration, When } from './when';
 type Queue = Overview['queue'];
 
 export function OverviewQueue({ queue }: { readonly queue: Queue }) {
-  const { queued, sending, uncertain, oldestAt } = queue;
+  const { queued, sending, uncertain, oldestId, oldestAt } = queue;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="queue">
       <Stack gap={6}>
@@ -31,7 +31,10 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
         </Group>
         {oldestAt === null ? null : (
           <Text>
-            The oldest was accepted <When at={oldestAt} />.
+            <Anchor component={Link} href={`/messages/${oldestId}`} underline="always">
+              The oldest
+            </Anchor>{' '}
+            was accepted <When at={oldestAt} />.
           </Text>
         )}
         <Text c="dimmed" size="sm">

@@ -102,19 +102,19 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
     'Verify the domain, bring the secret back that sealed its keys, or rotate them; `postrider doctor` tells which',
 };
 
-function queue({ queue: { uncertain, oldestAcceptedAt }, now, settings }: Facts): readonly Attention[] {
+function queue({ queue: { uncertain, oldest }, now, settings }: Facts): readonly Attention[] {
   const found: Attention[] = [];
   if (uncertain > 0) {
     const remedy = 'Decide for each: retry sends it again, cancel lets it be';
     found.push(warning(`${uncertain} handed over with nobody knowing the answer`, remedy, '/messages?state=uncertain'));
   }
-  if (oldestAcceptedAt !== null && now - oldestAcceptedAt > OLD_MS) {
+  if (oldest !== null && now - oldest.acceptedAt > OLD_MS) {
     const remedy = `Its page explains what it waits for; it ends as expired at the age of ${span(settings.maxAgeMs)}`;
     found.push(
       warning(
-        `The oldest in the queue was accepted ${span(now - oldestAcceptedAt)} ago`,
+        `The oldest in the queue was accepted ${span(now - oldest.acceptedAt)} ago`,
         remedy,
-        '/messages?state=queued',
+        `/messages/${oldest.id}`,
       ),
     );
   }

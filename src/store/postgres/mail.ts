@@ -54,7 +54,9 @@ const FIGURES: Statement = {
   text: `SELECT (SELECT count(*) FROM queue)::int AS all_of_them,
     (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'sending')::int AS sending,
     (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'uncertain')::int AS uncertain,
-    (SELECT accepted_at FROM queue WHERE state <> 'uncertain' ORDER BY id LIMIT 1) AS oldest`,
+    oldest.id AS oldest_id, oldest.accepted_at AS oldest_at
+    FROM (VALUES (1)) one LEFT JOIN
+      (SELECT id, accepted_at FROM queue WHERE state <> 'uncertain' ORDER BY id LIMIT 1) oldest ON true`,
 };
 const NEWEST: Statement = { name: 'mail_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
 
@@ -148,12 +150,13 @@ export function prepareMail(database: Database): Operations {
     cancelMail: (id, now) => operate(id, 'cancelled', now),
     async queueFigures(): Promise<QueueFigures> {
       const [row = {}] = await database.query(FIGURES, []);
+      const [id, acceptedAt] = [rows.textOrNull(row, 'oldest_id'), rows.intOrNull(row, 'oldest_at')];
       const [sending, uncertain] = [rows.int(row, 'sending'), rows.int(row, 'uncertain')];
       return {
         queued: rows.int(row, 'all_of_them') - sending - uncertain,
         sending,
         uncertain,
-        oldestAcceptedAt: rows.intOrNull(row, 'oldest'),
+        oldest: id === null || acceptedAt === null ? null : { id, acceptedAt },
       };
     },
     async newestId() {

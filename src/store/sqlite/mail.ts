@@ -39,7 +39,7 @@ export function prepareMail(database: DatabaseSync) {
   );
   const open = database.prepare('SELECT count(*) AS n FROM mail_request WHERE ended_at IS NULL AND state = ?');
   const oldest = database.prepare(
-    'SELECT accepted_at FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = ? ORDER BY seq LIMIT 1',
+    'SELECT id, accepted_at FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = ? ORDER BY seq LIMIT 1',
   );
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
 
@@ -109,14 +109,15 @@ export function prepareMail(database: DatabaseSync) {
     retryMail: (id: string, now: number): OperatorAnswer => operate(id, 'queued', now),
     cancelMail: (id: string, now: number): OperatorAnswer => operate(id, 'cancelled', now),
     queueFigures(): QueueFigures {
-      const ages = ['queued', 'sending'].flatMap((state) =>
-        oldest.all(state).map((row) => rows.int(row, 'accepted_at')),
-      );
+      const eldest = ['queued', 'sending']
+        .flatMap((state) => oldest.all(state))
+        .map((row) => ({ id: rows.text(row, 'id'), acceptedAt: rows.int(row, 'accepted_at') }))
+        .sort((a, b) => a.acceptedAt - b.acceptedAt);
       return {
         queued: rows.int(waiting.get() ?? {}, 'n'),
         sending: rows.int(open.get('sending') ?? {}, 'n'),
         uncertain: rows.int(open.get('uncertain') ?? {}, 'n'),
-        oldestAcceptedAt: ages.length === 0 ? null : Math.min(...ages),
+        oldest: eldest[0] ?? null,
       };
     },
     newestId(): string | null {

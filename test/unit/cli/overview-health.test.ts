@@ -23,7 +23,7 @@ function facts(environment: Record<string, string>, changes: Partial<Facts> = {}
     service: SERVICE,
     steps: [],
     recent: [],
-    queue: { queued: 0, sending: 0, uncertain: 0, oldestAcceptedAt: null },
+    queue: { queued: 0, sending: 0, uncertain: 0, oldest: null },
     store: {
       everAccepted: true,
       nextDueAt: null,
@@ -68,7 +68,7 @@ test('a store that does not commit and a next hop that takes nothing come first'
       storeFault: 'the store cannot commit',
       delivery: { breaker, alarms: [], lastFailure: null },
     },
-    queue: { queued: 1, sending: 0, uncertain: 2, oldestAcceptedAt: NOW - 2 * HOUR },
+    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'eldest', acceptedAt: NOW - 2 * HOUR } },
   });
   expect(health(given, 'database')).toMatchObject({ level: 'failure' });
   expect(health(given, 'transport')?.text).toBe('smtp://relay.example:587: takes nothing; tried again in 1 min');
@@ -76,7 +76,7 @@ test('a store that does not commit and a next hop that takes nothing come first'
     ['failure', null],
     ['failure', '/messages?state=queued'],
     ['warning', '/messages?state=uncertain'],
-    ['warning', '/messages?state=queued'],
+    ['warning', '/messages/eldest'],
   ]);
 });
 

@@ -24,7 +24,7 @@ describe('the outlook of a queue', () => {
       queued: changes.queued ?? 0,
       sending: changes.sending ?? 0,
       uncertain: 0,
-      oldestAcceptedAt: null,
+      oldest: null,
     },
     recent: [],
     nextDueAt: NOW,
@@ -112,7 +112,7 @@ describe('the command', () => {
     expect(await rig.ask<Told>('overview')).toMatchObject({
       everAccepted: false,
       attention: [],
-      queue: { trend: 'empty', oldestAt: null },
+      queue: { trend: 'empty', oldestId: null, oldestAt: null },
       totals: { accepted: 0, latencyMs: null },
     });
     const { out } = await rig.run('overview');
@@ -177,7 +177,7 @@ describe('the command', () => {
     expect(everAccepted).toBe(true);
     expect(attention).toMatchObject([
       { level: 'warning', text: 'No domain may send yet: every sender is refused', page: '/domains' },
-      { text: 'The oldest in the queue was accepted 2 h ago', page: '/messages?state=queued' },
+      { text: 'The oldest in the queue was accepted 2 h ago', page: '/messages/018cc251-f400-7000-8000-000000000000' },
     ]);
   });
 

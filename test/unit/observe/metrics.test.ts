@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import type { QueueFigures } from '../../../src/store/store.ts';
 
-const FIGURES: QueueFigures = { queued: 3, sending: 2, uncertain: 1, oldestAcceptedAt: 4000 };
+const FIGURES: QueueFigures = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
 
 function made(queueFigures: () => Promise<QueueFigures> = () => Promise.resolve(FIGURES)) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };

@@ -44,7 +44,7 @@ async function series(): Promise<{
 }> {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
-    queueFigures: async () => ({ queued: 1, sending: 1, uncertain: 1, oldestAcceptedAt: 1 }),
+    queueFigures: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
     lastFeedbackAt: async () => 1,
     reasons: ERROR_CODES,
   });

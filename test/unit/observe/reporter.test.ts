@@ -25,7 +25,7 @@ function made() {
   const lines: string[] = [];
   const log = createLog('debug', { write: (line) => lines.push(line) });
   const clock = { now: () => 0, after: () => () => {} };
-  const queueFigures = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldestAcceptedAt: null });
+  const queueFigures = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   const metrics = createMetrics({ clock, queueFigures, reasons: [], droppedLines: () => 12 });
   const report = createReporter({ log, metrics, node: 'node' });
   return {
@@ -92,7 +92,7 @@ test('one accepted and suppressed at once is counted and logged as both', async 
 
 test('mail that cannot be signed is an alarm to whoever looks on, and in the figures over time', async () => {
   const clock = { now: () => 5_000, after: () => () => {} };
-  const queueFigures = () => Promise.resolve({ queued: 1, sending: 0, uncertain: 0, oldestAcceptedAt: null });
+  const queueFigures = () => Promise.resolve({ queued: 1, sending: 0, uncertain: 0, oldest: null });
   const metrics = createMetrics({ clock, queueFigures, reasons: [], droppedLines: () => 0 });
   const log = createLog('debug', { write: () => undefined });
   const standing = createStanding();
