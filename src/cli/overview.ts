@@ -104,6 +104,8 @@ function outlook({ trend, emptyAt, nextDueAt }: QueueStanding, now: number): str
       return 'empty';
     case 'draining':
       return emptyAt === null ? 'draining' : `empty in about ${span(Math.max(1_000, emptyAt - now))}`;
+    case 'steady':
+      return 'about as many come as leave';
     case 'growing':
       return 'more come than leave';
     case 'waiting':

@@ -116,7 +116,7 @@ export interface Overview {
     /** Mail requests that leave and that come, over the last minutes. */
     readonly leavingPerMinute: number;
     readonly comingPerMinute: number;
-    readonly trend: 'empty' | 'draining' | 'growing' | 'waiting';
+    readonly trend: 'empty' | 'draining' | 'steady' | 'growing' | 'waiting';
     /** Where it is draining. */
     readonly emptyAt: string | null;
     /** Where it is waiting for a time: when the next one is due. */

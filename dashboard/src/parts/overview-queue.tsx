@@ -64,6 +64,8 @@ function outlook({ trend, emptyAt, nextDueAt, leavingPerMinute }: Queue, now: nu
       const leftMs = emptyAt === null ? 0 : Date.parse(emptyAt) - now;
       return `Empty in about ${duration(Math.max(1_000, leftMs))} at ${grouped(leavingPerMinute)} a minute`;
     }
+    case 'steady':
+      return 'Steady: about as many come as leave';
     case 'growing':
       return 'Growing';
     case 'waiting': {

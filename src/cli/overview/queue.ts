@@ -5,7 +5,11 @@ import { sumOf } from './figures.ts';
 
 /** Rates are taken over so long, or since the traffic within it began. */
 export const RATE_MS = 5 * MINUTE_MS;
-const LEAST_MS = 10_000;
+/** One mail of the first seconds is not six a minute. */
+const LEAST_MS = MINUTE_MS;
+/** Within a tenth of one another, and within one a minute, rates are as good as the same: they are of a few minutes. */
+const MARGIN = 1.1;
+const MARGIN_PER_MINUTE = 1;
 /** What leaves within this is on its way rather than queued. */
 const ON_ITS_WAY_MS = 5_000;
 
@@ -19,7 +23,7 @@ export interface QueueFacts {
   readonly held: boolean;
 }
 
-export type Trend = 'empty' | 'draining' | 'growing' | 'waiting';
+export type Trend = 'empty' | 'draining' | 'steady' | 'growing' | 'waiting';
 
 export interface QueueStanding extends QueueFigures {
   readonly leavingPerMinute: number;
@@ -49,10 +53,12 @@ export function queueStanding({ figures, recent, nextDueAt, held }: QueueFacts, 
   });
   if (waiting === 0) return standing('empty');
   const nothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
-  if (held || nothingDue || (accepted === 0 && ended === 0)) return standing('waiting');
+  if (held || nothingDue) return standing('waiting');
   // However fast mail comes, what is there is gone in a moment.
   if (waiting <= (leaving * ON_ITS_WAY_MS) / MINUTE_MS) return standing('draining', waiting / leaving);
-  return leaving > coming ? standing('draining', waiting / (leaving - coming)) : standing('growing');
+  if (coming > leaving * MARGIN && coming - leaving > MARGIN_PER_MINUTE) return standing('growing');
+  if (ended === 0) return standing('waiting');
+  return leaving > coming * MARGIN ? standing('draining', waiting / (leaving - coming)) : standing('steady');
 }
 
 function rounded(perMinute: number): number {

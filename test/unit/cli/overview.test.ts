@@ -53,7 +53,28 @@ describe('the outlook of a queue', () => {
 
   test('grows where more come than leave, and says no time', () => {
     expect(at({ queued: 500, recent: minutes(300, 200) })).toMatchObject({ trend: 'growing', emptyAt: null });
-    expect(at({ queued: 500, recent: minutes(300, 300) })).toMatchObject({ trend: 'growing', emptyAt: null });
+  });
+
+  test('is steady where as many come as leave but for what a few minutes blur', () => {
+    for (const [coming, leaving] of [
+      [300, 300],
+      [26, 25],
+      [25, 26],
+      [2, 1],
+    ] as const) {
+      const standing = at({ queued: 500, recent: minutes(coming, leaving) });
+      expect([coming, leaving, standing.trend, standing.emptyAt]).toEqual([coming, leaving, 'steady', null]);
+    }
+    expect(at({ queued: 500, recent: minutes(28, 25) })).toMatchObject({ trend: 'growing' });
+    expect(at({ queued: 500, recent: minutes(25, 28) })).toMatchObject({ trend: 'draining' });
+  });
+
+  test('makes of one mail of the first seconds neither six a minute nor a queue that grows', () => {
+    const begun = NOW + 4_000;
+    const first = facts({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
+    expect(queueStanding(first, begun)).toMatchObject({ trend: 'waiting', comingPerMinute: 1, leavingPerMinute: 0 });
+    const both = facts({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
+    expect(queueStanding(both, begun)).toMatchObject({ trend: 'steady', comingPerMinute: 2, leavingPerMinute: 1 });
   });
 
   test('does not call growing what is only on its way', () => {
