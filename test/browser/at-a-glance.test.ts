@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
+import { accepted } from '../rig/service.ts';
 import { scenario } from '../scenarios/standing.ts';
 
 const rig = scenario();
@@ -27,6 +28,23 @@ test('with much that wants attention the queue and the health are on the first s
   expect(await fewer.getAttribute('aria-expanded')).toBe('true');
   expect(await fewer.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
   expect(await graveFaults(page)).toEqual([]);
+});
+
+test('a sum of mail in a state leads to that mail, where there is any', async () => {
+  const service = await rig.serve(rig.folder());
+  for (const to of ['ada@example.com', 'bounce@simulator.postrider.test'])
+    await accepted(service.publicUrl, service.key, { to, subject: `To ${to}` });
+  const { page } = await browsers.operator(service, '/?range=1h');
+  const bounced = page.getByRole('link', { name: 'Bounced: 1' });
+  await bounced.waitFor();
+  await page.getByRole('link', { name: 'Delivered: 1' }).waitFor();
+  expect(await page.getByRole('link', { name: /^(Accepted|Deferred|Expired): / }).count()).toBe(0);
+  expect(await graveFaults(page)).toEqual([]);
+  await bounced.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'To bounce@simulator.postrider.test' }).waitFor();
+  await page.getByText('All 1 shown').waitFor();
+  expect(new URL(page.url()).search).toBe('?state=bounced&since=1h');
 });
 
 test('on a phone the drawer has the colours and the way out, and the live state is read', async () => {

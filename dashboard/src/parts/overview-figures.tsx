@@ -1,6 +1,7 @@
 /** Figures over time: their sums, the charts, and the same as a table. */
-import { Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
+import { Anchor, Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { useMemo, useState } from 'react';
+import { Link } from 'wouter';
 import type { Figures, Overview, Range } from '../api/types';
 import { compact, grouped } from './number';
 import { type Line, TimeChart } from './time-chart';
@@ -43,7 +44,7 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
   ];
   return (
     <Stack gap="lg">
-      <Totals totals={overview.totals} />
+      <Totals totals={overview.totals} range={range} />
       <TimeChart
         title={`Accepted and delivered, ${each}`}
         times={times}
@@ -83,12 +84,21 @@ function axisTime(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : `${grouped(ms / 1_000)} s`;
 }
 
-function Totals({ totals }: { readonly totals: Figures }) {
+/** Those that are a state, in which mail requests are found. */
+const STATES: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
+
+function Totals({ totals, range }: { readonly totals: Figures; readonly range: Range }) {
   const { latencyMs } = totals;
   return (
     <SimpleGrid component="dl" cols={{ base: 2, xs: 3, md: 5 }} spacing="sm" m={0}>
       {COUNTS.map(({ name, label }) => (
-        <Total key={name} label={label} value={grouped(totals[name])} share={shareOf(totals, name)} />
+        <Total
+          key={name}
+          label={label}
+          value={grouped(totals[name])}
+          share={shareOf(totals, name)}
+          href={STATES.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined}
+        />
       ))}
       <Total label="Half delivered within" value={latencyMs === null ? '–' : duration(latencyMs.p50)} />
       <Total label="99 % delivered within" value={latencyMs === null ? '–' : duration(latencyMs.p99)} />
@@ -108,10 +118,13 @@ function Total({
   label,
   value,
   share,
+  href,
 }: {
   readonly label: string;
   readonly value: string;
   readonly share?: string | undefined;
+  /** Where those that are counted are listed. */
+  readonly href?: string | undefined;
 }) {
   return (
     <Paper withBorder px="sm" py={6}>
@@ -120,7 +133,13 @@ function Total({
       </Text>
       <Group component="dd" gap={6} align="baseline" m={0}>
         <Text span fw={600} size="lg">
-          {value}
+          {href === undefined ? (
+            value
+          ) : (
+            <Anchor component={Link} href={href} inherit aria-label={`${label}: ${value}`}>
+              {value}
+            </Anchor>
+          )}
         </Text>
         {share === undefined ? null : (
           <Text span size="sm" c="dimmed">
