@@ -142,6 +142,7 @@ test.each([
   tolerate(/status of 40[04] .*\/messages\//);
   await visit(`/messages/${id}`);
   await page.getByText(title).waitFor();
+  expect(await page.getByText('postrider message list').count()).toBe(0);
   await page.getByRole('link', { name: 'Search the messages' }).click();
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
 });

@@ -38,7 +38,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
       <Stack gap="sm" mb="md">
         <FilterText
           label="Search"
-          placeholder="an address, words of the subject, or an id"
+          placeholder="an address, words of the subject, or a whole id"
           value={filters.q ?? ''}
           onApply={typed('q')}
         />

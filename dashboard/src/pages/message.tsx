@@ -39,8 +39,6 @@ function Absent({ error, retry }: { readonly error: unknown; readonly retry: () 
   if (status !== 400 && status !== 404) return <Failure error={error} retry={retry} />;
   return (
     <Empty title={status === 404 ? 'There is no such mail request' : 'This is not the id of a mail request'}>
-      <span className="wrap">{error instanceof Error ? error.message : ''}</span>
-      <br />
       <Anchor component={Link} href="/messages">
         Search the messages
       </Anchor>
