@@ -26,7 +26,7 @@ const TEXTS: Readonly<Record<ReportKind, (about: About) => readonly string[]>> =
     ),
   full: (about) => deliveryStatus(about, '5.2.2', `552 5.2.2 <${about.to}>: user is over quota`),
   complaint: (about) => [
-    'From: feedback-loop@bigmail.example',
+    `From: feedback-loop@${domainOf(about)}`,
     `To: <${about.returnPath}>`,
     `Subject: FW: complaint about ${about.id}`,
     'MIME-Version: 1.0',
@@ -41,10 +41,10 @@ const TEXTS: Readonly<Record<ReportKind, (about: About) => readonly string[]>> =
     'Content-Type: message/feedback-report',
     '',
     'Feedback-Type: abuse',
-    'User-Agent: BigmailFBL/2.1',
+    'User-Agent: FeedbackLoop/2.1',
     'Version: 1',
     `Original-Rcpt-To: ${about.to}`,
-    'Reporting-MTA: dns; fbl.bigmail.example',
+    `Reporting-MTA: dns; fbl.${domainOf(about)}`,
     '',
     ...returned(about),
   ],
@@ -69,8 +69,13 @@ const TEXTS: Readonly<Record<ReportKind, (about: About) => readonly string[]>> =
   ],
 };
 
+/** The recipient's own provider, which is who reports. */
+function domainOf({ to }: About): string {
+  return to.slice(to.lastIndexOf('@') + 1);
+}
+
 function deliveryStatus(about: About, status: string, diagnostic: string): readonly string[] {
-  const host = `mx.${about.to.slice(about.to.lastIndexOf('@') + 1)}`;
+  const host = `mx.${domainOf(about)}`;
   return [
     `From: MAILER-DAEMON@${host} (Mail Delivery System)`,
     `To: <${about.returnPath}>`,

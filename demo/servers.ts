@@ -156,7 +156,8 @@ function hand(attempt: Try, server: Server, hitch: Hitch | null, voice: Voice): 
     say(replies[at] ?? '');
   }
   transcript.client(`(${attempt.octets} octets)`);
-  if (hitch?.kind === 'lost') {
+  // A server without TLS has no handshake that could fail; only what is lost from here on leaves it open what it took.
+  if (hitch?.kind === 'lost' && hitch.stage === 'content') {
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: fill(hitch.text) } };
   }
   const lines = hitch?.kind === 'reply' ? hitch.lines : [server.taken];

@@ -6,7 +6,7 @@ import { STORIES } from '../../../demo/fates.ts';
 import { People } from '../../../demo/people.ts';
 import { planPast } from '../../../demo/plan.ts';
 import { type ReportKind, rawReport } from '../../../demo/reports.ts';
-import { tryServer } from '../../../demo/servers.ts';
+import { RECIPIENT_DOMAINS, tryServer } from '../../../demo/servers.ts';
 import { admit } from '../../../src/admit/admit.ts';
 import { readNotices } from '../../../src/feedback/read/read-notices.ts';
 
@@ -63,6 +63,19 @@ test('what a played server says comes to what its fate is called', () => {
   }
 });
 
+test('nobody knows whether a message arrived only where the connection was lost after DATA, whichever server it is', () => {
+  for (const fate of Object.keys(STORIES) as Fate[]) {
+    for (const domain of RECIPIENT_DOMAINS) {
+      const attempt = { fate, tries: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
+      const { outcome, conversation } = tryServer({ ...attempt, octets: 900, startedAt: NOW }, chance(1));
+      expect(outcome.kind === 'unanswered', `${fate} ${domain}`).toBe(fate === 'cut-off');
+      if (outcome.kind !== 'unanswered') continue;
+      expect(outcome.reply.text).toBe(`mx.${domain}:25 closed the connection`);
+      expect(conversation.at(-1)).toContain('(900 octets)');
+    }
+  }
+});
+
 test('a server that refuses for a while takes the message in the end, unless it always refuses', () => {
   for (const [fate, { hitches, always }] of Object.entries(STORIES)) {
     const tries = hitches.length + 1;
@@ -90,4 +103,7 @@ test('what comes back is read as what it is', () => {
   for (const [kind, notice] of Object.entries(kinds)) {
     expect(readNotices(rawReport(kind as ReportKind, about)), kind).toEqual([expect.objectContaining(notice)]);
   }
+  const complaint = rawReport('complaint', about).toString();
+  expect(complaint, "a complaint is reported by the recipient's own provider").toContain('dns; fbl.uni.example.org');
+  expect(complaint).not.toContain('bigmail');
 });
