@@ -46,11 +46,18 @@ export interface DemoOptions {
 export interface Demo {
   readonly service: Service;
   readonly folder: string;
-  /** Resolves to the number of mail requests once the past is there. */
-  readonly filled: Promise<number>;
+  /** Resolves once the past is there; to null where it was stopped before. */
+  readonly filled: Promise<Filled | null>;
   stop(): Promise<void>;
 }
 
+export interface Filled {
+  readonly mails: number;
+  /** An API key with which a visitor may send too, of the account `VISITED`. */
+  readonly key: string;
+}
+
+export const VISITED = 'shop';
 /** The newest of the past that the inbox shows. */
 const CAPTURED = 80;
 /** Tries under way are hung up at a stop; the rest of it is quick. */
@@ -133,7 +140,7 @@ async function start(
   });
   return { service, folder, filled };
 
-  async function fill(): Promise<number> {
+  async function fill(): Promise<Filled | null> {
     const returnPath = returnPathKey(settings);
     if (returnPath === null) throw new Error('the demo has no return path');
     const plan = planPast(startedAt, people, chance);
@@ -171,14 +178,14 @@ async function start(
       stopped: () => stopped,
     });
     await capturePast(taken);
-    if (stopped) return plan.length;
+    if (stopped) return null;
     gate.open();
     const { publicUrl, feedback } = service;
     if (live && publicUrl !== null && feedback.smtp !== null) {
       const keyOf = (account: string) => keys.get(account)?.key;
       traffic = startTraffic({ publicUrl, feedback: feedback.smtp, keyOf, people, chance, clock });
     }
-    return plan.length;
+    return { mails: plan.length, key: keys.get(VISITED)?.key ?? '' };
   }
 
   /** The inbox as it would be: composed and signed as they went out, with the time at which they did. */

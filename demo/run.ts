@@ -4,13 +4,14 @@
  *   npm run demo                                                on free ports
  *   npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081
  */
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { describeError } from '../src/cli/failure.ts';
 import { grouped, StatusLine } from '../src/cli/progress.ts';
 import { firstSignal } from '../src/cli/serve.ts';
 import { pairs, styled } from '../src/cli/text.ts';
 import { systemClock } from '../src/clock.ts';
-import { type Demo, startDemo } from './demo.ts';
+import { type Demo, startDemo, VISITED } from './demo.ts';
 
 const FREE = '127.0.0.1:0';
 
@@ -48,11 +49,14 @@ async function run(): Promise<void> {
   );
   process.stdout.write(banner(demo));
   const begun = systemClock.now();
-  const filled = demo.filled.then((mails) => {
+  const filled = demo.filled.then((past) => {
+    if (past === null) return;
     const seconds = ((systemClock.now() - begun) / 1000).toFixed(1);
+    status.end();
     status.note(
-      `${grouped(mails)} mail requests of thirty days are there, after ${seconds} s; more are sent each second.`,
+      `${grouped(past.mails)} mail requests of thirty days are there, after ${seconds} s; more are sent each second.`,
     );
+    status.note(`A key for the public interface, of the account ${VISITED}: ${past.key}`);
   });
   const ended = await Promise.race([stopped, demo.service.failed, filled.then(() => stopped)]).catch(
     (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
@@ -72,7 +76,12 @@ function banner({ service, folder }: Demo): string {
     ['  Public interface', `${publicUrl ?? ''}/api/v1/send-mail`],
     ['  Sandbox', folder],
   ];
-  const about =
-    'The service is the real one; the mail servers around it are played, and nothing leaves this machine.\nThe link signs in once. Ctrl-C ends the demo and removes the sandbox.\n';
-  return `\n${styled('head', 'Postrider runs as a demo.')}\n\n${pairs(places)}\n${about}\n`;
+  const about = [
+    'Open the link of the dashboard; it signs in once. The service is the real one; the mail servers around it are played,',
+    'and nothing leaves this machine. Ctrl-C ends the demo and removes the sandbox.',
+    '',
+    'It took free ports, or those of --listen and --operator-listen: npm run demo -- --operator-listen 127.0.0.1:8081',
+    `Commands work on the sandbox too: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
+  ].join('\n');
+  return `\n${styled('head', 'Postrider runs as a demo.')}\n\n${pairs(places)}\n${about}\n\n`;
 }

@@ -87,7 +87,15 @@ test('the demo shows every state and something on every page, and leaves nothing
   const [, link = ''] = await demo.said(/Dashboard\s+(http:\S+)/);
   const [, sandbox = ''] = await demo.said(/Sandbox\s+(\S+)/);
   const ask = await signIn(link);
+  const [, publicUrl = ''] = await demo.said(/Public interface\s+(http:\S+)/);
   await demo.said(/mail requests of thirty days are there/);
+  const [, key = ''] = await demo.said(/A key for the public interface, of the account shop: (\S+)\n/);
+  const sent = await fetch(publicUrl, {
+    method: 'POST',
+    headers: { Authorization: key, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello', message: 'Hello' }),
+  });
+  expect(sent.status).toBe(201);
 
   for (const state of STATES) {
     await expect.poll(async () => sizeOf(await ask(`/messages?state=${state}`))).toBeGreaterThan(0);
