@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { isoTime, MOST_INT, parseCount, parseMoment, quote } from '../config/units.ts';
 import { newToken } from '../operator/token.ts';
+import { difference } from '../record/difference.ts';
 import type { AuditEntry, OperatorToken } from '../store/operator.ts';
 import { checkText } from './account.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { type Cell, shorten, table, time, timeOr } from './text.ts';
+import { type Cell, span, table, time, timeOr } from './text.ts';
 
 const MOST_LISTED = 100_000;
-const CHANGE_WIDTH = 80;
 
 /** Adds the commands. */
 export function addOperatorCommands(program: Command, context: Context): void {
@@ -121,11 +121,18 @@ function tokenJson(token: OperatorToken, now: number) {
 }
 
 function auditRow({ id, at, who, action, subject, before, after }: AuditEntry): Cell[] {
-  const change = [before, after].filter((part) => part !== null).join(' → ');
-  return [String(id), time(at), who, action, subject, shorten(change, CHANGE_WIDTH)];
+  const lines = difference(parsed(before), parsed(after), { time, span });
+  const change = lines.map((line) => {
+    const now = line.after ?? 'none';
+    return `${line.member}: ${before === null ? now : `${line.before ?? 'none'} → ${now}`}`;
+  });
+  return [String(id), time(at), who, action, subject, change.join('; ')];
+}
+
+function parsed(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
 }
 
 function auditJson({ id, at, who, action, subject, before, after }: AuditEntry) {
-  const parsed = (text: string | null): unknown => (text === null ? null : JSON.parse(text));
   return { id, at: isoTime(at), who, action, subject, before: parsed(before), after: parsed(after) };
 }

@@ -1,12 +1,15 @@
 /** One change in the audit log: who, what, and the difference that it made. */
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
+import { difference, type Line, type Wording } from '../../../src/record/difference';
 import { path } from '../api/client';
 import type { AuditEntry } from '../api/manage';
 import { listName } from '../lists/list-name';
 import { addressOnList } from '../message/lists';
+import { duration } from '../parts/time';
 import { exact, When } from '../parts/when';
-import { difference, type Line } from './difference';
+
+const WORDING: Wording = { time: (ms) => exact(new Date(ms).toISOString()), span: duration };
 
 export function EntryRow({ entry }: { readonly entry: AuditEntry }) {
   const { at, who, action } = entry;
@@ -32,7 +35,7 @@ export function EntryRow({ entry }: { readonly entry: AuditEntry }) {
         </Text>
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
-        <Difference lines={difference(entry.before, entry.after)} />
+        <Difference lines={difference(entry.before, entry.after, WORDING)} />
       </Table.Td>
     </Table.Tr>
   );

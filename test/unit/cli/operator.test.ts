@@ -85,6 +85,28 @@ test('every change of an operator is in the audit log, before and after, by whom
   expect((await rig.run('audit', '--limit', '1')).out).toContain('token.create');
 });
 
+test('the audit log tells people what has changed, member by member', async () => {
+  const rig = await commandRig();
+  await rig.run('account', 'set', 'acme', '--volume', '10', '--volume-expires', '2030-12-31');
+  await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
+  await rig.run('suppression', 'add', 'acme', 'a@example.com');
+  await rig.run('suppression', 'remove', 'acme', 'a@example.com');
+  await rig.run('account', 'set', 'acme', '--volume', 'unlimited');
+  const { out } = await rig.run('audit');
+  const changes = out
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.slice(line.lastIndexOf('  ') + 2));
+  expect(changes.reverse()).toEqual([
+    'limits: volume: none → 10; limits: volume expires: none → 2030-12-31 00:00:00Z',
+    'locked: none → unpaid',
+    'added: 1; addresses: a@example.com',
+    'address: a@example.com → none',
+    'limits: volume: 10 → none; limits: volume expires: 2030-12-31 00:00:00Z → none',
+  ]);
+});
+
 test('what is refused or finds everything as it was is no change', async () => {
   const rig = await commandRig();
   await rig.run('account', 'lock', 'nobody', '--reason', 'x');

@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { difference } from '../../../dashboard/src/audit/difference.ts';
+import { difference as differenceIn } from '../../../src/record/difference.ts';
+
+const difference = (before: unknown, after: unknown) =>
+  differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), span: (ms) => `${ms} ms` });
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 
@@ -11,9 +14,9 @@ test('of a change only the members that differ are told, limits as people read t
     thresholds: { bounceRate: 0.08, complaintRate: 0.0015 },
   };
   expect(difference(before, after)).toEqual([
-    { member: 'limits: rate', before: '1000 in 1 h', after: null },
+    { member: 'limits: rate', before: '1000 in 3600000 ms', after: null },
     { member: 'thresholds: bounce rate', before: '10 %', after: '8 %' },
-    { member: 'limits: volume expires', before: null, after: '2030-01-01 00:00:00 UTC' },
+    { member: 'limits: volume expires', before: null, after: '2030-01-01T00:00:00.000Z' },
     { member: 'limits: throttle', before: null, after: '50 a second, 200 at once' },
     { member: 'locked', before: null, after: 'unpaid' },
   ]);
