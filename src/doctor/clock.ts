@@ -13,6 +13,8 @@ const FILE_MS = 10_000;
 /** Of the wall clock against the monotonic one while this check ran: it was set, or is being pulled hard. */
 const JUMP_MS = 100;
 
+const LIST = new Intl.ListFormat('en');
+
 export interface ClockParts {
   /** This machine's time, ms since the epoch. */
   readonly now: () => number;
@@ -62,7 +64,7 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
     ...(newestAcceptedAt === null ? [] : ['the newest mail']),
     ...(file === null ? [] : ['the file system']),
   ];
-  const agreed = against.length === 0 ? '' : ` and agrees with ${against.join(', ')}`;
+  const agreed = against.length === 0 ? '' : ` and agrees with ${LIST.format(against)}`;
   return [ok('clock', `${new Date(now()).toISOString().slice(0, 19)}Z; it runs evenly${agreed}`)];
 }
 

@@ -60,6 +60,12 @@ describe('clock', () => {
     ['mail from the future is a warning', parts({ newestAcceptedAt: NOW + 10_800_000 }), 'warning', /3 h from now/],
     ['mail of now is none', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest mail/],
     ['another file time is a warning', parts({ fileTime: async () => NOW - 60_000 }), 'warning', /60 s behind/],
+    [
+      'what agrees is told as a list',
+      parts({ newestAcceptedAt: NOW, greeting: greeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
+      'ok',
+      /agrees with the relay's greeting, the newest mail, and the file system$/,
+    ],
     ['no file time is none', parts({ fileTime: async () => null }), 'ok', /runs evenly$/],
     ["the relay's time agrees", parts({ greeting: greeting('Tue, 01 Jan 2030 01:00:02 +0100') }), 'ok', /greeting/],
     [
