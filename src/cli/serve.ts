@@ -54,7 +54,7 @@ export function addServeCommand(program: Command, context: Context): void {
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
       context.json({ publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath });
-    else context.out(banner(service, settings));
+    else context.out(banner(service, settings, process.stdout.isTTY === true));
     const signal = await Promise.race([stopped, service.failed]);
     if (signal instanceof Error) {
       process.stderr.write(`postrider: ${describeError(signal)} The service has ended; start it again.\n`);
@@ -94,8 +94,11 @@ export function firstSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM
   return promise;
 }
 
-/** What the terminal shows after the start; with the key and a ready command where the store was empty. */
-export function banner(started: Started, settings: Settings): string {
+/**
+ * What is shown after the start; with the key and a ready command where the store was empty. To a person on a terminal it says
+ * how to stop it, which a log under a supervisor need not.
+ */
+export function banner(started: Started, settings: Settings, onTerminal = false): string {
   const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = started;
   const places: (readonly [string, string])[] = [];
   if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
@@ -107,7 +110,7 @@ export function banner(started: Started, settings: Settings): string {
   if (inboxPath !== null) places.push(['Inbox (Maildir)', inboxPath]);
   const warning = senderWarning(settings);
   return [
-    `\n${styled('head', 'Postrider is running.')}\n\n`,
+    `\n${styled('head', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
     pairs(places.map(([name, value]) => [`  ${name}`, value] as const)),
     warning === null ? '' : `\n${styled('waiting', warning)}\n`,
     firstKey === null

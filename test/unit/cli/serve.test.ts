@@ -37,6 +37,11 @@ describe('the banner', () => {
     expect(shown(banner(STARTED, relay))).toBe(firstCurl({ ...mail, to: 'success@simulator.postrider.test' }));
   });
 
+  it('says on a terminal how the service is stopped, and in a log nothing of it', () => {
+    expect(banner(STARTED, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
+    expect(banner(STARTED, loadSettings({}, null))).not.toContain('Ctrl-C');
+  });
+
   it('says where bounces are taken, where they are', () => {
     expect(banner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
     const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525', http: null } };
