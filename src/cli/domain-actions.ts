@@ -108,7 +108,7 @@ export async function addDomain(
   await context.withStore(async (store, settings) => {
     // Known before a key is made, so that a mistyped name costs nothing.
     await findAccount(store, account);
-    if ((await store.findDomain(name)) !== null) throw taken(name);
+    if ((await store.findDomain(name)) !== null) throw await taken(store, name);
     await checkSecret(settings, store);
     const now = context.clock.now();
     const keys = await newKeys({
@@ -121,7 +121,7 @@ export async function addDomain(
       random,
     });
     const wanted = { name, subdomains: flags.subdomains === true, keys };
-    const domain = added(name, account, await store.addDomain(account, wanted, now));
+    const domain = await added(store, name, account, await store.addDomain(account, wanted, now));
     const provider = await settleAtProvider(settings, domain, flags.easyDkim === true ? 'easy' : 'own');
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     const secretFault = secretWarning(settings);
@@ -267,19 +267,27 @@ function noDomain(name: string): CommandFailure {
   return new CommandFailure(`there is no domain ${name}; \`postrider domain list\` shows them`);
 }
 
-/** Whose it is stays untold. */
-function taken(name: string): CommandFailure {
-  return new CommandFailure(`${name} has been added already; a domain belongs to one account`);
+/** Who may add domains may list them all with their accounts, so whose it is is told. */
+async function taken(store: Store, name: string): Promise<CommandFailure> {
+  const held = await store.findDomain(name);
+  const account = (await store.listAccounts()).find(({ id }) => id === held?.accountId);
+  const whose = account === undefined ? '' : `, for account ${account.name}`;
+  return new CommandFailure(`${name} has been added already${whose}; a domain belongs to one account`);
 }
 
-function added(name: string, account: string, changed: Changed<SendingDomain>): SendingDomain {
+async function added(
+  store: Store,
+  name: string,
+  account: string,
+  changed: Changed<SendingDomain>,
+): Promise<SendingDomain> {
   switch (changed.kind) {
     case 'done':
       return changed.value;
     case 'missing':
       throw noAccount(account);
     case 'exists':
-      throw taken(name);
+      throw await taken(store, name);
   }
 }
 
