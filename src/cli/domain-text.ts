@@ -2,6 +2,7 @@
 import { domainToUnicode } from 'node:url';
 import { isoTime } from '../config/units.ts';
 import { formatZone } from '../domains/records.ts';
+import { NEUTRAL } from '../domains/relays.ts';
 import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
 import { dkimRecordName, GRACE_MS, maySend } from '../record/domain.ts';
 import type { Account } from '../store/store.ts';
@@ -85,11 +86,16 @@ export function recordsText(domain: SendingDomain, records: readonly DnsRecord[]
   ].join('');
 }
 
+/** Of a transport that is no relay, or a relay that only this network knows by its name. */
+const NO_SENDER_YET =
+  'SPF: who may send for this name. Names nobody: the hosts are known once POSTRIDER_TRANSPORT is a relay with a public name';
+
 function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
   switch (purpose) {
     case 'dkim':
       return dkimText(domain, name);
     case 'spf':
+      if (value === NEUTRAL) return NO_SENDER_YET;
       return 'SPF: who may send for this name. One SPF record for a name: add these terms to one that is there';
     case 'dmarc':
       return 'DMARC: what receivers do with mail that fails. A policy that is there already may stay';

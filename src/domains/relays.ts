@@ -30,7 +30,7 @@ const KNOWN: readonly Known[] = [
 ];
 
 /** Says nothing for or against any host; DMARC passes by DKIM. */
-const NEUTRAL = 'v=spf1 ?all';
+export const NEUTRAL = 'v=spf1 ?all';
 
 /**
  * What is known of the relay at `host`; null is a transport that is no relay. Of a relay that is not known only its own

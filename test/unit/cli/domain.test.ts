@@ -176,6 +176,17 @@ describe('faults are one line and leave nothing behind', () => {
     expect(await rig.store.listDomains()).toEqual([]);
   });
 
+  it('an SPF record that names nobody says when the hosts are known, and one that names hosts does not', async () => {
+    const rig = await commandRig();
+    expect((await rig.run('domain', 'add', 'acme', 'example.org')).out).toContain(
+      'Names nobody: the hosts are known once',
+    );
+    const relayed = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
+    const { out } = await relayed.run('domain', 'add', 'acme', 'example.org');
+    expect(out).toContain('a:relay.example.com');
+    expect(out).not.toContain('Names nobody');
+  });
+
   it('a domain that an account has is refused to all, and whose it is told', async () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');
