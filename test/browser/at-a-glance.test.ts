@@ -10,8 +10,10 @@ const browsers = browserRig();
 
 test('with much that wants attention the queue and the health are on the first screen, and a button shows the rest', async () => {
   const service = await rig.serve(rig.folder());
-  for (const name of ['one', 'two', 'three', 'four', 'five', 'six'])
-    await browsers.ask(service, 'POST', '/accounts/default/domains', { domain: `${name}.example.org` });
+  for (const name of ['one', 'two', 'three', 'four', 'five', 'six']) {
+    await browsers.ask(service, 'POST', '/accounts', { name });
+    await browsers.ask(service, 'POST', `/accounts/${name}/lock`, { reason: 'unpaid' });
+  }
   const { page } = await browsers.operator(service, '/');
   const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
   const more = page.getByRole('button', { name: /^Show all \d+/ });
