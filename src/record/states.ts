@@ -17,7 +17,7 @@ export const STATES = [
 
 export type State = (typeof STATES)[number];
 
-/** One true sentence per state, as docs/states.md and the operator's views print it. */
+/** One true sentence per state, as docs/states.md prints it, and the operator’s views where nothing closer is known. */
 export const STATE_MEANING: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending: 'leased by one node until a known time; a dead node’s lease runs out and another takes over',

@@ -26,8 +26,10 @@ export function attentionOf(facts: Facts): readonly Attention[] {
   const all = [
     ...installation(facts),
     ...queue(facts),
-    // Where every sender is taken they cost no mail: their pages tell.
-    ...(sendersBound(settings) ? store.domains.troubled.map((domain) => domainAttention(domain, now)) : []),
+    // Where nothing leaves the machine they cost nothing: their pages tell.
+    ...(settings.transport.kind === 'capture'
+      ? []
+      : store.domains.troubled.map((domain) => domainAttention(domain, facts))),
     ...store.accounts.flatMap((account) => accountAttention(account, now)),
     ...store.keys.map((key) => keyAttention(key, now)),
     ...reports(facts),
@@ -121,9 +123,15 @@ function queue({ queue: { uncertain, oldest }, now, settings }: Facts): readonly
   return found;
 }
 
-function domainAttention(domain: TroubledDomain, now: number): Attention {
+function domainAttention(domain: TroubledDomain, { settings, now }: Facts): Attention {
   const { name, status, failingSince, lacking } = domain;
   const page = `/domains/${encodeURIComponent(name)}`;
+  if (status !== 'authenticated' && !sendersBound(settings))
+    return warning(
+      `${name} is not authenticated; its mail is taken all the same`,
+      'Publish its records, then verify',
+      page,
+    );
   switch (status) {
     case 'pending':
       return warning(`${name} may not send yet: its records were not seen`, 'Publish its records, then verify', page);

@@ -74,7 +74,8 @@ function domains({ settings, store }: Facts): Health {
   const { all, authenticated, troubled } = store.domains;
   if (!sendersBound(settings)) {
     const there = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
-    return { part: 'domains', level: 'ok', text: `${there}, and none is needed: every sender is taken` };
+    const level = settings.transport.kind !== 'capture' && troubled.length > 0 ? 'warning' : 'ok';
+    return { part: 'domains', level, text: `${there}, and none is needed: every sender is taken` };
   }
   if (all === 0) return { part: 'domains', level: 'warning', text: 'none yet: every sender is refused' };
   const blocked = troubled.some((domain) => domain.status === 'failing' && !maySend(domain));

@@ -4,7 +4,7 @@
  * one reads what is to be indexed for searches.
  */
 
-import { keptThread } from '../search/kept-thread.ts';
+import { keptThread } from '../kept-thread.ts';
 import { INDEX_MEMORY } from '../search/politeness.ts';
 import type { DirectoryChanges, Store } from '../store.ts';
 import type { StoreThread } from './client.ts';

@@ -166,7 +166,13 @@ describe('the command', () => {
     expect(out).not.toContain('\u001b[2J');
   });
 
-  test('where every sender is taken no domain wants attention, and none is said to be refused', async () => {
+  test('where every sender is taken no domain is said to be refused; over a relay one without records is told of', async () => {
+    const any = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
+    await any.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
+    const over = await any.ask<Told>('overview');
+    const said = 'new.example is not authenticated; its mail is taken all the same';
+    expect(over.attention.map(({ level, text }) => [level, text])).toEqual([['warning', said]]);
+    expect(over.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const { attention, health } = await rig.ask<Told>('overview');
