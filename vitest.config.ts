@@ -21,6 +21,8 @@ export default defineConfig({
         test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
+          // Hours of counts: `npm run test:long` alone.
+          exclude: process.env.TEST_EXTENT === 'long' ? [] : ['test/long/**'],
           globalSetup: ['test/rig/postgres-setup.ts', 'test/rig/dashboard-setup.ts'],
         },
       },

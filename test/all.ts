@@ -1,6 +1,8 @@
 /**
- * The test command: lint, types, house rules, then every Vitest test. It goes on after a failure, so that one run tells
- * all, and ends with the line `N passed, N failed`. Exit code 1 where anything failed, or where nothing ran.
+ * The test command: lint, types, house rules, then every Vitest test. It continues after a failure, so that one run
+ * reports everything, and ends with the line `N passed, N failed`. The exit code is 1 if anything failed or nothing ran.
+ * With `--long` (`npm run test:long`) the tests under test/long run too, and the others run their full counts
+ * (test/rig/extent.ts). Further arguments select test files by a part of their path.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -61,7 +63,11 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
       cwd: ROOT,
       stdio: 'inherit',
       // As the launcher does for every start: threads and processes of the tests compile each file once.
-      env: { NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'), ...process.env },
+      env: {
+        NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'),
+        ...process.env,
+        ...(long ? { TEST_EXTENT: 'long' } : {}),
+      },
     });
     const report = readReport(outputFile);
     if (report === null) {
@@ -97,7 +103,8 @@ function unended(report: VitestReport, filters: readonly string[]): readonly str
   }
   if (filters.length > 0) return lines;
   const told = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
-  const untold = filesUnder('test', '.test.ts').filter((file) => !told.has(file));
+  const expected = filesUnder('test', '.test.ts').filter((file) => long || !file.startsWith('test/long/'));
+  const untold = expected.filter((file) => !told.has(file));
   return [...lines, ...untold.map((file) => `${file}: nothing is known of its tests`)];
 }
 
@@ -109,6 +116,8 @@ function readReport(path: string): VitestReport | null {
   }
 }
 
+const filters = process.argv.slice(2).filter((argument) => argument !== '--long');
+const long = process.argv.includes('--long');
 const tally: Tally = { passed: 0, failed: 0 };
 console.log('lint and format');
 record(
@@ -124,6 +133,6 @@ console.log('house rules');
 const sources = readSources();
 for (const rule of RULES) record(tally, rule.name, rule.check(sources), rule.reason);
 console.log('tests');
-runVitest(tally, process.argv.slice(2));
+runVitest(tally, filters);
 console.log(`\n${tally.passed} passed, ${tally.failed} failed`);
 process.exitCode = tally.failed > 0 || tally.passed === 0 ? 1 : 0;

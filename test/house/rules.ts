@@ -36,9 +36,6 @@ export function readSources(): Sources {
   return { src, all: [...src, ...rest], pages };
 }
 
-const MOST_LINES = 300;
-/** Files that are data, not program. */
-const DATA_FILES: readonly string[] = ['src/operator/routes.ts', 'src/classify/rules.ts'];
 const DRAWERS = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
 /** Entry files of threads: loading one outside its thread is not importing it. */
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
@@ -79,14 +76,6 @@ export const RULES: readonly Rule[] = [
         'take the time from the clock that is handed in',
       );
     },
-  },
-  {
-    name: `a file of src has at most ${MOST_LINES} lines`,
-    reason: 'a file is one noun and fits in the head; data files are listed in test/house/rules.ts',
-    check: ({ src, pages }) =>
-      [...src, ...pages]
-        .filter((file) => !DATA_FILES.includes(file.path) && file.text.split('\n').length - 1 > MOST_LINES)
-        .map((file) => `${file.path} has ${file.text.split('\n').length - 1} lines`),
   },
   {
     name: 'a file of src opens by saying what it is for',
