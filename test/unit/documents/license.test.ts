@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ROOT } from '../../house/source.ts';
+
+const read = (name: string) => readFileSync(join(ROOT, name), 'utf8');
+
+test('LICENSE is the whole standard text of the licence that package.json names', () => {
+  const { license } = JSON.parse(read('package.json')) as { license: string };
+  expect(license).toBe('Apache-2.0');
+  // The text as the Apache Software Foundation publishes it, LICENSE-2.0.txt.
+  expect(createHash('sha256').update(read('LICENSE')).digest('hex')).toBe(
+    'cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30',
+  );
+});
+
+test('CHANGELOG.md, CONTRIBUTING.md and SECURITY.md are there, and each file that they link to exists', () => {
+  expect(read('CHANGELOG.md')).toMatch(/^# Changelog\n[^]*\n## Unreleased\n/);
+  for (const name of ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'README.md']) {
+    const links = [...read(name).matchAll(/\]\(([^)#:]+)\)/g)].map((link) => link[1] ?? '');
+    for (const link of links) expect([name, link, read(link).length > 0]).toEqual([name, link, true]);
+  }
+});
