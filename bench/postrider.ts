@@ -20,6 +20,10 @@ export interface Running {
   residentMb(): number;
   /** Processor time used so far, in ms. */
   cpuMs(): number;
+  /** Resolves when the process has ended, for whatever reason. */
+  readonly ended: Promise<void>;
+  /** Ends the process with SIGKILL. */
+  kill(): void;
   stop(): Promise<void>;
 }
 
@@ -44,6 +48,7 @@ export async function startPostrider(settings: Record<string, string>, folder = 
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const started = JSON.parse(await firstLine(child)) as {
     publicUrl: string | null;
     operatorUrl: string | null;
@@ -63,9 +68,11 @@ export async function startPostrider(settings: Record<string, string>, folder = 
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
       return (Number(fields[11]) + Number(fields[12])) * 10;
     },
+    ended,
+    kill: () => void child.kill('SIGKILL'),
     async stop() {
       child.kill('SIGTERM');
-      await new Promise((resolve) => child.once('exit', resolve));
+      await ended;
     },
   };
 }

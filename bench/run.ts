@@ -7,26 +7,25 @@
  * Prints a table and writes bench/results.json, where the parts not run keep their last figures. Nothing here fails on a
  * figure: a benchmark is no test.
  */
-import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { newKeys } from '../src/domains/keys.ts';
 import { recordsFor } from '../src/domains/records.ts';
 import { deriveKey, loadOrMakeSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
+import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
 import { postfixIsHere, startPostfix } from './postfix.ts';
 import { benchFolder, command, firstLine, type Running, removeFolder, startPostrider } from './postrider.ts';
+import { script, withSink } from './script.ts';
 import { benchSearch } from './search.ts';
 import { seedStore } from './seed.ts';
 
 const BYTES = 2048;
 const MILLION = 1_000_000;
 const POSTFIX_PORT = 2599;
-const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle', 'nodes', 'search'] as const;
+const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle', 'nodes', 'search', 'hostile'] as const;
 type Part = (typeof PARTS)[number];
 
 interface LoadResult {
@@ -60,12 +59,6 @@ function record(measure: string, value: number, unit: string, reach: string | nu
   );
 }
 
-function script(name: string, ...args: string[]): ChildProcess {
-  return spawn(process.execPath, [new URL(name, import.meta.url).pathname, ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-}
-
 async function load(
   port: number,
   key: string,
@@ -97,22 +90,6 @@ async function rounds(count: number, round: () => Promise<number>): Promise<numb
   const ratios: number[] = [];
   for (let n = 0; n < count; n += 1) ratios.push(await round());
   return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
-}
-
-async function withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T> {
-  const sink = script('sink.ts');
-  const { port } = JSON.parse(await firstLine(sink)) as { port: number };
-  const lines = createInterface(sink.stdout ?? process.stdin);
-  const taken = () =>
-    new Promise<number>((resolve) => {
-      lines.once('line', (line) => resolve((JSON.parse(line) as { taken: number }).taken));
-      sink.stdin?.write('?\n');
-    });
-  try {
-    return await use(port, taken);
-  } finally {
-    sink.stdin?.end();
-  }
 }
 
 /** Resolves to the seconds from the first request that `begin` makes until the sink has `count` more. */
@@ -346,6 +323,25 @@ async function idle(): Promise<void> {
   await end(service);
 }
 
+/** Half of the rate that lasts, beside hostile clients and without them. */
+async function hostile(): Promise<void> {
+  const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 5);
+  const progress = (line: string) => process.stderr.write(`${line}\n`);
+  const perSecond = 2_000;
+  const result = await runHostile({ windows, windowSeconds: 20, perSecond, kills: true, progress });
+  const median = (member: 'acceptedPerSecond' | 'p99', of: typeof result.calm) =>
+    of.map((one) => one[member]).sort((a, b) => a - b)[Math.floor(of.length / 2)] ?? 0;
+  record(`accepted without hostile clients, ${perSecond}/s offered`, median('acceptedPerSecond', result.calm), '/s');
+  record('accepted beside hostile clients and a kill', median('acceptedPerSecond', result.hostile), '/s');
+  record('accept p99 without hostile clients', median('p99', result.calm), 'ms');
+  record('accept p99 beside hostile clients and a kill', median('p99', result.hostile), 'ms');
+  record('accepting beside hostile clients over without', result.acceptRatio, 'ratio', '0.9');
+  record('delivering beside hostile clients over without', result.deliverRatio, 'ratio', '0.9');
+  record(`acknowledged and lost, of ${result.acknowledged}`, result.lost.length, 'messages', '0');
+  record('acknowledged and not delivered in the end', result.undelivered.length, 'messages', '0');
+  record('ends of the service other than the kills', result.crashes, '', '0');
+}
+
 /** PostgreSQL with 1, 2 and 3 nodes; the load is divided among them. */
 function nodes(): Promise<void> {
   const shared = async (targets: readonly { port: number; key: string }[], requests: number) => {
@@ -367,6 +363,7 @@ const RUN: Readonly<Record<Part, () => Promise<void>>> = {
   idle,
   nodes,
   search: () => benchSearch(record),
+  hostile,
 };
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !PARTS.some((part) => part === name));

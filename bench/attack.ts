@@ -1,0 +1,191 @@
+/**
+ * Hostile clients, run as a process of its own: what a service must withstand while it accepts and delivers. Each kind
+ * of attack keeps a fixed intensity, so that two runs compare. Ends after `seconds` by itself.
+ *
+ *   node bench/attack.ts '{"publicPort":8080,"operatorPort":8081,"smtpPort":2525,"reportTo":"abuse@example.org","seconds":20,"seed":1}'
+ *
+ * Prints one JSON line: how many connections of each kind it opened, and how many the service closed.
+ */
+import { connect, type Socket } from 'node:net';
+
+interface Attack {
+  readonly publicPort: number;
+  readonly operatorPort: number;
+  readonly smtpPort: number;
+  /** A recipient that the SMTP intake accepts from everyone. */
+  readonly reportTo: string;
+  readonly seconds: number;
+  readonly seed: number;
+}
+
+const attack = JSON.parse(process.argv[2] ?? '{}') as Attack;
+const counts = { resets: 0, pipelines: 0, idle: 0, smtpIdle: 0, recipientLoops: 0, reports: 0, closedByService: 0 };
+const RESETS_PER_SECOND = 100;
+const REPORTS_PER_SECOND = 2;
+const PIPELINES = 20;
+const PIPELINED_REQUESTS = 500;
+const IDLE_PER_LISTENER = 500;
+const SMTP_IDLE = 150;
+const RECIPIENT_LOOPS = 5;
+/** A connection that the service has closed is opened again after this time. */
+const REOPEN_MS = 250;
+/** One burst of resets each so many milliseconds. */
+const TICK_MS = 50;
+
+let state = attack.seed >>> 0 || 1;
+/** Xorshift: the same sequence for the same seed. */
+function random(limit: number): number {
+  state ^= state << 13;
+  state ^= state >>> 17;
+  state ^= state << 5;
+  return (state >>> 0) % limit;
+}
+
+const BODY = JSON.stringify({ to: 'a@example.com', from: 'b@example.org', subject: 's', message: 'm'.repeat(200) });
+const REQUESTS = [
+  'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+  'GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
+  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  `POST /api/v1/send-mail HTTP/1.1\r\nHost: x\r\nAuthorization: none\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`,
+  `POST /api/v1/send-mail HTTP/1.1\r\nHost: x\r\nAuthorization: none\r\nTransfer-Encoding: chunked\r\nContent-Type: application/json\r\n\r\nff\r\n${BODY}`,
+  'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20),
+] as const;
+
+const sockets = new Set<Socket>();
+let ended = false;
+
+function open(port: number, begin: (socket: Socket) => void, reopen: (() => void) | null): void {
+  if (ended) return;
+  const socket = connect({ port, host: '127.0.0.1', noDelay: true });
+  sockets.add(socket);
+  socket.on('connect', () => begin(socket));
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    sockets.delete(socket);
+    if (ended || reopen === null) return;
+    counts.closedByService += 1;
+    setTimeout(reopen, REOPEN_MS).unref();
+  });
+}
+
+function reset(): void {
+  counts.resets += 1;
+  const request = REQUESTS[random(REQUESTS.length)] ?? '';
+  const bytes = request.slice(0, 1 + random(request.length));
+  const port = random(2) === 0 ? attack.publicPort : attack.operatorPort;
+  open(port, (socket) => socket.write(bytes, 'latin1', () => socket.resetAndDestroy()), null);
+}
+
+/** Sends requests without a key and never reads an answer. */
+function pipeline(): void {
+  counts.pipelines += 1;
+  const port = counts.pipelines % 2 === 0 ? attack.publicPort : attack.operatorPort;
+  const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(PIPELINED_REQUESTS);
+  open(
+    port,
+    (socket) => {
+      socket.pause();
+      const more = () => {
+        while (!ended && socket.writable && socket.write(request, 'latin1'));
+      };
+      socket.on('drain', more);
+      more();
+    },
+    pipeline,
+  );
+}
+
+function idle(port: number): void {
+  counts.idle += 1;
+  open(
+    port,
+    (socket) => socket.resume(),
+    () => idle(port),
+  );
+}
+
+function smtpIdle(): void {
+  counts.smtpIdle += 1;
+  open(attack.smtpPort, (socket) => socket.resume(), smtpIdle);
+}
+
+/** Names the same recipient for as long as the service answers. */
+function recipientLoop(): void {
+  counts.recipientLoops += 1;
+  open(
+    attack.smtpPort,
+    (socket) => {
+      socket.write('EHLO attacker.example\r\nMAIL FROM:<>\r\n');
+      socket.on('data', () => {
+        if (socket.writable) socket.write(`RCPT TO:<${attack.reportTo}>\r\n`);
+      });
+    },
+    recipientLoop,
+  );
+}
+
+/** Many recipients times many groups: 8 KB that invite quadratic work. */
+function hostileReport(): string {
+  const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${random(1_000_000)}@example.com`);
+  const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');
+  return [
+    'From: MAILER-DAEMON@example.net',
+    `To: ${attack.reportTo}`,
+    'Subject: Undelivered Mail Returned to Sender',
+    `X-Failed-Recipients: ${recipients.join(', ')}`,
+    'MIME-Version: 1.0',
+    'Content-Type: multipart/report; report-type=delivery-status; boundary=b',
+    '',
+    '--b',
+    'Content-Type: text/plain',
+    '',
+    '@'.repeat(900),
+    '--b',
+    'Content-Type: message/delivery-status',
+    '',
+    groups.join(''),
+    '--b--',
+    '.',
+    '',
+  ].join('\r\n');
+}
+
+function report(): void {
+  counts.reports += 1;
+  open(
+    attack.smtpPort,
+    (socket) => {
+      const commands = [
+        'EHLO attacker.example\r\n',
+        'MAIL FROM:<>\r\n',
+        `RCPT TO:<${attack.reportTo}>\r\n`,
+        'DATA\r\n',
+        hostileReport(),
+        'QUIT\r\n',
+      ];
+      socket.on('data', () => {
+        const next = commands.shift();
+        if (next === undefined) socket.end();
+        else if (socket.writable) socket.write(next, 'latin1');
+      });
+    },
+    null,
+  );
+}
+
+for (let n = 0; n < PIPELINES; n += 1) pipeline();
+for (let n = 0; n < IDLE_PER_LISTENER; n += 1) for (const port of [attack.publicPort, attack.operatorPort]) idle(port);
+for (let n = 0; n < SMTP_IDLE; n += 1) smtpIdle();
+for (let n = 0; n < RECIPIENT_LOOPS; n += 1) recipientLoop();
+const timers = [
+  setInterval(() => {
+    for (let n = 0; n < (RESETS_PER_SECOND * TICK_MS) / 1000; n += 1) reset();
+  }, TICK_MS),
+  setInterval(report, 1000 / REPORTS_PER_SECOND),
+];
+setTimeout(() => {
+  ended = true;
+  for (const timer of timers) clearInterval(timer);
+  for (const socket of sockets) socket.destroy();
+  console.log(JSON.stringify(counts));
+}, attack.seconds * 1000);

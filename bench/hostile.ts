@@ -1,0 +1,170 @@
+/**
+ * Accepting and delivering beside hostile clients (bench/attack.ts), over the same without them. Windows of both kinds
+ * alternate on one service; in each hostile window the service is also killed once and started again. Afterwards every
+ * acknowledged message must be stored and delivered.
+ */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { benchFolder, type Running, removeFolder, startPostrider } from './postrider.ts';
+import { runScript, withSink } from './script.ts';
+
+const BYTES = 2048;
+/** What is accepted has this long to be delivered after the last window. */
+const DRAIN_MS = 120_000;
+
+export interface HostileRun {
+  /** Windows of each kind. */
+  readonly windows: number;
+  readonly windowSeconds: number;
+  /** Submissions per second in every window. */
+  readonly perSecond: number;
+  /** True: the service is killed (SIGKILL) and started again in each hostile window. */
+  readonly kills: boolean;
+  readonly progress: (line: string) => void;
+}
+
+interface Window {
+  readonly acceptedPerSecond: number;
+  readonly deliveredPerSecond: number;
+  readonly p99: number;
+}
+
+export interface HostileResult {
+  readonly calm: readonly Window[];
+  readonly hostile: readonly Window[];
+  /** Medians of hostile over calm, pair by pair. */
+  readonly acceptRatio: number;
+  readonly deliverRatio: number;
+  readonly acknowledged: number;
+  /** Acknowledged messages that are not stored. */
+  readonly lost: readonly string[];
+  /** Acknowledged messages whose state is not `delivered` after the queue had time to drain. */
+  readonly undelivered: readonly string[];
+  /** How often the service ended without having been killed. */
+  readonly crashes: number;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+/** Runs the windows; the service, the sink and the clients end with it. */
+export async function runHostile(run: HostileRun): Promise<HostileResult> {
+  const folder = benchFolder();
+  const idsFile = join(folder, 'ids');
+  const [publicPort, operatorPort, smtpPort] = [await freePort(), await freePort(), await freePort()];
+  return withSink(async (sinkPort, taken) => {
+    const settings = {
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}`,
+      POSTRIDER_LISTEN: `127.0.0.1:${publicPort}`,
+      POSTRIDER_OPERATOR_LISTEN: `127.0.0.1:${operatorPort}`,
+      POSTRIDER_FEEDBACK_LISTEN: `127.0.0.1:${smtpPort}`,
+      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+      POSTRIDER_LOG: 'error',
+    };
+    let crashes = 0;
+    let killing = false;
+    const start = async () => {
+      const service = await startPostrider(settings, folder);
+      void service.ended.then(() => {
+        if (!killing) crashes += 1;
+      });
+      return service;
+    };
+    let service: Running = await start();
+    const { key } = service;
+
+    const measure = async (seconds: number): Promise<Window> => {
+      const before = await taken();
+      const result = await runScript<{ accepted: number; p99: number }>('steady.ts', {
+        port: publicPort,
+        key,
+        perSecond: run.perSecond,
+        seconds,
+        bytes: BYTES,
+        idsFile,
+      });
+      const delivered = (await taken()) - before;
+      return { acceptedPerSecond: result.accepted / seconds, deliveredPerSecond: delivered / seconds, p99: result.p99 };
+    };
+    const killOnce = async () => {
+      await new Promise((resolve) => setTimeout(resolve, (run.windowSeconds * 1000) / 2));
+      killing = true;
+      service.kill();
+      await service.ended;
+      killing = false;
+      service = await start();
+    };
+
+    const calm: Window[] = [];
+    const hostile: Window[] = [];
+    try {
+      await measure(3);
+      for (let n = 0; n < run.windows; n += 1) {
+        calm.push(await measure(run.windowSeconds));
+        const target = { publicPort, operatorPort, smtpPort, reportTo: 'abuse@bounces.example.org' };
+        const attack = runScript<object>('attack.ts', { ...target, seconds: run.windowSeconds, seed: n + 1 });
+        const [window, counts] = await Promise.all([
+          measure(run.windowSeconds),
+          attack,
+          run.kills ? killOnce() : undefined,
+        ]);
+        hostile.push(window);
+        run.progress(
+          `window ${n + 1} of ${run.windows}: ${JSON.stringify({ calm: calm.at(-1), hostile: window, counts })}`,
+        );
+      }
+      const acknowledged = readFileSync(idsFile, 'utf8').trim().split('\n');
+      const { lost, undelivered } = await settleUp(join(folder, 'data/postrider.db'), acknowledged);
+      const ratio = (member: 'acceptedPerSecond' | 'deliveredPerSecond') =>
+        hostile.map((one, n) => one[member] / (calm[n]?.[member] ?? 1)).sort((a, b) => a - b)[
+          Math.floor(run.windows / 2)
+        ] ?? 0;
+      return {
+        calm,
+        hostile,
+        acceptRatio: ratio('acceptedPerSecond'),
+        deliverRatio: ratio('deliveredPerSecond'),
+        acknowledged: acknowledged.length,
+        lost,
+        undelivered,
+        crashes,
+      };
+    } finally {
+      killing = true;
+      await service.stop();
+      removeFolder(folder);
+    }
+  });
+}
+
+/** Waits until no message is open, at most two minutes, and looks every acknowledged message up in the database. */
+async function settleUp(
+  path: string,
+  acknowledged: readonly string[],
+): Promise<Pick<HostileResult, 'lost' | 'undelivered'>> {
+  const database = new DatabaseSync(path, { readOnly: true });
+  try {
+    const open = database.prepare('SELECT count(*) AS count FROM mail_request WHERE ended_at IS NULL');
+    const until = performance.now() + DRAIN_MS;
+    while (Number(open.get()?.count) > 0 && performance.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    const states = new Map<string, string>();
+    for (const row of database.prepare('SELECT id, state FROM mail_request').iterate()) {
+      states.set(String(row.id), String(row.state));
+    }
+    return {
+      lost: acknowledged.filter((id) => !states.has(id)),
+      undelivered: acknowledged.filter((id) => states.get(id) !== 'delivered'),
+    };
+  } finally {
+    database.close();
+  }
+}

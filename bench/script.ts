@@ -1,0 +1,34 @@
+/** The scripts of this folder as processes of their own: load generators and the sink. */
+import type { ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { firstLine } from './postrider.ts';
+
+/** Starts a script of this folder. */
+export function script(name: string, ...args: string[]): ChildProcess {
+  return spawn(process.execPath, [new URL(name, import.meta.url).pathname, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+}
+
+/** Starts a script with a JSON argument and resolves to the JSON of its first line. */
+export async function runScript<T>(name: string, argument: unknown): Promise<T> {
+  return JSON.parse(await firstLine(script(name, JSON.stringify(argument)))) as T;
+}
+
+/** Runs `use` beside a sink: its port, and the count of messages that it has received. The sink ends afterwards. */
+export async function withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T> {
+  const sink = script('sink.ts');
+  const { port } = JSON.parse(await firstLine(sink)) as { port: number };
+  const lines = createInterface(sink.stdout ?? process.stdin);
+  const taken = () =>
+    new Promise<number>((resolve) => {
+      lines.once('line', (line) => resolve((JSON.parse(line) as { taken: number }).taken));
+      sink.stdin?.write('?\n');
+    });
+  try {
+    return await use(port, taken);
+  } finally {
+    sink.stdin?.end();
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * A client that submits at a fixed rate for a fixed time and survives restarts of the service, run as a process of its
+ * own. A submission that fails is counted and not repeated. The ids of all 201s are appended to a file.
+ *
+ *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"bytes":2048,"idsFile":"/tmp/ids"}'
+ *
+ * Prints one JSON line: how many submissions were due, accepted and failed, and the latencies of the accepted ones in ms.
+ */
+import { appendFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+
+interface Steady {
+  readonly port: number;
+  readonly key: string;
+  readonly perSecond: number;
+  readonly seconds: number;
+  /** Size of the message member. */
+  readonly bytes: number;
+  readonly idsFile: string;
+}
+
+const steady = JSON.parse(process.argv[2] ?? '{}') as Steady;
+const MAX_UNDER_WAY = 512;
+/** A submission without an answer by then has failed. */
+const TIMEOUT_MS = 10_000;
+const agent = new Agent({ keepAlive: true, maxSockets: MAX_UNDER_WAY });
+const message = 'Thank you for your order. It is on its way to you.\n'
+  .repeat(Math.ceil(steady.bytes / 51))
+  .slice(0, steady.bytes);
+const headers = { Authorization: steady.key, 'Content-Type': 'application/json' };
+const latencies: number[] = [];
+const ids: string[] = [];
+let [due, underWay, failed, n] = [0, 0, 0, 0];
+
+function submit(): void {
+  const began = performance.now();
+  underWay += 1;
+  let over = false;
+  const end = (id: string | null) => {
+    if (over) return;
+    over = true;
+    underWay -= 1;
+    if (id === null) failed += 1;
+    else {
+      ids.push(id);
+      latencies.push(performance.now() - began);
+    }
+  };
+  const outgoing = request(
+    {
+      host: '127.0.0.1',
+      port: steady.port,
+      method: 'POST',
+      path: '/api/v1/send-mail',
+      headers,
+      agent,
+      timeout: TIMEOUT_MS,
+    },
+    (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (part: string) => {
+        text += part;
+      });
+      answer.on('error', () => end(null));
+      answer.on('end', () =>
+        end(answer.statusCode === 201 ? (JSON.parse(text) as { result: { id: string } }).result.id : null),
+      );
+    },
+  );
+  outgoing.on('timeout', () => outgoing.destroy());
+  outgoing.on('error', () => end(null));
+  const body = { to: `rita.${n}@example.com`, from: 'shop@example.org', subject: 'Your receipt', message };
+  n += 1;
+  outgoing.end(JSON.stringify(body));
+}
+
+const started = performance.now();
+const timer = setInterval(() => {
+  const elapsedSeconds = Math.min(steady.seconds, (performance.now() - started) / 1000);
+  const goal = Math.floor(elapsedSeconds * steady.perSecond);
+  for (; due < goal; due += 1) {
+    // An open loop: what cannot be sent now has failed, and is not made up for later.
+    if (underWay < MAX_UNDER_WAY) submit();
+    else failed += 1;
+  }
+  if (elapsedSeconds >= steady.seconds && underWay === 0) finish();
+}, 2);
+
+function finish(): void {
+  clearInterval(timer);
+  agent.destroy();
+  appendFileSync(steady.idsFile, ids.map((id) => `${id}\n`).join(''));
+  latencies.sort((a, b) => a - b);
+  const at = (part: number) => Number((latencies[Math.floor((latencies.length - 1) * part)] ?? 0).toFixed(2));
+  console.log(JSON.stringify({ due, accepted: ids.length, failed, p50: at(0.5), p99: at(0.99), max: at(1) }));
+}

@@ -1,0 +1,28 @@
+/**
+ * Twenty minutes of hostile clients (resets, unread pipelines, idle connections, hostile reports, kills) beside a steady
+ * load, in windows with and without them. The rates are printed, and no test fails on them; `npm run bench -- hostile`
+ * measures them.
+ */
+import { expect, test } from 'vitest';
+import { runHostile } from '../../bench/hostile.ts';
+
+const WINDOW_SECONDS = 20;
+const WINDOWS = 30;
+
+test('hostile clients and kills end neither the service nor lose an acknowledged message', {
+  timeout: 3_600_000,
+}, async () => {
+  const result = await runHostile({
+    windows: WINDOWS,
+    windowSeconds: WINDOW_SECONDS,
+    perSecond: 1_000,
+    kills: true,
+    progress: (line) => process.stderr.write(`${line}\n`),
+  });
+  process.stderr.write(
+    `accepting ${result.acceptRatio.toFixed(3)}, delivering ${result.deliverRatio.toFixed(3)} of the rate without hostile clients; ${result.acknowledged} acknowledged\n`,
+  );
+  expect(result.lost).toEqual([]);
+  expect(result.undelivered).toEqual([]);
+  expect(result.crashes).toBe(0);
+});
