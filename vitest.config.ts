@@ -1,6 +1,6 @@
 /**
  * Vitest: every `*.test.ts` under test/, each file in a process of its own, four at a time. What runs the whole service
- * runs twice, over either store.
+ * runs twice, over either store. The suites of the store run over the oldest supported PostgreSQL as well.
  */
 import { defineConfig } from 'vitest/config';
 
@@ -39,6 +39,17 @@ export default defineConfig({
             'test/scenarios/demo.test.ts',
           ],
           env: { TEST_STORE: 'postgres' },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres-15',
+          include: ['test/contract/*.test.ts', 'test/unit/store/postgres-*.test.ts'],
+          globalSetup: ['test/rig/postgres-setup.ts'],
+          // It has nothing to do with a store.
+          exclude: ['test/contract/transport.test.ts'],
+          env: { TEST_POSTGRES_VERSION: 'oldest' },
         },
       },
     ],

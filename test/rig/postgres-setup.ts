@@ -1,12 +1,15 @@
-/** One PostgreSQL for the whole test run; its port is in the environment of every test process. */
+/** Two PostgreSQL servers for the whole test run, of the newest and the oldest supported version; their URLs are in the environment of every test process. */
 import { startServer } from './postgres-server.ts';
+import { SHARED_SERVERS } from './postgres-version.ts';
 
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
-  if (process.env.TEST_POSTGRES !== undefined) return undefined;
-  const server = await startServer();
-  process.env.TEST_POSTGRES = server.url('postgres');
+  // Every project of the run has this setup; the first one starts the servers.
+  if (process.env[SHARED_SERVERS.newest] !== undefined) return undefined;
+  const [newest, oldest] = await Promise.all([startServer(), startServer({ version: 'oldest' })]);
+  process.env[SHARED_SERVERS.newest] = newest.url('postgres');
+  process.env[SHARED_SERVERS.oldest] = oldest.url('postgres');
   return async () => {
-    delete process.env.TEST_POSTGRES;
-    await server.stop();
+    for (const name of Object.values(SHARED_SERVERS)) delete process.env[name];
+    await Promise.all([newest.stop(), oldest.stop()]);
   };
 }

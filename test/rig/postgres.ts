@@ -1,36 +1,37 @@
 /** PostgreSQL for tests: empty databases on the run's one server, and servers of a test's own for faults. */
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
-import { type Server, type ServerOptions, startServer } from './postgres-server.ts';
+import { type Server, type ServerOptions, type ServerVersion, startServer } from './postgres-server.ts';
+import { SHARED_SERVERS, testedVersion } from './postgres-version.ts';
 
 export type PostgresServer = Server;
 
 /** An empty database on the shared server, dropped after the test. */
-export async function freshDatabase(): Promise<string> {
-  const url = await standingDatabase();
+export async function freshDatabase(version: ServerVersion = testedVersion()): Promise<string> {
+  const url = await standingDatabase(version);
   const { pathname } = new URL(url);
-  onTestFinished(() => runAlone(sharedServer(), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`));
+  onTestFinished(() => runAlone(sharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`));
   return url;
 }
 
 /** An empty database on the shared server, gone with it at the end of the run. */
-export async function standingDatabase(): Promise<string> {
-  const url = new URL(sharedServer());
+export async function standingDatabase(version: ServerVersion = testedVersion()): Promise<string> {
+  const url = new URL(sharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
   await runAlone(url.href, `CREATE DATABASE ${name}`);
   url.pathname = `/${name}`;
   return url.href;
 }
 
-function sharedServer(): string {
-  const shared = process.env.TEST_POSTGRES;
+function sharedServer(version: ServerVersion): string {
+  const shared = process.env[SHARED_SERVERS[version]];
   if (shared === undefined) throw new Error('no PostgreSQL: test/rig/postgres-setup.ts starts it');
   return shared;
 }
 
 /** A server for one test alone, which it may stop, restart or fail over. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
-  const server = await startServer(options);
+  const server = await startServer({ version: testedVersion(), ...options });
   onTestFinished(() => server.stop());
   return server;
 }

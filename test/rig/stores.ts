@@ -6,6 +6,7 @@ import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { temporaryFolder } from './folder.ts';
 import { freshDatabase } from './postgres.ts';
+import { testedVersion } from './postgres-version.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
@@ -13,13 +14,17 @@ export interface TestedStore {
   readonly open: () => Promise<Store>;
 }
 
-export const STORES: readonly TestedStore[] = [
-  {
-    name: 'sqlite',
-    open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
-  },
-  { name: 'postgres', open: async () => openStore(settingOf(await freshDatabase()), { exclusive: true }) },
-];
+const SQLITE: TestedStore = {
+  name: 'sqlite',
+  open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
+};
+const POSTGRES: TestedStore = {
+  name: 'postgres',
+  open: async () => openStore(settingOf(await freshDatabase()), { exclusive: true }),
+};
+
+/** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL alone. */
+export const STORES: readonly TestedStore[] = testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 
 /** A URL as the setting that it is. */
 export function settingOf(url: string): DatabaseSetting {

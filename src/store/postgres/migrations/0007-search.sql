@@ -19,5 +19,7 @@ CREATE TABLE search_segment (
 -- Pages of terms and of places; the key is the segment's number times 65536 and the page's..
 CREATE TABLE search_page (
   key  bigint PRIMARY KEY,
-  page bytea STORAGE PLAIN NOT NULL
+  page bytea NOT NULL
 );
+-- Pages are compressed already. STORAGE in a column's definition is syntax of PostgreSQL 16.
+ALTER TABLE search_page ALTER COLUMN page SET STORAGE PLAIN;
