@@ -32,8 +32,12 @@ export interface CsvOptions {
   readonly onHeader?: () => void;
 }
 
-/** More than any row of an export; a quote that is never closed would otherwise take the file into memory. */
+/** Bound of the text in one row. A quote that is never closed would otherwise take the file into memory. */
 const MAX_ROW_BYTES = 65_536;
+/** Bound of one line. Delimiters are no text of a row: a line of commas would otherwise become a row of millions of cells. */
+const MAX_LINE_BYTES = 65_536;
+/** Bound of the cells of one row, whose lines may be many where quotes hold line breaks. Exports have a few dozen. */
+const MAX_ROW_CELLS = 1_000;
 /** Clocks differ; a time further ahead than this was written wrongly. */
 const AHEAD_MS = 86_400_000;
 
@@ -76,7 +80,10 @@ interface Columns {
 /** Without a header row. */
 const BY_PLACE: Columns = { address: 0, reason: 1, at: 2, source: 3, bounces: false };
 
-/** The rows of `source`. Throws a CsvFault, or the fault of the source itself. */
+/**
+ * The rows of `source`. Reads no further than one chunk beyond what it refuses. Throws a CsvFault, or the fault of the source
+ * itself.
+ */
 export async function* readCsv(source: AsyncIterable<Buffer>, options: CsvOptions): AsyncGenerator<CsvRow> {
   const chunks = textChunks(source, options)[Symbol.asyncIterator]();
   const first = await chunks.next();
@@ -100,9 +107,16 @@ export async function* readCsv(source: AsyncIterable<Buffer>, options: CsvOption
       }
       return undefined;
     },
+    cast: (cell, { index, lines, empty_lines }) => {
+      if (index >= MAX_ROW_CELLS) noted.fault ??= { code: TOO_MANY_CELLS, line: lines, emptyLines: empty_lines };
+      return cell;
+    },
   });
   // The parser is destroyed with whatever goes wrong before it, so that the loop below hears of it.
-  pipeline(joined(first.value, chunks), parser).catch(() => undefined);
+  pipeline(
+    joined(first.value, chunks, () => noted.fault !== null),
+    parser,
+  ).catch(() => undefined);
   let columns: Columns | null = null;
   let line = 1;
   let emptyLines = 0;
@@ -145,17 +159,27 @@ interface ParseFault {
 
 const OPEN_QUOTE = 'a quote makes one row of these lines; ';
 
+const TOO_MANY_CELLS = 'TOO_MANY_CELLS';
+
 function csvFault({ code }: ParseFault, line: number): CsvFault {
-  const why =
-    code === 'CSV_MAX_RECORD_SIZE'
-      ? `the row has more than ${MAX_ROW_BYTES} bytes; is a quote left open there?`
-      : 'a quote opens there and never closes; correct that line';
+  switch (code) {
+    case 'CSV_MAX_RECORD_SIZE':
+      return unreadable(line, `the row has more than ${MAX_ROW_BYTES} bytes; is a quote left open there?`);
+    case TOO_MANY_CELLS:
+      return unreadable(line, `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`);
+    default:
+      return unreadable(line, 'a quote opens there and never closes; correct that line');
+  }
+}
+
+function unreadable(line: number, why: string): CsvFault {
   return new CsvFault(`cannot be read from line ${line} on: ${why}`);
 }
 
 async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvOptions): AsyncGenerator<Buffer> {
   let line = 1;
   let begun = false;
+  const length = new LineLength();
   for await (const chunk of source) {
     if (chunk.length === 0) continue;
     const fault = begun ? null : foreignFormat(chunk);
@@ -166,16 +190,53 @@ async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvOption
       line += countLines(chunk.subarray(0, nul));
       throw new CsvFault(`is no CSV: line ${line} holds binary data; give a text file in UTF-8`);
     }
+    const tooLong = length.exceededAt(chunk);
+    if (tooLong !== null) {
+      line += countLines(chunk.subarray(0, tooLong));
+      throw unreadable(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
+    }
     line += countLines(chunk);
     onBytes?.(chunk.length);
     yield chunk;
   }
 }
 
-async function* joined(first: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
+/** Measures lines across chunks, without a step per line: a window of the bound either holds a line end or is too long. */
+class LineLength {
+  /** Bytes of the line that the chunks so far have left open. */
+  #open = 0;
+
+  /** The index in `chunk` at which a line is longer than the bound, or null. */
+  exceededAt(chunk: Buffer): number | null {
+    let start = 0;
+    for (;;) {
+      const window = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - this.#open);
+      const end = Math.max(window.lastIndexOf(LINE_FEED), window.lastIndexOf(CARRIAGE_RETURN));
+      if (end !== -1) {
+        start += end + 1;
+        this.#open = 0;
+      } else if (this.#open + window.length > MAX_LINE_BYTES) {
+        return start;
+      } else {
+        this.#open += window.length;
+        return null;
+      }
+    }
+  }
+}
+
+const LINE_FEED = 10;
+const CARRIAGE_RETURN = 13;
+
+/** `stopped` is asked before each chunk; what follows a fault is not read. */
+async function* joined(first: Buffer, rest: AsyncIterator<Buffer>, stopped: () => boolean): AsyncGenerator<Buffer> {
   try {
     yield first;
-    for (let next = await rest.next(); next.done !== true; next = await rest.next()) yield next.value;
+    while (!stopped()) {
+      const next = await rest.next();
+      if (next.done === true) return;
+      yield next.value;
+    }
   } finally {
     await rest.return?.();
   }

@@ -20,6 +20,19 @@ test('a store that is away is told as on every other route, in its own line', as
   expect(await files.receive(bytes(rows(1)), 'acme', undefined, 'page')).toEqual(broken);
 });
 
+test('an upload of commas alone is refused after the bound of a line, and the rest of it is not read', async () => {
+  const { store } = await commandRig();
+  let count = 0;
+  async function* commas(): AsyncGenerator<Buffer> {
+    yield Buffer.from('ada@example.com\n');
+    for (; count < 40_000_000; count += 16_384) yield Buffer.alloc(16_384, ',');
+  }
+  const received = await listFiles(store, systemClock).receive(commas(), 'acme', undefined, 'page');
+  expect(received).toMatchObject({ ok: false, fault: 'misused', message: expect.stringMatching(/ from line 2 on: /) });
+  expect(count).toBeLessThanOrEqual(2 * 65_536);
+  expect(await store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
+});
+
 test('an import that cannot be written into the audit log adds nothing', async () => {
   const { store } = await commandRig();
   const files = listFiles(

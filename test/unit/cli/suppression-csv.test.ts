@@ -74,6 +74,67 @@ describe('what is no CSV fails with one clause', () => {
   });
 });
 
+describe('the smallest file that asks for much memory is refused after its bound', () => {
+  const CHUNK_BYTES = 16_384;
+  const BOUND_BYTES = 65_536;
+
+  /** Reads a file of at most 40 MB that repeats `part` behind `begin`; resolves to the fault and the bytes that were read. */
+  async function refused(begin: string, part: string): Promise<{ readonly fault: string; readonly bytes: number }> {
+    let bytes = 0;
+    async function* endless(): AsyncGenerator<Buffer> {
+      const chunk = Buffer.from(part.repeat(Math.ceil(CHUNK_BYTES / part.length)));
+      for (let next = Buffer.concat([Buffer.from(begin), chunk]); bytes < 40_000_000; next = chunk) {
+        bytes += next.length;
+        yield next;
+      }
+    }
+    const rows = readCsv(endless(), { reason: 'manual', now: NOW });
+    try {
+      for await (const row of rows) expect(row.kind).not.toBe('bad');
+    } catch (error) {
+      return { fault: String(error), bytes };
+    }
+    throw new Error('the file was read to its end');
+  }
+
+  it.each([
+    [
+      'a line of commas',
+      'ada@example.com\n',
+      ',',
+      /line 2 on: the (line has more than 65536 bytes|row has more than 1000 cells); give one address per line/,
+    ],
+    ['a line of semicolons', '', ';', /line 1 on: the (line|row) has more than/],
+    ['a line of empty quoted cells', 'ada@example.com\r\n', '"",', /line 2 on: the (line|row) has more than/],
+    [
+      'a row of many lines of commas',
+      'ada@example.com\n"\n"',
+      `,"\n"${','.repeat(5_000)}`,
+      /the row has more than 1000 cells/,
+    ],
+    [
+      'an open quote',
+      'ada@example.com\n"',
+      'x\n',
+      /line 2 on: the row has more than 65536 bytes; is a quote left open/,
+    ],
+    ['an open quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
+  ])('%s', async (_name, begin, part, fault) => {
+    const { fault: told, bytes } = await refused(begin, part);
+    expect(told).toMatch(fault);
+    // What waits in the parser while it reads one chunk is a chunk too.
+    expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
+  });
+
+  it('a line of exactly the bound is read, whatever ends it and however it is cut', async () => {
+    for (const end of ['\n', '\r\n', '\r']) {
+      const tail = 'x'.repeat(BOUND_BYTES - 'ada@example.com,manual,,'.length);
+      const text = `address,reason,at,note${end}ada@example.com,manual,,${tail}${end}bob@example.com,manual,,${end}`;
+      for (const size of [text.length, 1_000, 65_536]) expect(await read(Buffer.from(text), size)).toHaveLength(2);
+    }
+  });
+});
+
 it('whatever is on a list, its export is read back as it was', async () => {
   const address = fc
     .tuple(fc.string({ minLength: 1, maxLength: 12 }), fc.boolean())
