@@ -5,7 +5,8 @@
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
 import { StoreError } from '../store.ts';
-import { explained, readOnly } from './fault.ts';
+import { codeOf, explained, isAnswer, oneLine, readOnly } from './fault.ts';
+import { type OwnSettings, ownSettings, readOptions, type ServerSetting } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
@@ -91,7 +92,8 @@ async function connectTo(
   host: HostPort,
   tls: 'never' | 'required' | 'verified',
 ): Promise<Connection> {
-  const { user, password, database, options, hosts } = setting;
+  const { user, password, database, hosts } = setting;
+  const { settings, atStart } = readOptions(setting.options ?? '');
   const client = new pg.Client({
     host: host.host,
     port: host.port,
@@ -104,16 +106,10 @@ async function connectTo(
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEPALIVE_MS,
     pipeline: true,
-    options: [
-      options ?? '',
-      `-c synchronous_commit=on -c statement_timeout=${limitMs - 1_000} -c idle_in_transaction_session_timeout=${limitMs}`,
-      // Rows are asked for by their keys; a plan made for no particular value finds them, and is made once.
-      '-c plan_cache_mode=force_generic_plan -c jit=off -c client_min_messages=error',
-    ]
-      .join(' ')
-      .trim(),
     types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => parserOf(oid, format)) as never },
   });
+  // Not PGOPTIONS of the environment, which the driver takes otherwise.
+  startOf(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
   client.on('end', () => ended.resolve());
@@ -123,27 +119,97 @@ async function connectTo(
   );
   try {
     await client.connect();
-    const asked = client.query(
-      "SELECT current_setting('server_version_num')::int AS version, current_setting('transaction_read_only') AS read_only, pg_backend_pid() AS pid",
-    );
-    // Some managed servers may not tell.
-    const told = client.query(HISTORY).catch(() => ({ rows: [{ history: null }] }));
-    const row = (await asked).rows[0] as { version: number; read_only: string; pid: number };
-    const { history } = (await told).rows[0] as { history: string | null };
-    if (row.version < OLDEST_SERVER) {
-      throw new StoreError(
-        `PostgreSQL ${Math.floor(row.version / 10_000)} at ${host.host} is too old; Postrider needs 15 or later.`,
-      );
-    }
-    // A server in recovery says so too.
-    if (row.read_only === 'on') throw new StoreError(readOnly(whereOf([host], database)));
-    return wrap(client, ended.promise, { slot: row.pid % SLOTS, pid: row.pid, host, history });
+    const known = await setUp(client, { given: settings, own: ownSettings(limitMs), host, database });
+    return wrap(client, ended.promise, { slot: known.pid % SLOTS, host, ...known });
   } catch (error) {
     client.connection.stream.destroy();
     throw error;
   } finally {
     clearTimeout(limit);
   }
+}
+
+interface SetUp {
+  readonly given: readonly ServerSetting[];
+  readonly own: OwnSettings;
+  readonly host: HostPort;
+  readonly database: string;
+}
+
+/**
+ * Sets the connection's settings, the operator's before our own, and reads all of them back, in one round trip. Rejects
+ * with a StoreError where the server does not apply one, is too old, or takes no writes.
+ */
+async function setUp(
+  client: pg.Client,
+  { given, own, host, database }: SetUp,
+): Promise<Pick<Connection, 'pid' | 'history'>> {
+  const where = whereOf([host], database);
+  const literal = (text: string) => client.escapeLiteral(text);
+  const names = new Set(own.map(([name]) => name));
+  // Of one that is given twice the last stands.
+  const last = new Map(given.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
+  const others = [...last.values()].filter(({ name }) => !names.has(name.toLowerCase()));
+  const setOthers = others.map(
+    ({ name, value }, at) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${at}`,
+  );
+  const setOwn = own.map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
+  const columns = [
+    "current_setting('server_version_num')::int AS version",
+    "current_setting('transaction_read_only') AS read_only",
+    'pg_backend_pid() AS pid',
+    ...others.map(({ name }, at) => `current_setting(${literal(name)}) AS o${at}`),
+    ...own.map(([name, value], at) =>
+      typeof value === 'string'
+        ? `current_setting('${name}') AS s${at}`
+        : `(extract(epoch FROM current_setting('${name}')::interval) * 1000)::bigint::text AS s${at}`,
+    ),
+  ];
+  const [set, done, read, told] = await Promise.allSettled([
+    others.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${setOthers.join(', ')}`),
+    client.query(setOwn.join('; ')),
+    client.query<Record<string, unknown>>(`SELECT ${columns.join(', ')}`),
+    client.query<{ history: string }>(HISTORY),
+  ]);
+  const row: Row = (read.status === 'fulfilled' ? read.value.rows[0] : undefined) ?? {};
+  const version = Number(row.version ?? OLDEST_SERVER);
+  if (version < OLDEST_SERVER) {
+    throw new StoreError(
+      `PostgreSQL ${Math.floor(version / 10_000)} at ${host.host} is too old; Postrider needs 15 or later.`,
+    );
+  }
+  if (set.status === 'rejected') throw refused(set.reason, where);
+  if (done.status === 'rejected') throw done.reason;
+  if (read.status === 'rejected') throw read.reason;
+  // A server in recovery says so too.
+  if (row.read_only === 'on') throw new StoreError(readOnly(where));
+  const wanted = set.value?.rows[0] ?? {};
+  for (const [name, value, has] of [
+    ...own.map(([name, value], at) => [name, String(value), row[`s${at}`]]),
+    ...others.map(({ name }, at) => [name, wanted[`o${at}`], row[`o${at}`]]),
+  ]) {
+    if (value === has) continue;
+    throw new StoreError(
+      `${where}: the server does not apply ${name}=${value} (it has ${has}). A pooler between must keep sessions (PgBouncer: pool_mode = session).`,
+    );
+  }
+  // Some managed servers may not tell their history.
+  const history = told.status === 'fulfilled' ? (told.value.rows[0]?.history ?? null) : null;
+  return { pid: Number(row.pid), history };
+}
+
+/** What the server said of a setting of the operator. */
+function refused(error: unknown, where: string): unknown {
+  if (!isAnswer(error) || codeOf(error) === '42704') return error;
+  const said = error instanceof Error ? oneLine(error.message) : '';
+  return new StoreError(
+    `${where}: the server refuses a setting of options= in POSTRIDER_DATABASE (${said}). Correct it.`,
+  );
+}
+
+/** The startup parameters, which the driver's types leave out. */
+function startOf(client: pg.Client): { options?: string } {
+  return (client as unknown as { connectionParameters: { options?: string } }).connectionParameters;
 }
 
 /** The host has said nothing in time. */

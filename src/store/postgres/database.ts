@@ -19,7 +19,14 @@ const FATE_MS = 6_000;
 const FATE_AGAIN_MS = 100;
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
-const XID: Statement = { name: 'xid', text: 'SELECT pg_current_xact_id()::text AS xid' };
+/** Also whether the connection is still the one that was set up: a pooler in transaction mode changes it behind us. */
+const XID: Statement = {
+  name: 'xid',
+  text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND current_setting('synchronous_commit') = 'on'
+    AND current_setting('client_min_messages') = 'warning' AS same`,
+};
+const CHANGED =
+  'the settings of the connection have changed since they were made. A pooler between must keep sessions (PgBouncer: pool_mode = session).';
 const COMMIT = 'COMMIT';
 const ROLLBACK = 'ROLLBACK';
 const FATE: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
@@ -114,12 +121,16 @@ export function createPool(options: PoolOptions): Pool {
           : connection.query(statement, values),
     };
     const began = connection.query(BEGIN, []);
-    const numbered = connection.query(XID, []);
+    const numbered = connection.query(XID, [pid]);
     const worked = (async () => work(session))();
     // All are waited for, so that nothing of this transaction comes to the connection after its end.
     const ends = await Promise.allSettled([began, numbered, worked]);
     over = true;
     const fault = ends.find((end) => end.status === 'rejected');
+    if (fault === undefined && (await numbered)[0]?.same !== true) {
+      connections.drop(connection);
+      return { kind: 'failed', error: new StoreError(`${where}: ${CHANGED}`), lost: false };
+    }
     if (fault !== undefined) {
       undo(connection, fault.reason);
       return {

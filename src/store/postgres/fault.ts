@@ -139,6 +139,7 @@ function isTlsFault(error: unknown): boolean {
   );
 }
 
-function oneLine(text: string): string {
+/** A server's words on one line, cut. */
+export function oneLine(text: string): string {
   return text.replaceAll('\n', ' ').slice(0, 300);
 }

@@ -1,0 +1,103 @@
+/** A proxy in front of PostgreSQL (without TLS) that treats startup parameters and SET as poolers do. */
+import { connect, createServer, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** `refuse`: as PgBouncer does; `drop`: as it does under `ignore_startup_parameters = options`. */
+export type StartupOptions = 'refuse' | 'drop';
+
+export interface PoolerProxy {
+  readonly port: number;
+  /** Parameter names of every startup message so far. */
+  readonly parameters: Set<string>;
+}
+
+const SSL_REQUEST = 80_877_103;
+
+/** Starts one in front of `port` on loopback; it ends with the test. With `withoutSet` no SET has an effect. */
+export async function startPoolerProxy(
+  port: number,
+  { options, withoutSet = false }: { readonly options: StartupOptions; readonly withoutSet?: boolean },
+): Promise<PoolerProxy> {
+  const parameters = new Set<string>();
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    let held = Buffer.alloc(0);
+    let started = false;
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(socket);
+      socket.on('error', () => other.destroy());
+      socket.on('close', () => {
+        sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    far.on('data', (bytes: Buffer) => near.write(bytes));
+    near.on('data', (bytes: Buffer) => {
+      if (started) {
+        far.write(withoutSet ? withoutSets(bytes) : bytes);
+        return;
+      }
+      held = Buffer.concat([held, bytes]);
+      if (held.length < 8 || held.length < held.readInt32BE(0)) return;
+      if (held.readInt32BE(4) === SSL_REQUEST) {
+        held = held.subarray(8);
+        near.write('N');
+        return;
+      }
+      started = true;
+      const given = parametersOf(held);
+      for (const name of given.keys()) parameters.add(name);
+      if (given.has('options') && options === 'refuse') {
+        near.end(fatal('08P01', 'unsupported startup parameter: options'));
+        return;
+      }
+      given.delete('options');
+      far.write(startup(given));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
+  return { port: address.port, parameters };
+}
+
+/** A startup message (postgresql.org/docs/current/protocol-message-formats.html). */
+function parametersOf(message: Buffer): Map<string, string> {
+  const words = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
+  const found = new Map<string, string>();
+  for (let at = 0; (words[at] ?? '') !== ''; at += 2) found.set(words[at] ?? '', words[at + 1] ?? '');
+  return found;
+}
+
+function startup(parameters: ReadonlyMap<string, string>): Buffer {
+  const words = [...parameters].map(([name, value]) => `${name}\0${value}\0`).join('');
+  const body = Buffer.from(`\0\x03\0\0${words}\0`, 'latin1');
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([length, body]);
+}
+
+function fatal(code: string, text: string): Buffer {
+  const body = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${text}\0\0`);
+  const length = Buffer.alloc(4);
+  length.writeInt32BE(body.length + 4);
+  return Buffer.concat([Buffer.from('E'), length, body]);
+}
+
+/** The same messages, simple queries that begin with SET made empty. */
+function withoutSets(bytes: Buffer): Buffer {
+  const changed = Buffer.from(bytes);
+  for (let at = 0; at + 5 <= changed.length; at += changed.readInt32BE(at + 1) + 1) {
+    const end = at + changed.readInt32BE(at + 1);
+    if (changed[at] === 0x51 && changed.toString('latin1', at + 5, at + 9) === 'SET ') changed.fill(' ', at + 5, end);
+  }
+  return changed;
+}

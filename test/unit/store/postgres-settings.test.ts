@@ -1,0 +1,167 @@
+/**
+ * What each server connection is set to does not depend on the role, the server or a pooler between: it is set after
+ * connecting and read back.
+ */
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { type Connection, connect } from '../../../src/store/postgres/connection.ts';
+import { createPool } from '../../../src/store/postgres/database.ts';
+import { readOptions } from '../../../src/store/postgres/server-settings.ts';
+import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
+import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const LIMIT_MS = 7_000;
+
+/** A database whose owner has settings under which mail would be lost in silence. */
+async function carelessDatabase(): Promise<URL> {
+  const url = new URL(await freshDatabase());
+  const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  const admin = url.href;
+  const settings = ['synchronous_commit = off', 'client_min_messages = error', 'statement_timeout = 0', 'jit = on'];
+  await runAlone(
+    admin,
+    `CREATE ROLE ${name} LOGIN PASSWORD 'careless'; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${name};
+     GRANT ALL ON SCHEMA public TO ${name}; ${settings.map((one) => `ALTER ROLE ${name} SET ${one};`).join(' ')}`,
+  );
+  onTestFinished(() =>
+    runAlone(
+      admin,
+      `ALTER DATABASE ${url.pathname.slice(1)} OWNER TO CURRENT_USER; DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`,
+    ),
+  );
+  url.username = name;
+  url.password = 'careless';
+  return url;
+}
+
+function through(url: URL, port: number, options?: string): string {
+  const changed = new URL(url);
+  changed.port = String(port);
+  if (options !== undefined) changed.searchParams.set('options', options);
+  return changed.href;
+}
+
+async function connected(url: string): Promise<Connection> {
+  const setting = settingOf(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  const connection = await connect({ setting, application: 'postrider test', limitMs: LIMIT_MS });
+  onTestFinished(() => connection.close());
+  return connection;
+}
+
+async function settingsOf(connection: Connection): Promise<Readonly<Record<string, unknown>>> {
+  const names = [
+    'synchronous_commit',
+    'client_min_messages',
+    'statement_timeout',
+    'idle_in_transaction_session_timeout',
+    'plan_cache_mode',
+    'jit',
+  ];
+  const text = `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`;
+  const [row = {}] = await connection.query({ name: '', text }, []);
+  return row;
+}
+
+const EXPECTED = {
+  synchronous_commit: 'on',
+  client_min_messages: 'warning',
+  statement_timeout: '6s',
+  idle_in_transaction_session_timeout: '7s',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+};
+
+async function faultOf(url: string): Promise<string> {
+  return openStore(settingOf(url), { exclusive: true }).then(
+    (store) => store.close().then(() => 'it opened'),
+    (error: unknown) => String(error),
+  );
+}
+
+test('a role with synchronous_commit=off and client_min_messages=error changes nothing on the connections', async () => {
+  const url = await carelessDatabase();
+  expect(await settingsOf(await connected(url.href))).toEqual(EXPECTED);
+});
+
+test.each(['refuse', 'drop'] as const)(
+  'behind a pooler that would %s startup options none are sent, and every setting holds',
+  async (options) => {
+    process.env.PGOPTIONS = '-c synchronous_commit=off';
+    onTestFinished(() => {
+      delete process.env.PGOPTIONS;
+    });
+    const url = await carelessDatabase();
+    const proxy = await startPoolerProxy(Number(url.port), { options });
+    expect(await settingsOf(await connected(through(url, proxy.port)))).toEqual(EXPECTED);
+    expect(await faultOf(through(url, proxy.port))).toBe('it opened');
+    expect([...proxy.parameters].sort()).toEqual(['application_name', 'client_encoding', 'database', 'user']);
+  },
+);
+
+test('the options of an operator hold behind such a pooler too, but for those that durability needs', async () => {
+  const url = await carelessDatabase();
+  const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
+  const given =
+    '-c work_mem=4MB -c work_mem=8MB --extra-float-digits=0 -csearch_path=post,\\ public -c synchronous_commit=off';
+  const connection = await connected(through(url, proxy.port, given));
+  expect(await settingsOf(connection)).toEqual(EXPECTED);
+  const text = `SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path`;
+  expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
+});
+
+test('options that only a start takes are sent as they are given', async () => {
+  expect(readOptions('-c jit_debugging_support=off -c a.b=c\\ d\\\\ -e --x-y.z=1 -c')).toEqual({
+    settings: [
+      { name: 'a.b', value: 'c d\\' },
+      { name: 'x_y.z', value: '1' },
+    ],
+    atStart: '-c jit_debugging_support=off -e -c',
+  });
+  const url = new URL(await freshDatabase());
+  url.searchParams.set('options', '-c ignore_system_indexes=on');
+  const connection = await connected(url.href);
+  const text = `SELECT current_setting('ignore_system_indexes') AS value`;
+  expect(await connection.query({ name: '', text }, [])).toEqual([{ value: 'on' }]);
+});
+
+test('a value that the server refuses is told in one line', async () => {
+  const url = new URL(await freshDatabase());
+  url.searchParams.set('options', '-c work_mem=much');
+  expect(await faultOf(url.href)).toMatch(
+    /^StoreError: PostgreSQL .*: the server refuses a setting of options= in POSTRIDER_DATABASE \(.*work_mem.*\)\. Correct it\.$/,
+  );
+});
+
+test('a server that does not apply SET is refused in one line', async () => {
+  const url = await carelessDatabase();
+  const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', withoutSet: true });
+  expect(await faultOf(through(url, proxy.port))).toMatch(
+    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(it has off\)\. A pooler between must keep sessions \(PgBouncer: pool_mode = session\)\.$/,
+  );
+});
+
+test('a connection whose settings were changed behind it commits nothing', async () => {
+  const url = new URL(await freshDatabase());
+  await runAlone(url.href, 'CREATE TABLE t (n bigint)');
+  const setting = settingOf(url.href);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
+  onTestFinished(() => pool.close());
+  // As a pooler in transaction mode leaves it, which gives each transaction another server connection.
+  const reset = { name: '', text: 'RESET ALL' };
+  const insert = { name: '', text: 'INSERT INTO t VALUES (1)' };
+  await pool.query({ name: '', text: 'SET synchronous_commit = off' }, []);
+  await expect(pool.transaction((transaction) => transaction.query(insert, []))).rejects.toThrow(
+    /the settings of the connection have changed/,
+  );
+  // On a connection of its own, it works again.
+  await pool.transaction((transaction) => transaction.query(insert, []));
+  await pool.query(reset, []);
+  const client = new pg.Client({ connectionString: url.href });
+  await client.connect();
+  onTestFinished(() => client.end());
+  expect((await client.query('SELECT count(*)::int AS n FROM t')).rows).toEqual([{ n: 1 }]);
+});
