@@ -2,6 +2,7 @@
  * What the feedback listener lets one peer and all of them do: connections at once, messages a second. Bounded memory. A peer
  * is an IPv4 address or an IPv6 network of 64 bits: whoever has one such address has them all.
  */
+import { peerOf } from '../record/peer.ts';
 
 /** Connections of one address, and of all. */
 export const CONNECTIONS = { each: 20, all: 200 } as const;
@@ -86,20 +87,4 @@ function levelOf({ tokens, at }: Bucket, now: number, { burst, perSecond } = MES
 interface Rate {
   readonly burst: number;
   readonly perSecond: number;
-}
-
-/** The four leading groups of an IPv6 address, or an IPv4 address as it is, out of its mapped form too. */
-export function peerOf(address: string): string {
-  const plain = address.toLowerCase();
-  if (plain.startsWith('::ffff:') && plain.includes('.')) return plain.slice('::ffff:'.length);
-  if (!plain.includes(':')) return plain;
-  const [head = '', tail] = plain.split('::');
-  const before = head === '' ? [] : head.split(':');
-  const after = tail === undefined || tail === '' ? [] : tail.split(':');
-  const zeros = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length);
-  const groups = [...before, ...Array.from({ length: zeros }, () => '0'), ...after];
-  return `${groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`;
 }

@@ -1,35 +1,44 @@
 /**
- * Who may use the operator's listener. With a password: whoever has it, by HTTP Basic (RFC 7617), any user name.
- * Without one: this machine alone, by loopback names alone, so that no web page reaches it by DNS rebinding.
+ * Who may use the operator listener. With a password: whoever sends it by HTTP Basic (RFC 7617), any user name. Without one: this
+ * machine alone, by loopback names alone, so that no web page reaches it by DNS rebinding.
  *
- * Promises: constant-time comparison; after ten wrong passwords within a minute an address waits, the right one too;
- * bounded memory.
+ * Guarantees: constant-time comparison. After ten wrong passwords within a minute a peer (an IPv4 address or a /64) is refused, the
+ * right password too. Over all peers wrong passwords delay the answer to a password and never refuse it. Wrong tokens are counted
+ * apart from passwords. Memory is bounded.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
+import { peerOf } from '../record/peer.ts';
 
+/** `delayMs`: the answer waits that long, so that a guess from many addresses costs time; 0 where no password was sent. */
 export type Access =
-  | { readonly kind: 'granted' }
+  | { readonly kind: 'granted'; readonly delayMs: number }
   /** No credentials yet, or wrong ones. */
-  | { readonly kind: 'challenge' }
+  | { readonly kind: 'challenge'; readonly delayMs: number }
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
   | { readonly kind: 'foreign-host' };
 
-interface Failures {
-  count: number;
-  readonly since: number;
-}
-
-const MOST_FAILURES = 10;
+/** Failures of a peer within the window. */
+export const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
-const MOST_ADDRESSES = 10_000;
+const MAX_PEERS = 10_000;
 
-const GRANTED: Access = { kind: 'granted' };
-const CHALLENGE: Access = { kind: 'challenge' };
+/** Wrong passwords of all peers that cause no delay: people mistype. */
+const FREE_FAILURES = 20;
+/** The delay grows by this with each further one. */
+const DELAY_STEP_MS = 50;
+export const MAX_DELAY_MS = 5_000;
+/** One wrong password of all peers is dropped from the count after this time. */
+const FAILURE_DECAY_MS = 3_000;
+
+const GRANTED: Access = { kind: 'granted', delayMs: 0 };
+const CHALLENGE: Access = { kind: 'challenge', delayMs: 0 };
 const FOREIGN: Access = { kind: 'foreign-host' };
 
 export class AccessControl {
   readonly #expected: Buffer | null;
-  readonly #failures = new Map<string, Failures>();
+  readonly #wrongPasswords = new FailureCounts();
+  readonly #wrongTokens = new FailureCounts();
+  readonly #total = new DecayingCount();
 
   constructor(password: string | null) {
     this.#expected = password === null ? null : hash('sha256', password, 'buffer');
@@ -38,49 +47,87 @@ export class AccessControl {
   /** Judges one request by its Host and Authorization headers; `address` is the client's. */
   judge(address: string, host: string | undefined, authorization: string | undefined, now: number): Access {
     if (this.#expected === null) return host !== undefined && isLoopbackHost(nameOf(host)) ? GRANTED : FOREIGN;
-    const failures = this.#current(address, now);
-    if (failures !== undefined && failures.count >= MOST_FAILURES) {
-      return { kind: 'limited', retryAfterMs: failures.since + WINDOW_MS - now };
-    }
+    const waitMs = this.#wrongPasswords.waitMs(address, now);
+    if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = passwordOf(authorization);
     if (password === null) return CHALLENGE;
+    // The same for right and wrong, or its length would tell which it is.
+    const delayMs = this.#delayMs(now);
     // Digests have one length, whatever was sent.
-    if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#expected)) return GRANTED;
-    if (failures !== undefined) failures.count += 1;
-    else this.#begin(address, now);
-    return CHALLENGE;
+    if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#expected)) return { kind: 'granted', delayMs };
+    // Counted now and not after the delay: attempts at the same time are attempts too.
+    this.#wrongPasswords.add(address, now);
+    this.#total.add(now);
+    return { kind: 'challenge', delayMs };
   }
 
-  /** How long an address that failed too often still has to wait, in ms; 0 where it need not. */
+  /** Counts a wrong token. How long the peer is refused from now on for wrong tokens, in ms; 0 where it is not. */
+  wrongToken(address: string, now: number): number {
+    const waitMs = this.#wrongTokens.waitMs(address, now);
+    if (waitMs === 0) this.#wrongTokens.add(address, now);
+    return waitMs;
+  }
+
+  #delayMs(now: number): number {
+    const over = Math.max(0, this.#total.at(now) - FREE_FAILURES);
+    return Math.min(MAX_DELAY_MS, Math.ceil(over) * DELAY_STEP_MS);
+  }
+}
+
+interface Failures {
+  count: number;
+  readonly since: number;
+}
+
+/** Failures by peer, in windows that begin with the first failure. The peers that began first are dropped when there are too many. */
+class FailureCounts {
+  readonly #failures = new Map<string, Failures>();
+
+  /** How long a peer that failed too often is refused, in ms; 0 where it is not. */
   waitMs(address: string, now: number): number {
-    const failures = this.#current(address, now);
-    return failures !== undefined && failures.count >= MOST_FAILURES ? failures.since + WINDOW_MS - now : 0;
+    const failures = this.#current(peerOf(address), now);
+    return failures !== undefined && failures.count >= MAX_FAILURES ? failures.since + WINDOW_MS - now : 0;
   }
 
-  /** A wrong token counts like a wrong password. */
-  noteFailure(address: string, now: number): void {
-    const failures = this.#current(address, now);
-    if (failures === undefined) this.#begin(address, now);
+  add(address: string, now: number): void {
+    const peer = peerOf(address);
+    const failures = this.#current(peer, now);
+    if (failures === undefined) this.#begin(peer, now);
     else failures.count += 1;
   }
 
-  #current(address: string, now: number): Failures | undefined {
-    const failures = this.#failures.get(address);
+  #current(peer: string, now: number): Failures | undefined {
+    const failures = this.#failures.get(peer);
     if (failures === undefined) return undefined;
     if (now >= failures.since && now - failures.since < WINDOW_MS) return failures;
-    this.#failures.delete(address);
+    this.#failures.delete(peer);
     return undefined;
   }
 
-  #begin(address: string, now: number): void {
-    if (this.#failures.size >= MOST_ADDRESSES) {
+  #begin(peer: string, now: number): void {
+    if (this.#failures.size >= MAX_PEERS) {
       // The map keeps the order of insertion: the first is the oldest.
       for (const oldest of this.#failures.keys()) {
         this.#failures.delete(oldest);
         break;
       }
     }
-    this.#failures.set(address, { count: 1, since: now });
+    this.#failures.set(peer, { count: 1, since: now });
+  }
+}
+
+/** A count that loses one each FAILURE_DECAY_MS, and that never exceeds what causes the longest delay. */
+class DecayingCount {
+  #count = 0;
+  #at = 0;
+
+  at(now: number): number {
+    return Math.max(0, this.#count - Math.max(0, now - this.#at) / FAILURE_DECAY_MS);
+  }
+
+  add(now: number): void {
+    this.#count = Math.min(FREE_FAILURES + MAX_DELAY_MS / DELAY_STEP_MS, this.at(now) + 1);
+    this.#at = now;
   }
 }
 

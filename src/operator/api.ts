@@ -12,11 +12,21 @@ import type { OperatorStore, OperatorToken } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
 import { readsPages } from './dashboard.ts';
+import { delayed } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles } from './list-files.ts';
+import { comesFromElsewhere, comesFromHere } from './origin.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
-import { awayOr, type CommandFault, FROM_ELSEWHERE, type Refusal, refusalOf, refuse } from './refusal.ts';
+import {
+  awayOr,
+  type CommandFault,
+  FOREIGN_CREDENTIALS,
+  FROM_ELSEWHERE,
+  type Refusal,
+  refusalOf,
+  refuse,
+} from './refusal.ts';
 import { ROUTES, successOf } from './routes.ts';
 import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
@@ -94,15 +104,15 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   );
   app.post(`${API}/sign-in`, async (request, reply) => {
     // Before the password is judged: another site's page must not use up the attempts of whoever looks at it.
-    if (fromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+    if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
     const password = memberOf(request.body, 'password');
     if (password === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: password' });
-    const verdict = judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
+    const verdict = await judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
     if (verdict !== null) return refuse(reply, verdict);
     return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).send({ result: 'ok' });
   });
   app.post(`${API}/sign-out`, async (request, reply) => {
-    if (fromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+    if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
     const session = sessionIn(request.headers.cookie);
     const now = clock.now();
     // Only what was given out is kept, so that a stranger cannot fill the store.
@@ -172,11 +182,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   async function admit(request: FastifyRequest): Promise<Who> {
     const who = await whoIs(request);
     const reads = request.method === 'GET' || request.method === 'HEAD';
-    return who.kind === 'refused' || reads || !who.browser || fromHere(request) ? who : FROM_ELSEWHERE;
+    return who.kind === 'refused' || reads || !who.browser || comesFromHere(request) ? who : FROM_ELSEWHERE;
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
     const { authorization } = request.headers;
+    if (authorization !== undefined && comesFromElsewhere(request)) return FOREIGN_CREDENTIALS;
     if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
       return tokenHolder(request, authorization.slice(7).trim());
     const session = await sessionOf(request);
@@ -185,7 +196,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     // Without a password there is none that could be right.
     if (sessions.link !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
     return (
-      judge(request, authorization) ?? {
+      (await judge(request, authorization)) ?? {
         kind: 'known',
         who: 'page',
         browser: request.headers.origin !== undefined,
@@ -207,9 +218,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   async function tokenHolder(request: FastifyRequest, text: string): Promise<Who> {
     const now = clock.now();
-    const waitMs = access.waitMs(request.ip, now);
-    if (waitMs > 0)
-      return { kind: 'refused', status: 429, message: 'Too many wrong passwords or tokens', retryAfterMs: waitMs };
     let token: OperatorToken | null;
     try {
       token = await store.findToken(tokenHash(text));
@@ -217,7 +225,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       return awayOr(error);
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
-      access.noteFailure(request.ip, now);
+      // After the lookup, so that wrong tokens never refuse a right one.
+      const retryAfterMs = access.wrongToken(request.ip, now);
+      if (retryAfterMs > 0) return { kind: 'refused', status: 429, message: 'Too many wrong tokens', retryAfterMs };
       return {
         kind: 'refused',
         status: 401,
@@ -237,9 +247,10 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     };
   }
 
-  /** What is wrong with a password, or null. */
-  function judge(request: FastifyRequest, authorization: string): Refusal | null {
+  /** What is wrong with a password, or null; late while many wrong ones come from everywhere. */
+  async function judge(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const verdict = access.judge(request.ip, request.headers.host, authorization, clock.now());
+    if ('delayMs' in verdict) await delayed(request.raw, clock, verdict.delayMs);
     switch (verdict.kind) {
       case 'granted':
         return sessions.link === null ? null : { kind: 'refused', status: 401, message: SIGN_IN };
@@ -264,17 +275,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
 const SIGN_IN =
   'Sign in first: with the link that the start printed or the password, or with a token (Authorization: Bearer po_…)';
-
-/** A browser names the page that asks; scripts name none. */
-function fromElsewhere(request: FastifyRequest): boolean {
-  return request.headers.origin !== undefined && !fromHere(request);
-}
-
-/** RFC 6454: the page that asks is one of this listener's own. */
-function fromHere({ headers }: FastifyRequest): boolean {
-  const { origin, host } = headers;
-  return origin !== undefined && host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
-}
 
 function memberOf(body: unknown, name: string): string | null {
   if (typeof body !== 'object' || body === null) return null;

@@ -13,7 +13,10 @@ import { apiDocument, apiReference } from './api-document.ts';
 import { answerClientError, endWith } from './below-http.ts';
 import { BodyTime } from './body-time.ts';
 import { addDashboard, isDashboard, isLost } from './dashboard.ts';
+import { delayed } from './delay.ts';
+import { comesFromElsewhere } from './origin.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
+import { FOREIGN_CREDENTIALS } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 const CSP =
@@ -115,14 +118,21 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       done();
       return;
     }
-    const verdict = access.judge(request.ip, request.headers.host, request.headers.authorization, clock.now());
+    const { authorization, host } = request.headers;
+    if (authorization !== undefined && comesFromElsewhere(request)) {
+      refuse(reply, FOREIGN_CREDENTIALS.status, FOREIGN_CREDENTIALS.message);
+      return;
+    }
+    const verdict = access.judge(request.ip, host, authorization, clock.now());
     switch (verdict.kind) {
       case 'granted':
-        done();
+        void delayed(request.raw, clock, verdict.delayMs).then(() => done());
         return;
       case 'challenge':
-        reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
-        refuse(reply, 401, 'Operator password required');
+        void delayed(request.raw, clock, verdict.delayMs).then(() => {
+          reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
+          refuse(reply, 401, 'Operator password required');
+        });
         return;
       case 'limited':
         reply.header('Retry-After', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));

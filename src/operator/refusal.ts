@@ -14,6 +14,13 @@ export const FROM_ELSEWHERE: Refusal = {
   message: 'A change must come from a page of this listener (Origin)',
 };
 
+/** A password or token that a page from elsewhere sends is not judged, so that it counts for nothing. */
+export const FOREIGN_CREDENTIALS: Refusal = {
+  kind: 'refused',
+  status: 403,
+  message: 'Credentials are not taken from a page of another origin; open this address directly',
+};
+
 /** Where the store cannot say who asks; throws what is no failure of the store. */
 export function awayOr(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { CONNECTIONS, createPeerLimits, MESSAGES, peerOf, ROLE_MESSAGES } from '../../../src/feedback/smtp-limits.ts';
+import { CONNECTIONS, createPeerLimits, MESSAGES, ROLE_MESSAGES } from '../../../src/feedback/smtp-limits.ts';
+import { peerOf } from '../../../src/record/peer.ts';
 
 test('one address has so many connections, all together so many, and each is free again once left', () => {
   const limits = createPeerLimits();

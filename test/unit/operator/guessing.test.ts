@@ -1,0 +1,169 @@
+/** Guessing passwords and tokens over HTTP: what is refused, what waits, and who is not concerned. */
+import { request } from 'node:http';
+import { afterEach, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../../src/clock.ts';
+import { readEntity } from '../../../src/feedback/read/entity.ts';
+import { bind } from '../../../src/http/bind.ts';
+import { createNews } from '../../../src/observe/news.ts';
+import { createOperatorListener } from '../../../src/operator/listener.ts';
+import type { OperatorListener } from '../../../src/operator/ports.ts';
+import { tokenHash } from '../../../src/operator/token.ts';
+import type { OperatorToken } from '../../../src/store/operator.ts';
+
+const running: OperatorListener[] = [];
+afterEach(async () => {
+  for (const listener of running.splice(0)) await listener.close();
+});
+
+const PASSWORD = 'correct horse';
+const TOKEN = `po_${'a'.repeat(43)}`;
+const NO_FILES = { ok: false, fault: 'missing', message: '' } as const;
+
+/** A listener whose delays end only when `release` is called. */
+async function started() {
+  const waiting: (() => void)[] = [];
+  const delaysMs: number[] = [];
+  const clock: Clock = {
+    now: () => 1_000_000,
+    after(delayMs, run) {
+      // Bodies and heartbeats wait longer than any delay of an answer.
+      if (delayMs > 5_000) return systemClock.after(delayMs, run);
+      delaysMs.push(delayMs);
+      waiting.push(run);
+      return () => undefined;
+    },
+  };
+  const token: OperatorToken = {
+    id: 1,
+    name: 'ci',
+    prefix: 'po_aaa',
+    hash: tokenHash(TOKEN),
+    createdAt: 0,
+    expiresAt: null,
+    revokedAt: null,
+    lastUsedAt: null,
+  };
+  const listener = createOperatorListener({
+    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: PASSWORD },
+    clock,
+    bind,
+    metrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
+    dashboard: 'nowhere',
+    openApi: '{}',
+    inbox: null,
+    readEntity,
+    api: {
+      store: {
+        findToken: async (hash) => (hash === token.hash ? token : null),
+        touchToken: async () => undefined,
+        endSession: async () => undefined,
+        isSessionEnded: async () => false,
+      },
+      run: async () => ({ ok: true, value: {} }),
+      news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
+      files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
+      version: '0',
+      about: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),
+      key: Buffer.alloc(32),
+    },
+    failed: (error) => {
+      throw error;
+    },
+  });
+  running.push(listener);
+  const { port } = await listener.start();
+
+  interface Asked {
+    readonly from?: string;
+    readonly headers?: Record<string, string>;
+    readonly body?: object;
+  }
+  function ask(
+    path: string,
+    { from = '127.0.0.1', headers = {}, body }: Asked = {},
+  ): Promise<{ status: number; headers: NodeJS.Dict<string | string[]> }> {
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof ask>>>();
+    const method = body === undefined ? 'GET' : 'POST';
+    const json = body === undefined ? {} : { 'Content-Type': 'application/json' };
+    const asked = request(
+      { host: '127.0.0.1', port, path, method, localAddress: from, agent: false, headers: { ...json, ...headers } },
+      (answer) => {
+        answer.resume();
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers }));
+      },
+    );
+    asked.on('error', reject);
+    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    return promise;
+  }
+  return {
+    ask,
+    signIn: (password: string, from?: string) =>
+      ask('/api/v1/sign-in', { body: { password }, ...(from === undefined ? {} : { from }) }),
+    waiting,
+    delaysMs,
+    release: () => {
+      for (const run of waiting.splice(0)) run();
+    },
+  };
+}
+
+const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
+const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` });
+
+test('wrong tokens refuse wrong ones alone: the right token, the password and sessions of that address are let in', async () => {
+  const { ask, signIn } = await started();
+  const statuses: number[] = [];
+  for (let n = 0; n < 12; n += 1) {
+    statuses.push((await ask('/api/v1/accounts', { headers: bearer(`po_wrong${n}`) })).status);
+  }
+  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
+  expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await signIn(PASSWORD)).status).toBe(200);
+  expect((await ask('/metrics', { headers: basic(PASSWORD) })).status).toBe(200);
+});
+
+test('wrong passwords of an address refuse no token', async () => {
+  const { ask, signIn } = await started();
+  for (let n = 0; n < 10; n += 1) expect((await signIn('guess')).status).toBe(401);
+  expect((await signIn(PASSWORD)).status).toBe(429);
+  expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+});
+
+test.each([
+  ['another site', { 'Sec-Fetch-Site': 'cross-site' }],
+  ['another port of this host', { 'Sec-Fetch-Site': 'same-site' }],
+  ['another origin', { Origin: 'http://127.0.0.1:1' }],
+])('a page of %s is refused and counts for nothing, whatever it sends', async (_name, from) => {
+  const { ask, signIn } = await started();
+  for (let n = 0; n < 12; n += 1) {
+    for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
+      expect((await ask('/api/v1/accounts', { headers: { ...headers, ...from } })).status).toBe(403);
+      expect((await ask('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
+    }
+    expect((await ask('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
+  }
+  expect((await ask('/api/v1/accounts', { headers: bearer('po_wrong') })).status).toBe(401);
+  expect((await signIn('wrong')).status).toBe(401);
+  expect((await signIn(PASSWORD)).status).toBe(200);
+});
+
+test('while passwords are guessed from many addresses a password waits, and sessions and tokens do not', async () => {
+  const { ask, signIn, waiting, delaysMs, release } = await started();
+  const session = [(await signIn(PASSWORD)).headers['set-cookie']].flat()[0]?.split(';')[0] ?? '';
+  for (let n = 0; n < 21; n += 1) expect((await signIn('guess', `127.0.1.${n + 1}`)).status).toBe(401);
+  expect(waiting).toHaveLength(0);
+  const guesses = Array.from({ length: 30 }, (_, n) => signIn('guess', `127.0.2.${n + 1}`));
+  await expect.poll(() => waiting.length).toBe(30);
+  const right = [signIn(PASSWORD, '127.0.3.1'), ask('/metrics', { headers: basic(PASSWORD), from: '127.0.3.2' })];
+  await expect.poll(() => waiting.length).toBe(32);
+  expect(Math.max(...delaysMs)).toBeLessThanOrEqual(5_000);
+  for (let n = 0; n < 3; n += 1) {
+    expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await ask('/api/v1/accounts', { headers: { Cookie: session } })).status).toBe(200);
+  }
+  expect(waiting).toHaveLength(32);
+  release();
+  expect((await Promise.all(guesses)).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 401));
+  expect((await Promise.all(right)).map(({ status }) => status)).toEqual([200, 200]);
+});
