@@ -9,18 +9,19 @@ import { decodeEncodedWords } from './decode.ts';
 import { type Entity, leavesOf } from './entity.ts';
 import { evidenceOf, fieldAddress, withoutType } from './evidence.ts';
 import { type Field, fieldValue, readFieldGroups } from './fields.ts';
-import { holds, plainWords } from './phrases.ts';
+import type { Judgements } from './judgements.ts';
 import type { Prose } from './prose.ts';
-import { WAITING } from './signs.ts';
-import { type Judgement, judge } from './verdict.ts';
+import type { Judgement } from './verdict.ts';
 
-const MOST_RECIPIENTS = 100;
+/** Failures and other outcomes that are read of one report, over all of its groups and parts. */
+export const MAX_REPORTED = 100;
 
 /** What a report says besides its fields. */
 export interface Told {
   readonly prose: Prose;
   /** Recipients that the notice's own header names as failed, or its text does. */
   readonly recipients: readonly string[];
+  readonly judgements: Judgements;
 }
 
 /** The types of the machine-readable part; RFC 6533 section 3 has the second. */
@@ -40,7 +41,7 @@ export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
-/** One notice for each recipient of the report's first machine-readable part, or none where there is no such part. */
+/** One notice for each recipient of the report's first machine-readable part, at most MAX_REPORTED, or none where there is no such part. */
 export function dsnNotices(message: Entity, told: Told): readonly Notice[] {
   for (const part of leavesOf(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -50,10 +51,18 @@ export function dsnNotices(message: Entity, told: Told): readonly Notice[] {
   return [];
 }
 
-/** Notices out of the fields of a report, wherever they stand; none where nothing in them is about a recipient. */
-export function statusNotices(text: string, told: Told): readonly Notice[] {
+/**
+ * Notices out of the fields of a report, wherever they stand, at most `most`; none where nothing in them is about a
+ * recipient. What lies beyond is not looked at: groups without a recipient times named recipients have no bound.
+ */
+export function statusNotices(text: string, told: Told, most: number = MAX_REPORTED): readonly Notice[] {
   const { message, recipients } = sortGroups(readFieldGroups(text));
-  return recipients.slice(0, MOST_RECIPIENTS).flatMap((fields) => noticesOf(fields, message, told));
+  const notices: Notice[] = [];
+  for (const fields of recipients) {
+    if (notices.length >= most) break;
+    notices.push(...noticesOf(fields, message, told, most - notices.length));
+  }
+  return notices;
 }
 
 /** The server that reports, out of the fields of a report that names no recipient. */
@@ -99,12 +108,18 @@ function sortGroups(groups: readonly (readonly Field[])[]): Groups {
 /** A group with an action and no recipient belongs to the one before, where that has a recipient and no action. */
 function joinTorn(groups: readonly Field[][]): readonly (readonly Field[])[] {
   const joined: Field[][] = [];
+  /** Whether the last of `joined` has a recipient and no action. */
+  let open = false;
   for (const group of groups) {
     const last = joined.at(-1);
-    const torn =
-      last !== undefined && !hasRecipient(group) && hasRecipient(last) && fieldValue(last, 'action') === null;
-    if (torn && last !== undefined) last.push(...group);
-    else joined.push([...group]);
+    const acts = fieldValue(group, 'action') !== null;
+    if (open && last !== undefined && !hasRecipient(group)) {
+      last.push(...group);
+      open = !acts;
+    } else {
+      joined.push([...group]);
+      open = hasRecipient(group) && !acts;
+    }
   }
   return joined;
 }
@@ -113,11 +128,11 @@ function hasRecipient(fields: readonly Field[]): boolean {
   return fields.some(({ name }) => name === 'final-recipient' || name === 'original-recipient');
 }
 
-function noticesOf(fields: readonly Field[], message: readonly Field[], told: Told): readonly Notice[] {
+function noticesOf(fields: readonly Field[], message: readonly Field[], told: Told, most: number): readonly Notice[] {
   const { recipient, alias } = recipientsOf(fields);
   const named =
     recipient !== null || hasRecipient(fields) || told.recipients.length === 0 ? [recipient] : told.recipients;
-  return named.map((name) => noticeOf(fields, message, told, name, alias));
+  return named.slice(0, most).map((name) => noticeOf(fields, message, told, name, alias));
 }
 
 function noticeOf(
@@ -180,7 +195,7 @@ function actionOf(written: string, status: string | null, told: Told, recipient:
   if (word.startsWith('delay')) return 'delayed';
   if (['deliver', 'relay', 'expand'].some((start) => word.startsWith(start))) return 'delivered';
   if (status?.startsWith('2.') === true) return 'delivered';
-  const waits = holds(plainWords(told.prose.words(recipient)), WAITING);
+  const waits = told.judgements.waits(told.prose.words(recipient));
   return waits || (status?.startsWith('4.') === true && word === '') ? 'delayed' : 'failed';
 }
 
@@ -221,8 +236,13 @@ function wordsOf(fields: readonly Field[]): string {
 }
 
 /** The server's words and the status first; the text for people where they say nothing that is known. */
-function judgeFailure(words: string, status: string | null, { prose }: Told, recipient: string | null): Judgement {
-  const machine = judge(words, status);
+function judgeFailure(
+  words: string,
+  status: string | null,
+  { prose, judgements }: Told,
+  recipient: string | null,
+): Judgement {
+  const machine = judgements.judge(words, status);
   if (machine.sure || prose.text.trim() === '') return machine;
   const human = prose.judge(recipient, status);
   return human.sure ? human : machine;

@@ -12,7 +12,8 @@ const MOST_PARTS = 400;
 const LONGEST_HEADER = 131_072;
 /** RFC 2046 section 5.1.1 allows 70 characters; some write more. */
 const LONGEST_BOUNDARY = 250;
-const MOST_PARAMETERS = 32;
+/** Of one Content-Type, those of the same name counted each. */
+const MAX_PARAMETERS = 64;
 /** Characters of a leaf that are decoded, unless more are asked for. Whoever reports has said it by then. */
 const LONGEST_TEXT = 262_144;
 
@@ -123,9 +124,11 @@ function closed(
   // A multipart whose boundary never came is text, and so is an unknown leaf: whoever asks for it reads it as that.
   const real = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
+  let decodedText: string | null = null;
   const decoded = (): Uint8Array => {
+    if (octets !== null) return octets;
     const body = text.slice(bodyStart, Math.max(bodyStart, Math.min(end, bodyStart + 2 * longest)));
-    octets ??= decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, longest);
+    octets = decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, longest);
     return octets;
   };
   return {
@@ -134,10 +137,12 @@ function closed(
     parameters,
     parts: [],
     octets: () => Buffer.from(decoded()).toString('latin1'),
-    text: () =>
-      decodeCharset(decoded(), parameters.get('charset') ?? '')
+    text: () => {
+      decodedText ??= decodeCharset(decoded(), parameters.get('charset') ?? '')
         .replaceAll('\r\n', '\n')
-        .replaceAll('\r', '\n'),
+        .replaceAll('\r', '\n');
+      return decodedText;
+    },
   };
 }
 
@@ -201,12 +206,14 @@ function readContentType(value: string): ContentType {
   let at = 0;
   while (at < value.length && !'; \t('.includes(value.charAt(at))) at += 1;
   const type = value.slice(0, at).toLowerCase();
-  for (at = afterSemicolon(value, at); at < value.length && parameters.size < MOST_PARAMETERS; ) {
+  at = afterSemicolon(value, at);
+  for (let read = 0; read < MAX_PARAMETERS && at < value.length; read += 1) {
     const equals = value.indexOf('=', at);
     if (equals < 0) break;
+    const before = value.slice(at, equals);
     // White space stands where a semicolon was forgotten.
-    const name = value
-      .slice(Math.max(at, value.lastIndexOf(' ', equals - 2) + 1), equals)
+    const name = before
+      .slice(before.slice(0, -1).lastIndexOf(' ') + 1)
       .trim()
       .toLowerCase();
     const { text, end } = readParameter(value, equals + 1);

@@ -4,6 +4,8 @@ import type { Evidence } from '../../record/notice.ts';
 
 const LONGEST_DIAGNOSTIC = 1_000;
 const LONGEST_HOST = 255;
+/** Characters that are looked at for one line: a text may be white space alone. */
+const MAX_SCANNED = 16_384;
 /** RFC 5321 section 4.5.3.1: local part, at sign, domain. */
 const LONGEST_ADDRESS = 320;
 
@@ -11,7 +13,7 @@ const LONGEST_ADDRESS = 320;
 export function oneLine(text: string, longest: number = LONGEST_DIAGNOSTIC): string | null {
   let line = '';
   let gap = false;
-  for (const character of text) {
+  for (const character of text.slice(0, MAX_SCANNED)) {
     if (isSeparator(character.codePointAt(0) ?? 0)) {
       gap = line !== '';
       continue;

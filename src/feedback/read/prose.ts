@@ -6,11 +6,12 @@ import type { Notice } from '../../record/notice.ts';
 import { enhancedIn, replyCodeIn } from './codes.ts';
 import { evidenceOf } from './evidence.ts';
 import { RETURNED, RETURNED_FIELDS } from './idioms.ts';
+import type { Judgements } from './judgements.ts';
 import { holds, plainWords } from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
 import { FAILING, FINAL, HEADER_LINES, WAITING } from './signs.ts';
 import type { Speaker } from './speaker.ts';
-import { type Judgement, judge } from './verdict.ts';
+import type { Judgement } from './verdict.ts';
 
 const MOST_RECIPIENTS = 100;
 /** Of the text before the returned message. */
@@ -45,8 +46,8 @@ export interface Parties {
   readonly recipients: ReadonlySet<string>;
 }
 
-/** Reads the text of a notice. */
-export function readProse(text: string, parties: Parties): Prose {
+/** Reads the text of a notice; what it says is judged by `judgements` when it is asked for. */
+export function readProse(text: string, parties: Parties, judgements: Judgements): Prose {
   const told = withoutHeaderLines(beforeReturned(text.slice(0, 4 * LONGEST)).slice(0, LONGEST));
   const found = findAddresses(told).filter(
     ({ address, weight }) => weight !== 'other' && !parties.others.has(address.toLowerCase()),
@@ -57,21 +58,23 @@ export function readProse(text: string, parties: Parties): Prose {
     0,
     Math.min(LONGEST_WHOLE, Math.min(...[...passages.values()].map(({ from }) => from), told.length)),
   );
-  const passageOf = (recipient: string | null): string => passages.get(recipient?.toLowerCase() ?? '')?.text ?? '';
+  const passageOf = (recipient: string | null): Passage | undefined => passages.get(recipient?.toLowerCase() ?? '');
   return {
     text: told,
     recipients: [...passages.values()]
       .slice(0, MOST_RECIPIENTS)
       .map(({ address, origin }) => ({ recipient: origin ?? address, alias: origin === null ? null : address })),
     judge: (recipient, status) => {
-      const own = judge(passageOf(recipient), status);
+      const passage = passageOf(recipient);
+      const own = judgements.judge(passage?.reason ?? passage?.text ?? '', status);
       if (own.sure) return own;
       // What is said of one of several is not said of the others; what is said before all of them is.
-      return judge(passages.size > 1 ? opening : whole, status);
+      return judgements.judge(passages.size > 1 ? opening : whole, status);
     },
     words: (recipient) => {
       const passage = passageOf(recipient);
-      return passage.trim() === '' ? whole : passage;
+      const words = passage === undefined ? '' : passage.text + (passage.reason ?? '');
+      return words.trim() === '' ? whole : words;
     },
   };
 }
@@ -132,6 +135,8 @@ interface Passage {
   readonly from: number;
   origin: string | null;
   text: string;
+  /** What is said of an address further on, where its own text says nothing: the same for all that stand together. */
+  reason: string | null;
 }
 
 /** For each address, what stands from its line up to that of another one, wherever it is named. */
@@ -150,7 +155,7 @@ function passagesOf(told: string, found: readonly FoundAddress[]): ReadonlyMap<s
       continue;
     }
     const key = address.toLowerCase();
-    const passage: Passage = passages.get(key) ?? { address, from: lineAt, origin: null, text: '' };
+    const passage: Passage = passages.get(key) ?? { address, from: lineAt, origin: null, text: '', reason: null };
     if (passage.text.length < LONGEST_PASSAGE) passage.text += `${text}\n`;
     passages.set(key, passage);
     last = passage;
@@ -161,10 +166,10 @@ function passagesOf(told: string, found: readonly FoundAddress[]): ReadonlyMap<s
 
 /** A list of addresses with one reason behind the last of them: the others have it too. */
 function shareReasons(passages: readonly Passage[]): void {
-  for (let i = passages.length - 2; i >= 0; i -= 1) {
-    const passage = passages[i];
-    const next = passages[i + 1];
-    if (passage !== undefined && next !== undefined && saysNothing(passage.text)) passage.text += next.text;
+  let reason: string | null = null;
+  for (const passage of [...passages].reverse()) {
+    if (saysNothing(passage.text)) passage.reason = reason;
+    else reason = passage.text;
   }
 }
 
@@ -196,6 +201,7 @@ function beforeReturned(text: string): string {
   let at = 0;
   let said = false;
   for (const line of text.split('\n')) {
+    if (at >= LONGEST) break;
     const short = line
       .trim()
       .toLowerCase()

@@ -7,10 +7,11 @@ import { textFromHtml } from '../../message/html-text.ts';
 import type { Notice } from '../../record/notice.ts';
 import { arfNotices } from './arf.ts';
 import { decodeHeaderValue } from './decode.ts';
-import { dsnNotices, isDeliveryStatus, reportingHostIn, statusNotices, type Told } from './dsn.ts';
+import { dsnNotices, isDeliveryStatus, MAX_REPORTED, reportingHostIn, statusNotices, type Told } from './dsn.ts';
 import { type Entity, leavesOf, readEntity } from './entity.ts';
 import { evidenceOf } from './evidence.ts';
 import { fieldValue, readFields } from './fields.ts';
+import { createJudgements, type Judgements } from './judgements.ts';
 import { plainWords } from './phrases.ts';
 import { type Parties, type Prose, proseNotices, readProse } from './prose.ts';
 import { findAddresses } from './report-addresses.ts';
@@ -24,53 +25,57 @@ const LONGEST_TEXT = 131_072;
 const DEEPEST_WRAPPING = 3;
 /** A gateway's own words around the notice that it sends on. */
 const SHORT_TEXT = 200;
-const MOST_RECIPIENTS = 100;
 
-/** The notices in a raw message: one for each recipient that it names, at most 100, at least one of some kind. */
-export function readNotices(raw: Uint8Array): readonly Notice[] {
-  const notices = readMessage(readEntity(raw.subarray(0, LONGEST)), 0);
-  return withoutRepeats(notices).slice(0, MOST_RECIPIENTS);
+/**
+ * The notices in a raw message: one for each recipient that it names, at most 100, at least one of some kind. `judgements`
+ * must be new; it can be asked afterwards what was classified.
+ */
+export function readNotices(raw: Uint8Array, judgements: Judgements = createJudgements()): readonly Notice[] {
+  const notices = readMessage(readEntity(raw.subarray(0, LONGEST)), 0, judgements);
+  return withoutRepeats(notices).slice(0, MAX_REPORTED);
 }
 
-function readMessage(message: Entity, depth: number): readonly Notice[] {
+function readMessage(message: Entity, depth: number, judgements: Judgements): readonly Notice[] {
   const complaints = arfNotices(message);
   if (complaints.length > 0) return complaints;
   // A gateway that sends the notice on, and adds what it has to say behind it.
   const first = leavesOf(message)[0];
-  const passedOn =
-    depth < DEEPEST_WRAPPING && message !== first && first?.type === 'message/rfc822' ? readWithin(first, depth) : [];
+  const leading = depth < DEEPEST_WRAPPING && message !== first && first?.type === 'message/rfc822' ? first : null;
+  const passedOn = leading === null ? [] : readWithin(leading, depth, judgements);
   if (passedOn.length > 0) return passedOn;
 
   const subjectLine = decodeHeaderValue(fieldValue(message.fields, 'subject') ?? '');
   const subject = plainWords(subjectLine);
   const speaker = speakerOf(message, subject);
-  const prose = readProse(textOf(message), partiesOf(message));
-  const failed = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? '')).map(
-    ({ address }) => address,
-  );
+  const prose = readProse(textOf(message), partiesOf(message), judgements);
+  const failed = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? ''))
+    .slice(0, MAX_REPORTED)
+    .map(({ address }) => address);
   const told: Told = {
     prose,
     recipients: failed.length > 0 ? failed : prose.recipients.map(({ recipient }) => recipient),
+    judgements,
   };
   const reported = dsnNotices(message, told);
   if (reported.length > 0) return reported;
   if (speaker === 'machine') return [{ kind: 'auto-reply', evidence: evidenceOf(null, subjectLine, null) }];
 
   // Gateways write the fields of a report into a text, or lie about its type.
-  const loose = speaker === 'server' && hasStatusFields(message) ? looseNotices(message, told) : [];
+  const loose = speaker === 'server' ? looseNotices(message, told) : [];
   if (loose.length > 0) return loose;
   const answers = speaker === 'person' && isAnswer(message, subject);
   const bounces = proseNotices({ prose, subject, speaker, answers, failed, reportingHost: reportingHostIn(message) });
   if (bounces.length > 0) return bounces;
   const wrapped = depth < DEEPEST_WRAPPING && prose.text.trim().length < SHORT_TEXT ? onlyMessageIn(message) : null;
-  const within = wrapped === null ? [] : readWithin(wrapped, depth);
+  // One that led has been read already.
+  const within = wrapped === null || wrapped === leading ? [] : readWithin(wrapped, depth, judgements);
   if (within.length > 0) return within;
   return [{ kind: 'unknown', reason: reasonOf(speaker, prose) }];
 }
 
 /** The notices of a message within a message, where it is one that tells what became of another. */
-function readWithin(part: Entity, depth: number): readonly Notice[] {
-  const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1);
+function readWithin(part: Entity, depth: number, judgements: Judgements): readonly Notice[] {
+  const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, judgements);
   return notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : notices;
 }
 
@@ -78,14 +83,19 @@ function readWithin(part: Entity, depth: number): readonly Notice[] {
 function textOf(message: Entity): string {
   let plain = '';
   let html = '';
+  let said = false;
   for (const part of leavesOf(message)) {
     // Behind the returned message stand a mailing list's lines, or a virus scanner's.
-    if (isReturned(part) && (plain.trim() !== '' || html !== '')) break;
+    if (isReturned(part) && (said || html !== '')) break;
     if (plain.length >= LONGEST_TEXT) break;
     if (part.type === 'text/html') html = html === '' ? part.text().slice(0, LONGEST_TEXT) : html;
-    else if (part.type === 'text/plain') plain += `${part.text().slice(0, LONGEST_TEXT)}\n`;
+    else if (part.type === 'text/plain') {
+      const text = part.text().slice(0, LONGEST_TEXT);
+      plain += `${text}\n`;
+      said ||= text.trim() !== '';
+    }
   }
-  return plain.trim() === '' && html !== '' ? textFromHtml(html) : plain;
+  return !said && html !== '' ? textFromHtml(html) : plain;
 }
 
 function isReturned({ type }: Entity): boolean {
@@ -120,10 +130,6 @@ function addressesIn(value: string | null): readonly string[] {
 }
 
 /** Whether a text has the two fields without which no report is one. */
-function hasStatusFields(message: Entity): boolean {
-  return leavesOf(message).some((part) => looksLikeStatus(part));
-}
-
 function looksLikeStatus(part: Entity): boolean {
   if (isReturned(part) || isDeliveryStatus(part)) return false;
   const text = part.text().toLowerCase();
@@ -131,7 +137,12 @@ function looksLikeStatus(part: Entity): boolean {
 }
 
 function looseNotices(message: Entity, told: Told): readonly Notice[] {
-  return leavesOf(message).flatMap((part) => (looksLikeStatus(part) ? statusNotices(part.text(), told) : []));
+  const notices: Notice[] = [];
+  for (const part of leavesOf(message)) {
+    if (notices.length >= MAX_REPORTED) break;
+    if (looksLikeStatus(part)) notices.push(...statusNotices(part.text(), told, MAX_REPORTED - notices.length));
+  }
+  return notices;
 }
 
 /** The message within a message that has nothing else to say, or null. */

@@ -38,15 +38,24 @@ export function findAddresses(text: string): readonly FoundAddress[] {
   const found: FoundAddress[] = [];
   let from = 0;
   let lineAt = 0;
+  // Kept from sign to sign: looking for it anew at each would make a long line cost its square.
+  let lineEnd = endOfLine(text, 0);
   for (let sign = text.indexOf('@'); sign >= 0 && found.length < MOST_FOUND; sign = text.indexOf('@', sign + 1)) {
-    for (let next = text.indexOf('\n', lineAt); next >= 0 && next < sign; next = text.indexOf('\n', lineAt))
-      lineAt = next + 1;
+    while (lineEnd < sign) {
+      lineAt = lineEnd + 1;
+      lineEnd = endOfLine(text, lineAt);
+    }
     const read = addressAround(text, sign, Math.max(from, lineAt));
     if (read === null) continue;
     from = read.end;
     found.push({ address: read.address, at: read.at, lineAt, weight: weigh(text, read.address, read.at, lineAt) });
   }
   return found;
+}
+
+function endOfLine(text: string, from: number): number {
+  const end = text.indexOf('\n', from);
+  return end < 0 ? text.length : end;
 }
 
 interface ReadAddress {
@@ -73,17 +82,17 @@ function localStart(text: string, sign: number, from: number): number {
   const least = Math.max(from, sign - LONGEST_LOCAL);
   if (text.charAt(sign - 1) === '"') {
     // Quoted local part (RFC 5321 section 4.1.2), where its opening quote is near.
-    const quote = text.lastIndexOf('"', sign - 2);
-    return quote >= least ? quote : sign;
+    const quote = text.slice(least, Math.max(least, sign - 1)).lastIndexOf('"');
+    return quote >= 0 ? least + quote : sign;
   }
   let start = sign;
   while (start > least && LOCAL[text.charCodeAt(start - 1)] === 1) start -= 1;
   if (start === sign) while (start > least && isLetter(text.charCodeAt(start - 1))) start -= 1;
   while (start < sign && LEADING.includes(text.charAt(start))) start += 1;
   // `to=a@b.example` of logs; a return path in which another one is written keeps its equals sign.
-  const equals = text.lastIndexOf('=', sign);
-  if (equals > start && LOGGED.includes(text.slice(start, equals).toLowerCase())) return equals + 1;
-  return start;
+  const local = text.slice(start, sign);
+  const equals = local.lastIndexOf('=');
+  return equals > 0 && LOGGED.includes(local.slice(0, equals).toLowerCase()) ? start + equals + 1 : start;
 }
 
 const LOGGED: readonly string[] = [
@@ -138,8 +147,8 @@ function weigh(text: string, address: string, at: number, lineAt: number): Weigh
 /** The line before, from its end, in lower case. */
 function lineBefore(text: string, lineAt: number): string {
   if (lineAt < 2) return '';
-  const start = text.lastIndexOf('\n', lineAt - 2) + 1;
-  return text.slice(Math.max(start, lineAt - 1 - LONGEST_LINE_START), lineAt - 1).toLowerCase();
+  const ending = text.slice(Math.max(0, lineAt - 1 - LONGEST_LINE_START), lineAt - 1);
+  return ending.slice(ending.lastIndexOf('\n') + 1).toLowerCase();
 }
 
 function withoutBrackets(text: string): string {

@@ -6,7 +6,7 @@ import { isMailId } from '../../admit/mail-id.ts';
 import { type Evidence, MAIL_TAG, type Notice } from '../../record/notice.ts';
 import { enhancedIn, statusOf } from '../read/codes.ts';
 import { evidenceOf, fieldAddress, oneLine, withoutType } from '../read/evidence.ts';
-import { judge } from '../read/verdict.ts';
+import { createJudgements, type Judgements } from '../read/judgements.ts';
 
 export type SesEvent =
   /** `reference` is the provider's id of the message; `key` is the same for the same event, however often it is sent. */
@@ -92,9 +92,10 @@ function bounces(bounce: Json): readonly Notice[] {
     // No status notification was in what came back: under this sub-type the provider also files out-of-office replies.
     return [{ kind: 'auto-reply', evidence: told({}, bounce, `${type} ${subType}`) }];
   }
+  const judgements = createJudgements();
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
     const evidence = told(one, bounce, `${type} ${subType}`);
-    return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one) };
+    return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one, judgements) };
   });
 }
 
@@ -103,14 +104,19 @@ function saysNothing({ action, status, diagnosticCode }: Json): boolean {
 }
 
 /** Transient and undetermined bounces may pass; a permanent one says of the mailbox what its sub-type and the server's words say. */
-function verdict(type: string, subType: string, recipient: Json): { permanent: boolean; mailboxMissing: boolean } {
+function verdict(
+  type: string,
+  subType: string,
+  recipient: Json,
+  judgements: Judgements,
+): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
   if (LISTED.includes(subType)) return { permanent: true, mailboxMissing: true };
   const [said, status] = [textOf(recipient.diagnosticCode), statusIn(recipient)];
   if (said === null && status === null) {
     return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
   }
-  const judged = judge(said ?? '', status);
+  const judged = judgements.judge(said ?? '', status);
   // The provider says that there is no such address, and is believed but where the server speaks of policy or of another day.
   const believed = subType === 'NoEmail' && judged.permanent && !isPolicy(status) && !isPolicy(enhancedIn(said ?? ''));
   return { permanent: true, mailboxMissing: believed || judged.mailboxMissing };
@@ -124,9 +130,9 @@ function isPolicy(status: string | null): boolean {
 function complaints(complaint: Json): readonly Notice[] {
   const feedbackType = oneLine(textOf(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = listOf(complaint.complainedRecipients);
+  const words = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
+  const evidence = { status: null, diagnostic: oneLine(words.join(' ')), reportingHost: null };
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
-    const words = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
-    const evidence = { status: null, diagnostic: oneLine(words.join(' ')), reportingHost: null };
     return { ...about(one.emailAddress, evidence), kind: 'complaint', feedbackType };
   });
 }

@@ -1,0 +1,227 @@
+/**
+ * What a report costs to read grows with its length, however it is written. Counted are the texts and characters that are
+ * classified; where there is no counter, the processor time of a report is compared with that of one four times as long.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readEntity } from '../../../../src/feedback/read/entity.ts';
+import { createJudgements } from '../../../../src/feedback/read/judgements.ts';
+import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
+import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
+import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
+
+const SEED = 12;
+/** Recipients of a report that are told; each is judged by its own words, by the text about it and by the whole text. */
+const MAX_REPORTED = 100;
+
+const named = (count: number): string =>
+  `X-Failed-Recipients: ${Array.from({ length: count }, (_, i) => `u${i}@kunde.example`).join(',\r\n ')}\r\n`;
+
+interface Hostile {
+  readonly subject: string;
+  /** Addresses in X-Failed-Recipients. */
+  readonly named: number;
+  readonly parts: readonly { readonly type: string; readonly atoms: readonly string[] }[];
+}
+
+/** Each part's atoms over and over, up to its share of `length` characters. */
+function reportOf({ subject, named: count, parts }: Hostile, length: number): Buffer {
+  const head = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${named(count)}`;
+  const share = Math.floor(length / parts.length);
+  const bodies = parts.map(({ type, atoms }) => {
+    const round = atoms.join('');
+    return `--b\r\nContent-Type: ${type}\r\n\r\n${round.repeat(Math.ceil(share / round.length)).slice(0, share)}\r\n`;
+  });
+  return Buffer.from(`${head}Content-Type: multipart/mixed; boundary=b\r\n\r\n${bodies.join('')}--b--\r\n`, 'latin1');
+}
+
+const ATOMS = [
+  'Action: failed\r\n\r\n',
+  'Final-Recipient: \r\nAction: failed\r\n\r\n',
+  'Final-Recipient: rfc822; a@kunde.example\r\n',
+  'Final-Recipient: rfc822; a@kunde.example\r\n\r\n',
+  'Status: 5.0.0\r\n\r\n',
+  'Status: 4.4.1\r\n',
+  'Diagnostic-Code: smtp; 550 zz zz zz zz zz zz\r\n',
+  'Feedback-Type: abuse\r\n',
+  'Original-Rcpt-To: b@kunde.example\r\n',
+  'sorry, that did not work ',
+  'wqx ',
+  'a@kunde.example ',
+  '<c@kunde.example>:\r\n',
+  '@',
+  '"@',
+  '=',
+  ' ',
+  ',',
+  '\r\n',
+  '\n',
+  '--b-\r\n',
+  '--',
+  '<',
+  'ü@ö.',
+  '=?utf-8?Q?=41?= ',
+  '<a href=x>',
+] as const;
+const TYPES = [
+  'text/plain',
+  'text/plain; charset=utf-8',
+  'text/html',
+  'message/delivery-status',
+  'message/feedback-report',
+  'message/rfc822',
+  'text/rfc822-headers',
+] as const;
+
+const HOSTILE = fc.record({
+  subject: fc.constantFrom('Undelivered Mail Returned to Sender', 'hello', 'Re: hello', ''),
+  named: fc.constantFrom(0, 1, 100, 400),
+  parts: fc.array(
+    fc.record({
+      type: fc.constantFrom(...TYPES),
+      atoms: fc.array(fc.constantFrom(...ATOMS), { minLength: 1, maxLength: 6 }),
+    }),
+    { minLength: 1, maxLength: 24 },
+  ),
+});
+
+function classified(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
+  const judgements = createJudgements();
+  readNotices(raw, judgements);
+  return judgements.cost();
+}
+
+/** Processor time in µs: the least of several runs, so that what else the machine does is left out. */
+function processorTime(work: () => void): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < 4; run += 1) {
+    const before = process.cpuUsage();
+    work();
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, user + system);
+  }
+  return least;
+}
+
+/** Four times the length costs about four times as much; what is quadratic costs sixteen times. Short times say nothing. */
+function expectLinear(work: (length: number) => () => void, length: number, what: string): void {
+  const [one, four] = [processorTime(work(length)), processorTime(work(4 * length))];
+  expect(four, `${what}: ${one} µs for ${length}, ${four} µs for four times as much`).toBeLessThan(
+    10 * Math.max(one, 3_000),
+  );
+}
+
+test('what is classified grows linearly with the length of a report, over generated hostile reports', () => {
+  fc.assert(
+    fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostile, length) => {
+      const raw = reportOf(hostile, length);
+      const { texts, characters } = classified(raw);
+      // Up to four messages lie in one another, and their texts are judged by words, by passages and as a whole.
+      expect(characters).toBeLessThan(8 * raw.length + 50_000);
+      expect(texts).toBeLessThan(5 * MAX_REPORTED);
+    }),
+    { seed: SEED, numRuns: 300 },
+  );
+});
+
+test('the time that reading takes grows linearly with the length of a report, over generated hostile reports', () => {
+  fc.assert(
+    fc.property(HOSTILE, (hostile) => {
+      const raw = (length: number) => {
+        const report = reportOf(hostile, length);
+        return () => void readNotices(report);
+      };
+      expectLinear(raw, 16_000, JSON.stringify(hostile));
+    }),
+    { seed: SEED, numRuns: 25 },
+  );
+});
+
+describe('of reported failures a hundred are classified, however they are multiplied', () => {
+  const bounce = 'Undelivered Mail Returned to Sender';
+  test.each([
+    ['named recipients times groups', 'message/delivery-status', 40, 1],
+    ['named recipients times groups in a text', 'text/plain', 40, 1],
+    ['named recipients times groups times parts', 'text/plain', 9, 20],
+  ])('%s', (_, type, groups, parts) => {
+    const told = `Final-Recipient: \r\n${'Action: failed\r\n\r\n'.repeat(groups)}`;
+    const raw = Buffer.from(
+      `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${named(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${told}`.repeat(parts)}--b--\r\n`,
+    );
+    const { texts, characters } = classified(raw);
+    expect(readNotices(raw)).toHaveLength(100);
+    expect(texts).toBeLessThan(10);
+    expect(characters).toBeLessThan(4 * raw.length);
+  });
+
+  test('a list of addresses with one reason behind the last is classified by that reason once', () => {
+    const list = Array.from({ length: 100 }, (_, i) => `<u${i}@kunde.example>`).join('\r\n');
+    const text = `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n\r\nNot delivered:\r\n${list}\r\n    550 5.1.1 no such user\r\n`;
+    const notices = readNotices(Buffer.from(text));
+    expect(notices).toHaveLength(100);
+    expect(notices.every((notice) => notice.kind === 'bounce' && notice.mailboxMissing)).toBe(true);
+    expect(classified(Buffer.from(text)).texts).toBeLessThan(5);
+  });
+});
+
+describe('scanners that look back or ahead look only as far as they read', () => {
+  test.each([
+    ['a run of at signs', (length: number) => '@'.repeat(length)],
+    ['at signs behind equals signs', (length: number) => `to=${'a@'.repeat(length / 2)}`],
+    ['quoted local parts', (length: number) => '"@'.repeat(length / 2)],
+    [
+      'addresses on lines that are marks',
+      (length: number) => `${`${','.repeat(90)}a@b.cc `.repeat(length / 98)}\n`.repeat(2),
+    ],
+  ])('addresses: %s', (what, text) => {
+    const work = (length: number) => {
+      const scanned = text(length);
+      return () => void findAddresses(scanned);
+    };
+    expectLinear(work, 60_000, what);
+  });
+
+  test.each([
+    ['parameters of one name', (length: number) => `Content-Type: text/plain; ${'a=b;'.repeat(length / 4)}\n\nx`],
+    [
+      'parameters without semicolons',
+      (length: number) => `Content-Type: text/plain; ${'a=b '.repeat(length / 4)}\n\nx`,
+    ],
+    [
+      'parts with long types',
+      (length: number) =>
+        `Content-Type: multipart/mixed; boundary=b\n\n${`--b\nContent-Type: text/plain; ${'a=b;'.repeat(4_000)}\n\n`.repeat(length / 16_000)}`,
+    ],
+    [
+      'delimiters without end',
+      (length: number) => `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\n'.repeat(length / 5)}`,
+    ],
+  ])('entities: %s', (what, text) => {
+    const work = (length: number) => {
+      const raw = Buffer.from(text(length));
+      return () => void readEntity(raw, raw.length);
+    };
+    expectLinear(work, 64_000, what);
+  });
+});
+
+test('the time that an event of Amazon SES takes grows linearly with its length', () => {
+  const work = (length: number) => {
+    const text = JSON.stringify({
+      notificationType: 'Bounce',
+      mail: { messageId: 'm-1' },
+      bounce: {
+        bounceType: 'Permanent',
+        bounceSubType: 'General',
+        reportingMTA: ' '.repeat(length / 4),
+        bouncedRecipients: Array.from({ length: 100 }, (_, i) => ({
+          emailAddress: `u${i}@kunde.example`,
+          status: '5.0.0',
+          diagnosticCode: `smtp; ${'wqx '.repeat(length / 800)}`,
+        })),
+      },
+    });
+    return () => void readSesEvent(text);
+  };
+  expectLinear(work, 64_000, 'a bounce');
+});
