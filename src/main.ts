@@ -154,10 +154,9 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const report = createReporter({ log, metrics, node, traces, traffic, standing, news, now: clock.now });
   failures.report = report.failed;
 
-  const directory = new KeyDirectory();
+  const directory = new KeyDirectory(report.account);
   const domains = new DomainDirectory();
   await store.watchDirectory((changes) => {
-    for (const account of changes.accounts) report.account(directory.account(account.id), account);
     directory.apply(changes);
     domains.apply(changes);
     if (changes.accounts.length + changes.keys.length > 0) news.tell('accounts', 'overview');

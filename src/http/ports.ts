@@ -1,7 +1,7 @@
 /** What the public listener is handed: the parts with effects, as it sees them. `main.ts` wires. */
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
-import type { AcceptAnswer, NewMail } from '../store/store.ts';
+import type { AcceptAnswer, FoundKeys, NewMail } from '../store/store.ts';
 import type { KeyDirectory } from './directory.ts';
 import type { ErrorCode } from './errors.ts';
 import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
@@ -63,6 +63,8 @@ export const LISTENER_LIMITS: ListenerLimits = {
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes'>;
   readonly directory: KeyDirectory;
+  /** The store's lookup of keys that the directory does not know, by SHA-256 in hexadecimal; key-misses.ts bounds its use. */
+  readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   /** Takes one token of the account; a promise where other nodes have to be asked. */
   readonly throttle: {
     take(accountId: number, limit: ThrottleLimit, now: number): ThrottleAnswer | Promise<ThrottleAnswer>;

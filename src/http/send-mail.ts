@@ -17,7 +17,9 @@ import type { KeyLookup } from './directory.ts';
 import { type ErrorCode, refusalDetail } from './errors.ts';
 import { isJsonType, repeats } from './headers.ts';
 import { fingerprint, isIdempotencyKey } from './idempotency.ts';
+import { KeyMisses } from './key-misses.ts';
 import { addLimits, type Headers, wholeSeconds } from './limit-headers.ts';
+import { peerOf } from './peer.ts';
 import type { ListenerOptions } from './ports.ts';
 import type { InFlight, Place } from './shed.ts';
 import type { ThrottleAnswer } from './throttle.ts';
@@ -34,11 +36,12 @@ interface Exchange {
   readonly place: Place;
 }
 
-const REPEATED: KeyLookup = { kind: 'invalid' };
 /** A store that cannot commit is asked again after as long as it has failed, within a minute. */
 const LONGEST_WAIT_MS = 60_000;
 /** An account with too many bodies under way gets places back as they end; the slowest takes the request timeout. */
 const MANY_BODIES_WAIT_MS = 1_000;
+/** The store is asked for so many keys at once that every wait of theirs is over by then. */
+const MANY_KEYS_WAIT_MS = 1_000;
 
 /** The handler of the operation. */
 export function createSendMail(
@@ -49,15 +52,62 @@ export function createSendMail(
   const { directory, throttle, clock, ids, submit, domains, observe, settings } = options;
   const { maxRequestBytes } = settings;
   const bound = sendersBound(settings);
+  const misses = new KeyMisses({
+    find: options.findKeys,
+    learn: (found) => directory.apply(found),
+    clock,
+    failed: observe.failed,
+  });
   let failingSince: number | null = null;
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
     // Two keys on one request: nobody knows which one an intermediary has looked at.
-    const lookup = repeats(req.rawHeaders, 'authorization')
-      ? REPEATED
-      : directory.lookup(req.headers.authorization, startedAt);
+    if (repeats(req.rawHeaders, 'authorization')) {
+      refuse(req, res, 'invalid-key', null, null);
+      return;
+    }
+    const lookup = directory.lookup(req.headers.authorization, startedAt);
+    if (lookup.kind === 'missing') askStore(req, res, startedAt, lookup.hash);
+    else proceed(req, res, startedAt, lookup);
+  }
+
+  /** A key that is not known here is refused once the store does not know it either. */
+  function askStore(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
+    const asked = misses.ask(hash, peerOf(req.socket.remoteAddress));
+    if (asked === null) {
+      refuse(req, res, 'overloaded', null, null, null, retryAfter(MANY_KEYS_WAIT_MS));
+      return;
+    }
+    const answered = asked.then(
+      () => true,
+      () => false,
+    );
+    wait(req, res, answered, (known) => {
+      const lookup = directory.lookup(req.headers.authorization, clock.now());
+      if (req.destroyed) {
+        // Nobody reads the answer; the guess counts nevertheless.
+        if (known && lookup.kind === 'missing') observe.refused('invalid-key', null, null);
+      } else if (!known) {
+        // The fault was told once for all that waited.
+        refuse(req, res, 'internal-error', null, null);
+      } else {
+        proceed(req, res, startedAt, lookup);
+      }
+    });
+  }
+
+  /** Waits for a step that comes before the body; a fault is a 500. */
+  function wait<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
+    inFlight.through(step, next).catch((error: unknown) => {
+      observe.failed(error);
+      if (!res.headersSent) refuse(req, res, 'internal-error', null, null);
+    });
+  }
+
+  function proceed(req: IncomingMessage, res: ServerResponse, startedAt: number, lookup: KeyLookup): void {
     switch (lookup.kind) {
+      case 'missing':
       case 'invalid':
         refuse(req, res, 'invalid-key', null, null);
         return;
@@ -82,12 +132,10 @@ export function createSendMail(
       begin(req, res, startedAt, account, key, taken);
       return;
     }
-    taken
-      .then((answer) => {
-        // A client that has gone meanwhile has nothing to read and is told nothing.
-        if (!req.destroyed) begin(req, res, startedAt, account, key, answer);
-      })
-      .catch(observe.failed);
+    wait(req, res, taken, (answer) => {
+      // A client that has gone meanwhile has nothing to read and is told nothing.
+      if (!req.destroyed) begin(req, res, startedAt, account, key, answer);
+    });
   }
 
   /** What follows the throttle. */

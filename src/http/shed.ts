@@ -35,6 +35,8 @@ export class InFlight {
   readonly #load: LoadSignal;
   /** By account; one entry for each that ever sent something. */
   readonly #shares = new Map<number, Share>();
+  /** Requests that wait for their key or for a token of their throttle. */
+  #before = 0;
   #reading = 0;
   #inFlight = 0;
   #bytes = 0;
@@ -56,6 +58,17 @@ export class InFlight {
   /** How long a shed client should wait, in milliseconds. */
   waitMs(): number {
     return Math.max(1, this.#meanMs);
+  }
+
+  /** Waits for a step before the body, and goes on with `next`; a drain waits for both. Rejects with the fault of either. */
+  async through<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
+    this.#before += 1;
+    try {
+      next(await step);
+    } finally {
+      this.#before -= 1;
+      this.#tellIdle();
+    }
   }
 
   /** A place for a request whose body is to be read, or null where its account has all of its own taken. */
@@ -103,11 +116,7 @@ export class InFlight {
       this.#inFlight -= 1;
       this.#meanMs += (now - since - this.#meanMs) * NEWEST;
     }
-    if (this.#onIdle !== null && this.#isIdle()) {
-      const run = this.#onIdle;
-      this.#onIdle = null;
-      run();
-    }
+    this.#tellIdle();
   }
 
   /** Calls `run` once nothing is reading or in flight; at once where that is so now. */
@@ -116,11 +125,18 @@ export class InFlight {
     else this.#onIdle = run;
   }
 
+  #tellIdle(): void {
+    if (this.#onIdle === null || !this.#isIdle()) return;
+    const run = this.#onIdle;
+    this.#onIdle = null;
+    run();
+  }
+
   #isFull(): boolean {
     return this.#inFlight >= this.#limits.maxInFlight;
   }
 
   #isIdle(): boolean {
-    return this.#reading === 0 && this.#inFlight === 0;
+    return this.#before === 0 && this.#reading === 0 && this.#inFlight === 0;
   }
 }

@@ -53,6 +53,9 @@ export interface DirectoryChanges {
   readonly removed: readonly string[];
 }
 
+/** Keys that were asked for by their digests, with their accounts; as new as `revision` of the directory, or newer. */
+export type FoundKeys = Pick<DirectoryChanges, 'revision' | 'accounts' | 'keys'>;
+
 /** The answer of a command that can miss or clash. */
 export type Changed<T> =
   | { readonly kind: 'done'; readonly value: T }

@@ -7,7 +7,16 @@
  */
 import type { Attempt } from '../deliver/outcome.ts';
 import type { State } from '../record/states.ts';
-import type { Account, AccountChange, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
+import type {
+  Account,
+  AccountChange,
+  AccountLimits,
+  ApiKey,
+  Changed,
+  DirectoryChanges,
+  FoundKeys,
+  Guarded,
+} from './account.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorAnswer, OperatorStore } from './operator.ts';
@@ -16,7 +25,16 @@ import type { SearchStore } from './search.ts';
 import type { TrafficStore } from './traffic.ts';
 import type { TrustStore } from './trust.ts';
 
-export type { Account, AccountChange, AccountLimits, ApiKey, Changed, DirectoryChanges, Guarded } from './account.ts';
+export type {
+  Account,
+  AccountChange,
+  AccountLimits,
+  ApiKey,
+  Changed,
+  DirectoryChanges,
+  FoundKeys,
+  Guarded,
+} from './account.ts';
 export type { OperatorAnswer } from './operator.ts';
 export type { QueueFigures } from './overview.ts';
 
@@ -246,6 +264,11 @@ export interface Store
 
   /** Calls back at once with everything, and again within a second of any change, by whichever process. */
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
+  /**
+   * The keys of these SHA-256 digests (hexadecimal, 1,000 at most) with their accounts; whatever was committed before the call is
+   * found. Digests without a key are left out.
+   */
+  findKeys(hashes: readonly string[]): Promise<FoundKeys>;
   /** On a store without accounts: makes one with its first key, both or neither. Null where there is any account. */
   createFirstKey(
     accountName: string,

@@ -62,6 +62,7 @@ export async function startApi(
   const listener = createListener({
     settings,
     directory,
+    findKeys: store.findKeys,
     throttle,
     submit: createIntake({
       commit: (mail) => accepts.submit(mail),

@@ -620,6 +620,37 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
   });
 
+  test('keys are found by their digests with their accounts as soon as they are made; others are left out', async () => {
+    const store = await storeWith();
+    const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
+    expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
+    expect(await store.findKeys([])).toMatchObject({ accounts: [], keys: [] });
+    const now = Date.now();
+    await store.createAccount('second', NO_LIMITS, now);
+    const [first, last] = [hashes[0] ?? '', hashes[999] ?? ''];
+    for (const [account, hash] of [
+      ['default', first],
+      ['second', last],
+    ] as const) {
+      const made = await store.createKey(account, { name: account, prefix: 'pr_', hash, expiresAt: null }, now);
+      if (made.kind !== 'done') throw new Error(made.kind);
+      const found = await store.findKeys([hash]);
+      expect(found.keys).toEqual([made.value]);
+      expect(found.accounts.map(({ name }) => name)).toEqual([account]);
+    }
+    await store.lockAccount('second', 'abuse', now);
+    const seen: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => seen.push(changes));
+    const all = await store.findKeys(hashes);
+    expect(all.keys.map(({ hash }) => hash).sort()).toEqual([first, last]);
+    expect(all.accounts.map(({ name, locked }) => [name, locked?.reason ?? null]).sort()).toEqual([
+      ['default', null],
+      ['second', 'abuse'],
+    ]);
+    // As new as what the watch says by now.
+    expect(all.revision).toBe(seen[0]?.revision);
+  });
+
   test('ids go on after the newest one stored', async () => {
     const store = await storeWith();
     expect(await store.newestId()).toBeNull();

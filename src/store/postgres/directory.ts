@@ -3,7 +3,7 @@
  * of them, in the order of the commits, since its row stays locked until each is committed; so a node asks only for
  * what it has not seen. A notification is a hint, a poll stands behind it.
  */
-import type { DirectoryChanges } from '../store.ts';
+import type { DirectoryChanges, FoundKeys } from '../store.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { prepareDomains } from './domains.ts';
@@ -31,6 +31,16 @@ const CHANGED_KEYS: Statement = {
   name: 'directory_keys',
   text: 'SELECT * FROM api_key WHERE revision > $1 ORDER BY id',
 };
+/** One snapshot, so that no key is older than the revision beside it. */
+const KEYS_BY_HASH: Statement = {
+  name: 'directory_keys_by_hash',
+  text: `SELECT k.*, p.revision AS directory_revision FROM postrider p, api_key k
+    WHERE k.hash = ANY($1::text[]) ORDER BY k.id`,
+};
+const ACCOUNTS_BY_ID: Statement = {
+  name: 'directory_accounts_by_id',
+  text: `${ACCOUNTS} WHERE a.id = ANY($1::int[]) ORDER BY a.id`,
+};
 
 /** The next revision, for the rows of this transaction; every node is told once it is committed. */
 export async function nextRevision(session: Session): Promise<number> {
@@ -57,6 +67,17 @@ export function prepareDirectory(
     ]);
     // What was committed between these reads comes again with the next look.
     return { revision: newest, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
+  }
+
+  async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
+    const found = await pool.query(KEYS_BY_HASH, [hashes]);
+    const [first] = found;
+    // The usual end of a guess: one statement.
+    if (first === undefined) return { revision: 0, accounts: [], keys: [] };
+    const keys = found.map(rows.apiKey);
+    const ids = [...new Set(keys.map(({ accountId }) => accountId))];
+    const accounts = (await pool.query(ACCOUNTS_BY_ID, [ids])).map(rows.account);
+    return { revision: rows.int(first, 'directory_revision'), accounts, keys };
   }
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
@@ -118,6 +139,7 @@ export function prepareDirectory(
 
   return {
     watchDirectory,
+    findKeys,
     stopWatching(): void {
       stopped = true;
       for (const stop of stops) stop();

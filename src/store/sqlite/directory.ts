@@ -3,7 +3,7 @@
  * of them, so that a node asks only for what it has not seen.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { DirectoryChanges } from '../store.ts';
+import type { DirectoryChanges, FoundKeys } from '../store.ts';
 import type { DomainChanges } from './domains.ts';
 import * as rows from './rows.ts';
 
@@ -12,6 +12,8 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
   const read = database.prepare('SELECT revision FROM meta');
   const accounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
   const keys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
+  const keysOf = database.prepare('SELECT * FROM api_key WHERE hash IN (SELECT value FROM json_each(?)) ORDER BY id');
+  const account = database.prepare('SELECT * FROM account WHERE id = ?');
 
   return {
     nextRevision: (): number => rows.int(bump.get() ?? {}, 'revision'),
@@ -25,6 +27,16 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
         keys: keys.all(revision).map(rows.apiKey),
         ...domainsSince(revision),
       };
+    },
+    /** The keys of these digests, with their accounts. */
+    findKeys(hashes: readonly string[]): FoundKeys {
+      // Read first: another process may commit between the statements, and what they find is then newer than this says.
+      const revision = rows.int(read.get() ?? {}, 'revision');
+      const found = keysOf.all(JSON.stringify(hashes)).map(rows.apiKey);
+      const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>
+        rows.account(account.get(id) ?? {}),
+      );
+      return { revision, accounts, keys: found };
     },
   };
 }

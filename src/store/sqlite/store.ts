@@ -86,6 +86,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     queueFigures: () => ask('queueFigures'),
     newestId: () => writer.call('newestId'),
     watchDirectory,
+    findKeys: (hashes) => writer.call('findKeys', hashes),
     createFirstKey: (account, key, now) => writer.call('createFirstKey', account, key, now),
     createAccount: (name, limits, now) => writer.call('createAccount', name, limits, now),
     setAccount: (name, change, now, expected) => writer.call('setAccount', name, change, now, expected),

@@ -6,12 +6,13 @@ const RAW = `pr_${'d'.repeat(43)}`;
 
 test('knows a key by its raw value alone', () => {
   const directory = new KeyDirectory();
-  expect(directory.lookup(RAW, 0)).toEqual({ kind: 'invalid' });
+  expect(directory.lookup(RAW, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW).hash });
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW)] });
   expect(directory.lookup(RAW, 0)).toMatchObject({ kind: 'valid', key: { id: 1 }, account: { id: 1 } });
-  for (const other of [undefined, '', ` ${RAW}`, `${RAW} `, RAW.toUpperCase(), apiKey(RAW).hash, `Bearer ${RAW}`]) {
-    expect(directory.lookup(other, 0)).toEqual({ kind: 'invalid' });
+  for (const other of [` ${RAW}`, `${RAW} `, RAW.toUpperCase(), apiKey(RAW).hash, `Bearer ${RAW}`]) {
+    expect(directory.lookup(other, 0)).toEqual({ kind: 'missing', hash: apiKey(other).hash });
   }
+  for (const none of [undefined, '', 'k'.repeat(513)]) expect(directory.lookup(none, 0)).toEqual({ kind: 'invalid' });
 });
 
 test('a key ends at the millisecond of its revocation or expiry', () => {
@@ -22,10 +23,11 @@ test('a key ends at the millisecond of its revocation or expiry', () => {
   expect([499, 500].map((now) => directory.lookup(RAW, now).kind)).toEqual(['valid', 'invalid']);
 });
 
-test('an account that comes, changes or is locked later counts for its keys; a key without account is invalid', () => {
+test('an account that comes, changes or is locked later counts for its keys; a key without account is missing', () => {
   const directory = new KeyDirectory();
   directory.apply({ revision: 1, accounts: [], keys: [apiKey(RAW)] });
-  expect(directory.lookup(RAW, 0).kind).toBe('invalid');
+  expect(directory.lookup(RAW, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW).hash });
+  expect(directory.works(RAW, 0)).toBe(false);
   directory.apply({ revision: 2, accounts: [account({ name: 'late' })], keys: [] });
   expect(directory.lookup(RAW, 0)).toMatchObject({ kind: 'valid', account: { name: 'late' } });
   directory.apply({ revision: 3, accounts: [account({ locked: { reason: 'x', at: 1 } })], keys: [] });
@@ -38,8 +40,23 @@ test('a key whose hash was replaced no longer opens', () => {
   const directory = new KeyDirectory();
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW)] });
   directory.apply({ revision: 2, accounts: [], keys: [apiKey('other')] });
-  expect(directory.lookup(RAW, 0).kind).toBe('invalid');
+  expect(directory.lookup(RAW, 0).kind).toBe('missing');
   expect(directory.lookup('other', 0).kind).toBe('valid');
+});
+
+test('an answer of the store that arrives late undoes nothing that is newer', () => {
+  const heard: (string | null)[] = [];
+  const directory = new KeyDirectory((_, now) => heard.push(now.locked?.reason ?? null));
+  const locked = account({ locked: { reason: 'abuse', at: 1 } });
+  directory.apply({ revision: 5, accounts: [locked], keys: [apiKey(RAW, { revokedAt: 3 })] });
+  directory.apply({ revision: 4, accounts: [account()], keys: [apiKey(RAW)] });
+  expect(directory.lookup(RAW, 9).kind).toBe('invalid');
+  expect(directory.isLocked(1)).toBe(true);
+  // What is as new, or was not known, counts.
+  directory.apply({ revision: 5, accounts: [account({ locked: { reason: 'again', at: 2 } })], keys: [] });
+  directory.apply({ revision: 4, accounts: [], keys: [apiKey('other', { id: 2 })] });
+  expect(directory.lookup('other', 9).kind).toBe('locked');
+  expect(heard).toEqual(['abuse', 'again']);
 });
 
 test('the use of a key is reported once a minute, and only where it opened', () => {

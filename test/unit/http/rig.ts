@@ -90,6 +90,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
       maxRequestBytes: 65_536,
     },
     directory,
+    findKeys: () => Promise.resolve({ revision: 0, accounts: [], keys: [] }),
     throttle: new Throttle(),
     ids: mailIds(null, () => '00000000-0000-4000-8000-000000000000'),
     clock: systemClock,

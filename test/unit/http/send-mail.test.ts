@@ -471,3 +471,110 @@ describe('Idempotency-Key', () => {
     expect(await status(['Idempotency-Key: a', 'Idempotency-Key: b'])).toBe(400);
   });
 });
+
+describe('a key that the node does not know', () => {
+  const FRESH = `pr_${'f'.repeat(43)}`;
+  const known = { revision: 9, accounts: [account({ id: 2 })], keys: [apiKey(FRESH, { id: 2, accountId: 2 })] };
+
+  test('is looked up in the store and works at once; the next request costs no query', async () => {
+    const asked: (readonly string[])[] = [];
+    const rig = await rigged({
+      findKeys: (hashes) => {
+        asked.push(hashes);
+        return Promise.resolve(known);
+      },
+    });
+    for (let n = 0; n < 2; n += 1) expect((await post(rig, MAIL, { Authorization: FRESH })).status).toBe(201);
+    expect(asked).toEqual([[apiKey(FRESH).hash]]);
+    expect(rig.seen.submitted.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
+      [2, 2],
+      [2, 2],
+    ]);
+  });
+
+  test('is refused in the words of the store: unknown, revoked, or of a locked account', async () => {
+    const answers: (typeof known)[] = [
+      { ...known, keys: [], accounts: [] },
+      { ...known, keys: [apiKey(FRESH, { id: 2, accountId: 2, revokedAt: 1 })] },
+      { ...known, accounts: [account({ id: 2, locked: { reason: 'x', at: 1 } })] },
+    ];
+    for (const [n, message] of ['Invalid API key', 'Invalid API key', 'Account locked'].entries()) {
+      const rig = await rigged({ findKeys: () => Promise.resolve(answers[n] ?? known) });
+      const answer = await post(rig, MAIL, { Authorization: FRESH });
+      expect([answer.status, answer.body]).toEqual([401, error(message)]);
+      expect(rig.seen.passed).toBe(0);
+    }
+  });
+
+  test('is never called wrong by a store that does not answer: 500, and the fault is told', async () => {
+    const rig = await rigged({ findKeys: () => Promise.reject(new Error('the store is away')) });
+    const answer = await post(rig, MAIL, { Authorization: FRESH });
+    expect([answer.status, answer.body]).toEqual([500, error('Internal server error')]);
+    expect(rig.seen.faults).toHaveLength(1);
+    expect(rig.seen.refused).toEqual(['internal-error']);
+    // Keys that are known go on.
+    expect((await post(rig, MAIL)).status).toBe(201);
+  });
+
+  test('costs the store nothing where the header is absent, empty, repeated or longer than any key', async () => {
+    let asked = 0;
+    const rig = await rigged({
+      findKeys: () => {
+        asked += 1;
+        return Promise.resolve(known);
+      },
+    });
+    const body = JSON.stringify(MAIL);
+    const texts = [
+      request(body).replace(/Authorization: .*\r\n/, ''),
+      request(body).replace(KEY, ''),
+      request(body).replace(KEY, 'k'.repeat(513)),
+      request(body, [`Authorization: ${FRESH}`]),
+    ];
+    for (const text of texts) expect(parsed(await raw(rig, text)).status).toBe(401);
+    expect(asked).toBe(0);
+  });
+
+  test('a guesser who does not wait for the answer is counted', async () => {
+    const answer = Promise.withResolvers<typeof known>();
+    let asked = 0;
+    const rig = await rigged({
+      findKeys: () => {
+        asked += 1;
+        return answer.promise;
+      },
+    });
+    const leave = new AbortController();
+    const gone = fetch(`${rig.at.url}/api/v1/send-mail`, {
+      method: 'POST',
+      headers: { Authorization: 'guess', 'Content-Type': 'application/json' },
+      body: '{}',
+      signal: leave.signal,
+    }).catch(() => 'gone');
+    await until(() => asked === 1);
+    leave.abort();
+    expect(await gone).toBe('gone');
+    answer.resolve({ revision: 0, accounts: [], keys: [] });
+    await until(() => rig.seen.refused.length === 1);
+    expect(rig.seen.refused).toEqual(['invalid-key']);
+  });
+
+  test('a request that waits for its key is answered by a drain', async () => {
+    const answer = Promise.withResolvers<typeof known>();
+    let asked = 0;
+    const rig = await rigged({
+      findKeys: () => {
+        asked += 1;
+        return answer.promise;
+      },
+    });
+    const sent = post(rig, MAIL, { Authorization: FRESH });
+    await until(() => asked === 1);
+    const drained = rig.listener.drain(60_000);
+    // Longer than a listener with nothing to answer keeps connections.
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    answer.resolve(known);
+    expect((await sent).status).toBe(201);
+    await drained;
+  });
+});

@@ -1,0 +1,147 @@
+/** Keys that the directory does not know: asked of the store in few queries, in turn by peer, and never refused for being many. */
+import { expect, test } from 'vitest';
+import { KeyMisses, MAX_DIGESTS, MAX_WAITING } from '../../../src/http/key-misses.ts';
+import type { FoundKeys } from '../../../src/store/store.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const NONE: FoundKeys = { revision: 0, accounts: [], keys: [] };
+
+function rigged(find: (hashes: readonly string[]) => Promise<FoundKeys> = () => Promise.resolve(NONE)) {
+  const clock = virtualClock(1_000);
+  const queries: { readonly at: number; readonly hashes: readonly string[] }[] = [];
+  const learned: FoundKeys[] = [];
+  const faults: unknown[] = [];
+  const misses = new KeyMisses({
+    find: (hashes) => {
+      queries.push({ at: clock.now(), hashes });
+      return find(hashes);
+    },
+    learn: (found) => learned.push(found),
+    clock,
+    failed: (error) => faults.push(error),
+  });
+  /** Asks, and keeps what it came to. */
+  const ask = (hash: string, peer: string) => {
+    const one = { outcome: 'waiting' };
+    const asked = misses.ask(hash, peer);
+    if (asked === null) one.outcome = 'full';
+    asked?.then(
+      () => {
+        one.outcome = 'looked up';
+      },
+      () => {
+        one.outcome = 'failed';
+      },
+    );
+    return one;
+  };
+  return { clock, queries, learned, faults, ask };
+}
+
+test('a lone miss is asked at once, and what was found is known before it goes on', async () => {
+  const found: FoundKeys = { ...NONE, revision: 7 };
+  const { clock, queries, learned, ask } = rigged(() => Promise.resolve(found));
+  const one = ask('a', 'p');
+  expect(queries).toEqual([{ at: 1_000, hashes: ['a'] }]);
+  await clock.advance(0);
+  expect(one.outcome).toBe('looked up');
+  expect(learned).toEqual([found]);
+});
+
+test('a flood of guesses costs one query in 10 ms, of at most 1,000 digests, and every guess is answered', async () => {
+  const { clock, queries, ask } = rigged();
+  const asked = Array.from({ length: 9_500 }, (_, n) => ask(`guess-${n}`, `peer-${n % 3}`));
+  await clock.advance(200);
+  expect(asked.filter(({ outcome }) => outcome !== 'looked up')).toEqual([]);
+  expect(queries).toHaveLength(11);
+  expect(Math.max(...queries.map(({ hashes }) => hashes.length))).toBe(MAX_DIGESTS);
+  for (const [n, { at }] of queries.entries()) expect(at).toBe(1_000 + 10 * n);
+});
+
+test('one query at a time: a slow store is asked no faster than it answers', async () => {
+  let running = 0;
+  let most = 0;
+  const { clock, queries, ask } = rigged(async () => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise<void>((resolve) => clock.after(100, resolve));
+    running -= 1;
+    return NONE;
+  });
+  const asked = Array.from({ length: 2_500 }, (_, n) => ask(`guess-${n}`, 'peer'));
+  await clock.advance(1_000);
+  expect(asked.every(({ outcome }) => outcome === 'looked up')).toBe(true);
+  expect([most, queries.length]).toEqual([1, 4]);
+});
+
+test('a miss is answered by a query that began after it', async () => {
+  const replies: (() => void)[] = [];
+  const { clock, queries, ask } = rigged(() => new Promise((resolve) => replies.push(() => resolve(NONE))));
+  ask('same', 'p');
+  const later = ask('same', 'q');
+  replies[0]?.();
+  await clock.advance(0);
+  expect(later.outcome).toBe('waiting');
+  await clock.advance(10);
+  expect(queries).toHaveLength(2);
+  replies[1]?.();
+  await clock.advance(0);
+  expect(later.outcome).toBe('looked up');
+});
+
+test('a guesser delays himself: a new key from elsewhere is in the next query, before thousands of guesses', async () => {
+  const { clock, queries, ask } = rigged();
+  const guesses = Array.from({ length: 8_000 }, (_, n) => ask(`guess-${n}`, 'guesser'));
+  const fresh = ask('new-key', 'client');
+  await clock.advance(10);
+  expect(queries[1]?.hashes).toContain('new-key');
+  expect(fresh.outcome).toBe('looked up');
+  expect(guesses.filter(({ outcome }) => outcome === 'waiting').length).toBeGreaterThan(5_000);
+});
+
+test('with more peers than a query has room for, each has its turn', async () => {
+  const { clock, queries, ask } = rigged();
+  ask('first', 'first');
+  const peers = 2 * MAX_DIGESTS + 1;
+  for (let n = 0; n < peers; n += 1) {
+    ask(`${n}-a`, `peer-${n}`);
+    ask(`${n}-b`, `peer-${n}`);
+  }
+  await clock.advance(30);
+  const hashes = queries.slice(1).flatMap((query) => query.hashes);
+  expect(hashes).toHaveLength(3 * MAX_DIGESTS);
+  expect(hashes.slice(0, peers)).toEqual(Array.from({ length: peers }, (_, n) => `${n}-a`));
+});
+
+test('what waits is bounded, and one peer never takes all of the room', async () => {
+  const { clock, ask } = rigged();
+  const first = Array.from({ length: MAX_WAITING }, (_, n) => ask(`guess-${n}`, 'guesser'));
+  const shed = first.filter(({ outcome }) => outcome === 'full').length;
+  // The first of them is under way at once and waits no more.
+  expect(MAX_WAITING - shed).toBe(MAX_WAITING / 2 + 1);
+  const fresh = ask('new-key', 'client');
+  expect(fresh.outcome).toBe('waiting');
+  await clock.advance(10);
+  expect(fresh.outcome).toBe('looked up');
+  // There is room again as soon as some are answered.
+  expect(ask('guess', 'guesser').outcome).toBe('waiting');
+  await clock.advance(1_000);
+  expect(first.filter(({ outcome }) => outcome === 'waiting')).toEqual([]);
+});
+
+test('a store that is away fails those who wait, says so once a query, and is asked again', async () => {
+  let away = true;
+  const { clock, faults, learned, ask } = rigged(() =>
+    away ? Promise.reject(new Error('the store is away')) : Promise.resolve(NONE),
+  );
+  const lost = Array.from({ length: 50 }, (_, n) => ask(`guess-${n}`, 'peer'));
+  await clock.advance(10);
+  expect(lost.map(({ outcome }) => outcome)).toEqual(lost.map(() => 'failed'));
+  expect(faults).toHaveLength(2);
+  away = false;
+  await clock.advance(10);
+  const one = ask('a', 'peer');
+  await clock.advance(10);
+  expect(one.outcome).toBe('looked up');
+  expect(learned).toHaveLength(1);
+});
