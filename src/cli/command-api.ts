@@ -36,6 +36,9 @@ export async function runForApi(
     out: (more) => {
       text += more;
     },
+    data: (more) => {
+      text += more;
+    },
     json: (told) => {
       value = told;
     },

@@ -7,6 +7,7 @@ import { userInfo } from 'node:os';
 import { type Clock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
+import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { Account, Store } from '../store/store.ts';
 import { CommandFailure } from './failure.ts';
 import type { ServiceStanding } from './overview/facts.ts';
@@ -18,9 +19,11 @@ export interface Context {
   dotEnv(): string | null;
   /** @throws SettingsError */
   settings(): Settings;
-  /** Standard output, as it is. */
+  /** Lines for people on standard output; characters that act on a terminal are replaced. */
   out(text: string): void;
-  /** One JSON value and a line feed to standard output. */
+  /** Data on standard output as it is, such as CSV. */
+  data(text: string): void;
+  /** One JSON value and a line feed to standard output, with the same characters escaped. */
   json(value: unknown): void;
   /** What the service knows of itself in which the command runs; absent for a command beside it. */
   readonly service?: () => ServiceStanding;
@@ -35,8 +38,9 @@ export function processContext(): Context {
     clock: systemClock,
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
-    out: (text) => void process.stdout.write(text),
-    json: (value) => void process.stdout.write(`${JSON.stringify(value)}\n`),
+    out: (text) => void process.stdout.write(printableLines(text)),
+    data: (text) => void process.stdout.write(text),
+    json: (value) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`),
     async withStore(work) {
       const settings = context.settings();
       const { openStore } = await import('../store/open.ts');

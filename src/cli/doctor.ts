@@ -5,10 +5,11 @@
 import type { Command } from 'commander';
 import { parseDuration } from '../config/units.ts';
 import type { Finding, Result } from '../doctor/finding.ts';
+import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import type { ProgressStream } from './progress.ts';
-import { printable, type Style, styled } from './text.ts';
+import { type Style, styled } from './text.ts';
 
 interface Flags {
   readonly json?: boolean;

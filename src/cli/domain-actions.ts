@@ -10,6 +10,7 @@ import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
 import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
+import { printable } from '../printing/escape.ts';
 import {
   beginRotation,
   cancelRotation,
@@ -126,7 +127,7 @@ export async function addDomain(
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     const secretFault = secretWarning(settings);
     for (const text of [warning, secretFault === null ? null : `${secretFault}; ${SECRET_REMEDY}`]) {
-      if (text !== null) process.stderr.write(`postrider: warning: ${text}\n`);
+      if (text !== null) process.stderr.write(`postrider: warning: ${printable(text)}\n`);
     }
     if (provider !== null) warnOf(provider, name, flags.easyDkim === true);
     if (flags.json) context.json(await shapeOf(store, flags)(domain, records, checksOf(provider)));
@@ -172,7 +173,7 @@ function checksOf(provider: ProviderView | null): readonly RecordCheck[] {
 
 /** The domain is added whatever the provider says; what it did not do is told. */
 function warnOf({ verdict, easy }: ProviderView, name: string, wantsEasy: boolean): void {
-  const warn = (text: string) => process.stderr.write(`postrider: warning: ${text}\n`);
+  const warn = (text: string) => process.stderr.write(`postrider: warning: ${printable(text)}\n`);
   if (verdict.found === 'unknown') warn(verdict.detail);
   else if (wantsEasy && !easy) {
     warn(`Amazon SES has an identity ${name} already, which signs with a key that was given to it; it stays so`);

@@ -3,10 +3,11 @@ import { domainToUnicode } from 'node:url';
 import { isoTime } from '../config/units.ts';
 import { formatZone } from '../domains/records.ts';
 import { NEUTRAL } from '../domains/relays.ts';
+import { printable } from '../printing/escape.ts';
 import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
 import { dkimRecordName, GRACE_MS, maySend } from '../record/domain.ts';
 import type { Account } from '../store/store.ts';
-import { type Cell, printable, type Style, span, styled, table, time, timeOr } from './text.ts';
+import { type Cell, type Style, span, styled, table, time, timeOr } from './text.ts';
 
 /** `found` is what the last check said of that very record, and `unknown` where none has looked yet. */
 export function domainJson(

@@ -1,5 +1,7 @@
 /** Why a command ends: one clear line and an exit code, 1 where the work failed and 2 where the command was misused. */
 import type { Parsed } from '../config/units.ts';
+import { printable } from '../printing/escape.ts';
+import { maskSecrets } from '../printing/mask.ts';
 
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
@@ -17,9 +19,26 @@ export function flagValue<T>(name: string, parsed: Parsed<T>): T {
 }
 
 /**
- * One line for any error: those made for people as they are, those of the operating system with what they were about.
+ * One line for any error, fit to print: no secret, no character that acts on a terminal. Those made for people say what they
+ * say, those of the operating system what they were about.
  */
 export function describeError(error: unknown): string {
+  return printable(
+    maskSecrets(
+      messageOf(error)
+        .replaceAll(/\s*[\r\n]+\s*/g, ' ')
+        .trim(),
+    ),
+  );
+}
+
+/** Lines joined by spaces. */
+export function oneLine(text: string): string {
+  const lines = text.split(/[\r\n]/).map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
+}
+
+function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return `unexpected fault: ${String(error)}`;
   if (error.name === 'CommandFailure' || error.name === 'SettingsError' || error.name === 'StoreError')
     return error.message;

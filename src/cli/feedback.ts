@@ -1,10 +1,11 @@
 /** `postrider feedback …`: what came back and was not understood, or is about nothing that is known. */
 import type { Command } from 'commander';
 import { isoTime, parseCount, quote } from '../config/units.ts';
+import { printable } from '../printing/escape.ts';
 import type { KeptFeedback } from '../store/feedback.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { pairs, printable, shorten, table, time } from './text.ts';
+import { pairs, shorten, table, time } from './text.ts';
 
 const MOST_LISTED = 10_000;
 const SUMMARY_WIDTH = 60;

@@ -9,7 +9,7 @@ import { addConfigCommand } from './config.ts';
 import { type Context, processContext } from './context.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addDomainCommands } from './domain.ts';
-import { CommandFailure, describeError } from './failure.ts';
+import { CommandFailure, describeError, oneLine } from './failure.ts';
 import { addFeedbackCommands } from './feedback.ts';
 import { addKeyCommands } from './key.ts';
 import { addMessageCommands } from './message.ts';
@@ -29,7 +29,7 @@ export async function main(args: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const fail = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
-    process.stderr.write(`postrider: ${oneLine(describeError(error))}\n`);
+    process.stderr.write(`postrider: ${describeError(error)}\n`);
   };
   process.on('uncaughtException', (error) => {
     fail(error);
@@ -55,9 +55,17 @@ export async function runCommand(args: readonly string[], context: Context): Pro
     if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
     if (error.code === 'commander.help')
       throw new CommandFailure(`no command is given; ${usageHint(program, args)}`, 2);
-    const text = (complaint.join(' ') || error.message).replace(/^error: /, '');
+    const text = withoutValues(complaint.join(' ') || error.message, args).replace(/^error: /, '');
     throw new CommandFailure(`${oneLine(text)}; ${usageHint(program, args)}`, 2);
   }
+}
+
+/** What commander quotes of a mistyped flag `--kee=VALUE` is cut behind its name: the value may be a secret. */
+function withoutValues(text: string, args: readonly string[]): string {
+  return args.reduce((shown, arg) => {
+    const equals = arg.startsWith('-') ? arg.indexOf('=') : -1;
+    return equals === -1 ? shown : shown.replaceAll(arg, () => arg.slice(0, equals));
+  }, text);
 }
 
 /** Names the help of the command that was meant, as far as it is known. */
@@ -96,8 +104,4 @@ function buildProgram(context: Context, complain: (text: string) => void): Comma
   addConfigCommand(program, context);
   addOpenApiCommand(program, context);
   return program;
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/\s*[\r\n]+\s*/g, ' ').trim();
 }

@@ -4,6 +4,7 @@ import { canonicalAddress, parseAddress } from '../admit/address.ts';
 import { isMailId } from '../admit/mail-id.ts';
 import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
 import type { Attempt } from '../deliver/outcome.ts';
+import { printable } from '../printing/escape.ts';
 import type { Account, MailDetails, MailEvent, OperatorAnswer, Store } from '../store/store.ts';
 import type { ListedSuppression } from '../store/trust.ts';
 import { type Context, findAccount } from './context.ts';
@@ -11,7 +12,7 @@ import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.t
 import { CommandFailure, flagValue } from './failure.ts';
 import { mailTable, parseState, summaryJson } from './mail-lines.ts';
 import { addSearchCommand } from './message-search.ts';
-import { pairs, printable, stateCell, styled, time, timeOr } from './text.ts';
+import { pairs, stateCell, styled, time, timeOr } from './text.ts';
 
 const MOST_LISTED = 100_000;
 

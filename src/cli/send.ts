@@ -9,9 +9,9 @@ import { newApiKey } from '../admit/api-key.ts';
 import { formatHostPort } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
+import { printable } from '../printing/escape.ts';
 import { type Context, noAccount } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { printable } from './text.ts';
 
 const PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;

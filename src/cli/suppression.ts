@@ -12,13 +12,14 @@ import type { Command } from 'commander';
 import { canonicalAddress, parseAddress } from '../admit/address.ts';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
+import { escapeJson, printable } from '../printing/escape.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
 import type { SearchFlags } from './suppression-search.ts';
-import { printable, styled, time } from './text.ts';
+import { styled, time } from './text.ts';
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
 
@@ -133,7 +134,7 @@ async function listJson(context: Context, store: Lists, account: string): Promis
   let first = true;
   for await (const page of pages(store, account)) {
     for (const entry of page) {
-      text += `${first ? '' : ',\n'}${JSON.stringify(entryJson(entry))}`;
+      text += `${first ? '' : ',\n'}${escapeJson(JSON.stringify(entryJson(entry)))}`;
       first = false;
     }
     context.out(text);
@@ -204,7 +205,7 @@ async function writeOut(context: Context, text: AsyncIterable<string>): Promise<
   const out = new Writable({
     decodeStrings: false,
     write(chunk: string, _encoding, next) {
-      context.out(chunk);
+      context.data(chunk);
       drained(process.stdout).then(() => next(), next);
     },
   });

@@ -3,14 +3,8 @@
  * escapes and bidi controls; all of it passes through `printable` before it meets a terminal.
  */
 import { styleText } from 'node:util';
+import { printable } from '../printing/escape.ts';
 import type { State } from '../record/states.ts';
-
-const UNSAFE = /[\p{Cc}\p{Cs}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
-
-/** One line: control characters, line breaks, lone surrogates and bidi controls become U+FFFD. */
-export function printable(text: string): string {
-  return text.replaceAll(UNSAFE, '\uFFFD');
-}
 
 /** At most `width` characters, the cut shown. */
 export function shorten(text: string, width: number): string {

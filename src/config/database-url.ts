@@ -4,10 +4,10 @@
  * `?host=`. Nothing of a URL is ignored: an unknown parameter is a fault. A fault never quotes the password.
  */
 import { userInfo } from 'node:os';
+import { maskUrl } from '../printing/mask.ts';
 import { isHost } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, HostPort } from './settings.ts';
-import { maskTransport } from './transport-url.ts';
 import { bad, good, type Parsed, quote } from './units.ts';
 
 type Postgres = Extract<DatabaseSetting, { kind: 'postgres' }>;
@@ -29,14 +29,9 @@ export function isDatabaseUrl(text: string): boolean {
   return /^postgres(ql)?:/i.test(text);
 }
 
-/** The URL with stars in place of the password. */
-export function maskDatabase(text: string): string {
-  return isDatabaseUrl(text) ? maskTransport(text) : text;
-}
-
 /** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
 export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
-  const shown = quote(maskDatabase(text));
+  const shown = quote(maskUrl(text));
   const wrong = (what: string) => bad(`${shown} ${what}; one looks like ${EXAMPLE}`);
   const start = text.indexOf('://');
   if (start < 0) return wrong('needs // after the colon');
@@ -44,6 +39,8 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   const question = rest.indexOf('?');
   const way = question < 0 ? rest : rest.slice(0, question);
   const slash = way.indexOf('/');
+  // An @ behind them is part of a password whose / or ? is not encoded, so that the parts below would show its pieces.
+  if (slash >= 0 && way.includes('@', slash)) return wrong('has an @ after its first / (write / as %2F and @ as %40)');
   const authority = slash < 0 ? way : way.slice(0, slash);
   const database = slash < 0 ? '' : decoded(way.slice(slash + 1));
   if (database === null || database === '' || database.includes('/')) return wrong('names no database after the host');
@@ -57,8 +54,7 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
 
   const parameters = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(question < 0 ? '' : rest.slice(question + 1))) {
-    if (!PARAMETERS.includes(name))
-      return bad(`${shown} has the unknown parameter ${name}${didYouMean(name, PARAMETERS)}`);
+    if (!PARAMETERS.includes(name)) return bad(unknownParameter(shown, name));
     parameters.set(name, value);
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
@@ -80,6 +76,13 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   });
 }
 
+/** Names the parameter where it is a plain word: in a mistyped URL it may be a part of the password. */
+function unknownParameter(shown: string, name: string): string {
+  const hint = didYouMean(name, PARAMETERS);
+  if (hint !== '' || /^[a-z_]{1,40}$/.test(name)) return `${shown} has the unknown parameter ${name}${hint}`;
+  return `${shown} has an unknown parameter; there are ${PARAMETERS.join(', ')}`;
+}
+
 /** The hosts, or what is wrong with them. */
 function parseHosts(text: string, port: string | undefined): readonly HostPort[] | string {
   const hosts: HostPort[] = [];
@@ -90,8 +93,9 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
     const host = isSocket ? socket : part.slice(0, end).replace(/^\[|\]$/g, '');
     const given = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
     const number = /^\d{1,5}$/.test(given) ? Number(given) : 0;
-    if (!isSocket && !isHost(host)) return `${quote(part)} is no host`;
-    if (number < 1 || number > 65_535) return `${quote(given)} is no port from 1 to 65535`;
+    // Neither is quoted: in a mistyped URL it may be a part of the password.
+    if (!isSocket && !isHost(host)) return 'its host is no host name or address';
+    if (number < 1 || number > 65_535) return 'its port is no number from 1 to 65535';
     hosts.push({ host, port: number });
   }
   return hosts;

@@ -4,11 +4,12 @@
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../admit/address.ts';
-import { isDatabaseUrl, maskDatabase, parseDatabaseUrl } from './database-url.ts';
+import { HIDDEN, maskUrl } from '../printing/mask.ts';
+import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseListen, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
-import { maskTransport, parseTransport } from './transport-url.ts';
+import { parseTransport } from './transport-url.ts';
 import { bad, formatDuration, formatSize, good, type Parsed, parseDuration, parseSize, quote } from './units.ts';
 
 export interface SettingSpec<T> {
@@ -21,7 +22,6 @@ export interface SettingSpec<T> {
   readonly show: (text: string) => string;
 }
 
-const HIDDEN = '********';
 const ROLES: readonly Role[] = ['api', 'deliver', 'feedback', 'operator'];
 const SECOND = 1000;
 const DAY = 86_400_000;
@@ -64,17 +64,21 @@ function sizeBetween(least: number, most: number): (text: string) => Parsed<numb
 export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
-  if (!text.startsWith('sqlite:')) return bad(`${quote(text)} is not a database such as ${example}`);
+  const shown = quote(maskUrl(text));
+  if (!text.startsWith('sqlite:')) return bad(`${shown} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
+  // `sqlite:postgres://user:password@host/mail` would make folders of that name, password included.
+  if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
+    return bad(`${shown} is a URL after sqlite:, not a path; drop sqlite:, or write a path such as ${example}`);
   if (path === '' || path === '/' || path.endsWith('/'))
-    return bad(`${quote(text)} names no file; give one, such as ${example}`);
+    return bad(`${shown} names no file; give one, such as ${example}`);
   // Mail that is gone with the process would break what a 201 promises.
-  if (path === ':memory:') return bad(`${quote(text)} would lose accepted mail; give a file, such as ${example}`);
+  if (path === ':memory:') return bad(`${shown} would lose accepted mail; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
-    return bad(`${quote(text)} names a host; write sqlite:/absolute/path or ${example}`);
+    return bad(`${shown} names a host; write sqlite:/absolute/path or ${example}`);
   }
   if (path.includes('?') || path.includes('\0'))
-    return bad(`${quote(text)} takes no parameters; give a file, such as ${example}`);
+    return bad(`${shown} takes no parameters; give a file, such as ${example}`);
   return good({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
@@ -153,7 +157,7 @@ export const TABLE = {
       'the file that holds everything, a relative path from the working directory; or `postgres://USER:PASSWORD@HOST/DATABASE`, which any number of nodes share',
       parseDatabase,
     ),
-    show: maskDatabase,
+    show: maskUrl,
   },
   transport: {
     ...spec(
@@ -162,7 +166,7 @@ export const TABLE = {
       'where messages go: `capture:` (a local inbox), `smtp://user:password@host:port`, `smtps://…`, or Amazon SES, `ses://eu-west-1`',
       parseTransport,
     ),
-    show: maskTransport,
+    show: maskUrl,
   },
   listen: spec('POSTRIDER_LISTEN', '127.0.0.1:8080', 'the public listener, `host:port`', parseListen),
   operatorListen: spec(
@@ -251,12 +255,15 @@ export const TABLE = {
     parseListen,
   ),
   sesTopics: spec('POSTRIDER_SES_TOPICS', null, 'the SNS topics that are believed, a comma list of ARNs', parseTopics),
-  sesQueue: spec(
-    'POSTRIDER_SES_QUEUE',
-    null,
-    'URL of the SQS queue that holds Amazon SES’s notices, for a service that exposes nothing',
-    parseQueue,
-  ),
+  sesQueue: {
+    ...spec(
+      'POSTRIDER_SES_QUEUE',
+      null,
+      'URL of the SQS queue that holds Amazon SES’s notices, for a service that exposes nothing',
+      parseQueue,
+    ),
+    show: maskUrl,
+  },
   roles: spec(
     'POSTRIDER_ROLES',
     'all',

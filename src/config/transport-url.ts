@@ -3,6 +3,7 @@
  * or a stray path is a fault. A fault never quotes the password.
  */
 import { hostname } from 'node:os';
+import { maskUrl } from '../printing/mask.ts';
 import { isHost, isHostName } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { TransportSetting } from './settings.ts';
@@ -18,21 +19,6 @@ const MOST_CONNECTIONS = 1000;
 const LATER = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
-/** The URL with stars in place of whatever may be a password, in a well-formed URL and in a mistyped one. */
-export function maskTransport(text: string): string {
-  const slashes = text.indexOf('//');
-  const start = slashes === -1 ? 0 : slashes + 2;
-  const at = text.lastIndexOf('@');
-  const colon = text.indexOf(':', start);
-  if (at >= start) {
-    const from = colon === -1 || colon > at ? start : colon + 1;
-    return `${text.slice(0, from)}********${text.slice(at)}`;
-  }
-  // `smtp://user:password`, the host forgotten: what should be a port is none.
-  const letter = /[^0-9]/.exec(text[start] === '[' ? '' : text.slice(colon + 1).replace(/[/?].*$/s, ''));
-  return slashes !== -1 && colon !== -1 && letter ? `${text.slice(0, colon + 1)}********` : text;
-}
-
 /** The EHLO name (RFC 5321 section 4.1.1.1): the machine's host name, or an address literal where that is no name. */
 export function defaultEhloName(): string {
   const name = hostname();
@@ -45,20 +31,18 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
   const rest = text.slice(scheme.length + 1);
   switch (scheme.toLowerCase()) {
     case 'capture':
-      if (colon === -1) return bad(`${quote(text)} needs its colon: capture:`);
+      if (colon === -1) return bad(`${quote(maskUrl(text))} needs its colon: capture:`);
       return rest === '' ? good({ kind: 'capture' }) : bad(`${quote(text)} takes nothing after the colon: capture:`);
     case 'smtp':
     case 'smtps':
-      return parseSmtp(scheme.toLowerCase() === 'smtps', rest, quote(maskTransport(text)));
+      return parseSmtp(scheme.toLowerCase() === 'smtps', rest, quote(maskUrl(text)));
     default: {
-      if (scheme.toLowerCase() === 'ses') return parseSes(rest, quote(maskTransport(text)));
+      if (scheme.toLowerCase() === 'ses') return parseSes(rest, quote(maskUrl(text)));
       if (LATER.includes(scheme.toLowerCase())) {
         return bad(`the scheme ${scheme}: is not supported by this version; use capture:, smtp://, smtps:// or ses://`);
       }
       const hint = didYouMean(scheme, ['capture', 'smtp', 'smtps', 'ses']);
-      return bad(
-        `the scheme of ${quote(maskTransport(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`,
-      );
+      return bad(`the scheme of ${quote(maskUrl(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`);
     }
   }
 }
@@ -79,8 +63,7 @@ function parseSes(rest: string, shown: string): Parsed<TransportSetting> {
     const name = equals === -1 ? part : part.slice(0, equals);
     const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
     if (!SES_PARAMETERS.includes(name)) {
-      const hint = didYouMean(name, SES_PARAMETERS);
-      return bad(`${shown} has the unknown parameter ${quote(name)}${hint}; there are ${SES_PARAMETERS.join(', ')}`);
+      return unknownParameter(shown, name, SES_PARAMETERS);
     }
     if (given.has(name)) return bad(`${shown} has the parameter ${name} twice`);
     given.set(name, value);
@@ -94,6 +77,14 @@ function parseSes(rest: string, shown: string): Parsed<TransportSetting> {
     return bad(`${shown}: configuration-set is a name of letters, digits, - and _, at most 64`);
   }
   return good({ kind: 'ses', region, endpoint, configurationSet });
+}
+
+/** Names the parameter where it is a plain word: in a mistyped URL it may be a part of the password. */
+function unknownParameter(shown: string, name: string, known: readonly string[]): Fault {
+  const hint = didYouMean(name, known);
+  const named =
+    hint !== '' || /^[a-z-]{1,40}$/.test(name) ? `the unknown parameter ${quote(name)}` : 'an unknown parameter';
+  return bad(`${shown} has ${named}${hint}; there are ${known.join(', ')}`);
 }
 
 function isEndpoint(text: string): boolean {
@@ -221,8 +212,6 @@ function applyParameter(smtp: Smtp, name: string, value: string, shown: string):
       if (!isHostName(value)) return bad(`${shown}: name is a host name, as in ?name=mail.example.com`);
       return { ...smtp, name: value };
     default:
-      return bad(
-        `${shown} has the unknown parameter ${quote(name)}${didYouMean(name, PARAMETERS)}; there are ${PARAMETERS.join(', ')}`,
-      );
+      return unknownParameter(shown, name, PARAMETERS);
   }
 }

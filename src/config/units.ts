@@ -3,6 +3,7 @@
  * Every parser answers with the value or with a fault that quotes the bad text and shows a good one; the caller
  * puts the name of the setting or flag before it. Nothing here throws.
  */
+import { maskUrl } from '../printing/mask.ts';
 
 /** A value, or one sentence without a subject, such as `"10x" is not a duration such as 24h or 30d`. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
@@ -28,9 +29,10 @@ export function bad(fault: string): { readonly ok: false; readonly fault: string
   return { ok: false, fault };
 }
 
-/** Text in quotes on one line, cut at 80 characters, control characters replaced. */
+/** Text in quotes on one line: passwords of URLs masked, cut at 80 characters, control characters replaced. */
 export function quote(text: string): string {
-  const short = text.length > 80 ? `${text.slice(0, 79)}…` : text;
+  const shown = text.includes('//') ? maskUrl(text) : text;
+  const short = shown.length > 80 ? `${shown.slice(0, 79)}…` : shown;
   return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 

@@ -1,5 +1,6 @@
 /** What a check of the installation finds, and how checks are run: together, within a bound, each fault its own. */
 import type { Clock } from '../clock.ts';
+import { maskSecrets } from '../printing/mask.ts';
 
 export type Result = 'ok' | 'warning' | 'failure';
 
@@ -33,15 +34,15 @@ export interface RunOptions {
 }
 
 export function ok(check: string, detail: string): Finding {
-  return { check, result: 'ok', detail, remedy: null };
+  return { check, result: 'ok', detail: maskSecrets(detail), remedy: null };
 }
 
 export function warning(check: string, detail: string, remedy: string): Finding {
-  return { check, result: 'warning', detail, remedy };
+  return { check, result: 'warning', detail: maskSecrets(detail), remedy };
 }
 
 export function failure(check: string, detail: string, remedy: string): Finding {
-  return { check, result: 'failure', detail, remedy };
+  return { check, result: 'failure', detail: maskSecrets(detail), remedy };
 }
 
 /** The findings of all checks in the order of the checks. Never rejects, and resolves within `wholeMs` and `timeoutMs`. */

@@ -1,12 +1,14 @@
 /**
  * The log: one domain verb a line, as JSON, buffered. `log.delivered({ id, tookMs })`, never prose.
  *
- * Promises: only the fields listed here are ever written, so that bodies, keys and passwords have no way in; every
- * text is one line and bounded; a line leaves the process within a second of being written, or as soon as its reader
+ * Promises: only the fields listed here are ever written, so that bodies, keys and passwords have no way in, and passwords of
+ * URLs are masked; every text is one line and bounded, and characters that act on a terminal are escaped; a line leaves the process within a second of being written, or as soon as its reader
  * takes it; a reader that does not never slows anything down: lines are dropped then, and the log says how many.
  */
 import pino from 'pino';
 import type { Settings } from '../config/settings.ts';
+import { escapeJson } from '../printing/escape.ts';
+import { maskSecrets } from '../printing/mask.ts';
 import { type Output, standardOutput } from './output.ts';
 
 export type LogLevel = Settings['logLevel'];
@@ -87,7 +89,10 @@ export interface LogDestination {
 /** Makes the log; to standard output, buffered, unless `destination` is given. */
 export function createLog(level: LogLevel, destination?: LogDestination): Log {
   const output = destination === undefined ? standardOutput(droppedLine) : direct(destination);
-  const logger = pino({ level, base: null, messageKey: 'verb', timestamp: pino.stdTimeFunctions.isoTime }, output);
+  const logger = pino(
+    { level, base: null, messageKey: 'verb', timestamp: pino.stdTimeFunctions.isoTime },
+    { write: (line: string) => output.write(escapeJson(line)) },
+  );
   // A buffer nobody fills up would keep its last lines for ever; the timer never keeps the process alive.
   const timer = setInterval(output.flush, FLUSH_EVERY_MS).unref();
   const verb = (name: LogVerb): ((fields: LogFields) => void) => {
@@ -140,26 +145,13 @@ function permitted(fields: LogFields): Record<string, LogValue> {
   for (const name of Object.keys(fields)) {
     if (!SHOWN.includes(name)) continue;
     const value = fields[name as LogField];
-    if (typeof value === 'string') shown[name] = oneLine(value);
+    if (typeof value === 'string') shown[name] = bounded(maskSecrets(value));
     else if (typeof value === 'number' || typeof value === 'boolean' || value === null) shown[name] = value;
   }
   return shown;
 }
 
-/** C0, C1 and Unicode's line separators become spaces; a text over the bound is cut. */
-function oneLine(text: string): string {
-  const end = Math.min(text.length, LONGEST_TEXT);
-  let shown = '';
-  let from = 0;
-  for (let i = 0; i < end; i += 1) {
-    if (!isControl(text.charCodeAt(i))) continue;
-    shown += `${text.slice(from, i)} `;
-    from = i + 1;
-  }
-  shown += text.slice(from, end);
-  return end < text.length ? `${shown}…` : shown;
-}
-
-function isControl(unit: number): boolean {
-  return unit < 0x20 || (unit >= 0x7f && unit <= 0x9f) || unit === 0x2028 || unit === 0x2029;
+/** A text over the bound is cut. */
+function bounded(text: string): string {
+  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
 }

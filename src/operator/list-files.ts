@@ -10,6 +10,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
+import { escapeJson } from '../printing/escape.ts';
 import type { BodyTime } from './body-time.ts';
 import { controlsIn } from './controls.ts';
 import type { LoadFault, LoadProgress, LoadResult } from './file-routes.ts';
@@ -167,7 +168,7 @@ function progressOf(
 ): Readable {
   const lines = new Readable({ read: () => undefined });
   const say = (line: object | null) => {
-    if (!lines.destroyed) lines.push(line === null ? null : `${JSON.stringify(line)}\n`);
+    if (!lines.destroyed) lines.push(line === null ? null : `${escapeJson(JSON.stringify(line))}\n`);
   };
   let last: LoadProgress | null = null;
   let saidAt = clock.now();

@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API, addApi } from './api.ts';
 import { apiDocument, apiReference } from './api-document.ts';
@@ -93,6 +94,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   app.server.on('connect', (_request, socket) => endWith(socket, 405, 'Method not allowed', 'Allow: GET, HEAD\r\n'));
   app.server.on('checkExpectation', ({ socket }) => endWith(socket, 417, 'Expectation failed'));
 
+  // Answers end up on terminals too, through curl.
+  app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
   const bodyTime = new BodyTime(clock);
   app.addHook('onRequest', (request, reply, done) => {
     bodyTime.begin(request.raw);

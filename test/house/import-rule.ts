@@ -6,7 +6,7 @@ import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
 /** Pure: the same input gives the same output, and nothing else happens. */
-export const PURE_ROOMS: readonly string[] = ['admit', 'classify', 'message', 'record'];
+export const PURE_ROOMS: readonly string[] = ['admit', 'classify', 'message', 'printing', 'record'];
 const STAGES = ['http', 'store', 'queue', 'deliver', 'feedback', 'domains', 'doctor', 'operator', 'observe'];
 /** These wire: they import whatever they put together. Nothing in src imports them but they one another. */
 const WIRING = ['main.ts', 'wiring', 'cli'];
@@ -16,6 +16,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   admit: ['tr46', 'tldts'],
   classify: [],
   message: [],
+  printing: [],
   record: [],
   config: [],
   http: ['fastify', 'typebox', 'ajv'],

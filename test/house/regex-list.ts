@@ -14,6 +14,7 @@ export const EXPOSED_ROOMS: readonly string[] = [
   'http',
   'message',
   'operator',
+  'printing',
   'store',
   'queue',
   'record',

@@ -51,6 +51,9 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         out: (text) => {
           out += text;
         },
+        data: (text) => {
+          out += text;
+        },
         json: (value) => {
           out += `${JSON.stringify(value)}\n`;
         },

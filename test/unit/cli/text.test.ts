@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeError } from '../../../src/cli/failure.ts';
-import { printable, shorten, span, table } from '../../../src/cli/text.ts';
+import { shorten, span, table } from '../../../src/cli/text.ts';
+import { printable } from '../../../src/printing/escape.ts';
 
 describe('output', () => {
   it('columns are aligned and no line ends in spaces', () => {

@@ -1,8 +1,9 @@
 import { userInfo } from 'node:os';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isDatabaseUrl, maskDatabase, parseDatabaseUrl } from '../../../src/config/database-url.ts';
+import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/config/database-url.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+import { maskUrl } from '../../../src/printing/mask.ts';
 
 const BASE = {
   kind: 'postgres',
@@ -65,12 +66,12 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example', 'names no database'],
     ['postgres://db.example/', 'names no database'],
     ['postgres://db.example/a/b', 'names no database'],
-    ['postgres://db.example:0/mail', 'is no port from 1 to 65535'],
-    ['postgres://db.example:65536/mail', 'is no port from 1 to 65535'],
-    ['postgres://db.example:/mail', 'is no port from 1 to 65535'],
-    ['postgres://db.example:x/mail', 'is no port from 1 to 65535'],
-    ['postgres://db example/mail', 'is no host'],
-    ['postgres://a,,b/mail', 'is no host'],
+    ['postgres://db.example:0/mail', 'port is no number from 1 to 65535'],
+    ['postgres://db.example:65536/mail', 'port is no number from 1 to 65535'],
+    ['postgres://db.example:/mail', 'port is no number from 1 to 65535'],
+    ['postgres://db.example:x/mail', 'port is no number from 1 to 65535'],
+    ['postgres://db example/mail', 'is no host name or address'],
+    ['postgres://a,,b/mail', 'is no host name or address'],
     ['postgres://me:100%@db.example/mail', 'write %25'],
     ['postgres://db.example/mail?ssl=true', 'unknown parameter ssl'],
     ['postgres://db.example/mail?sslmod=require', 'did you mean sslmode?'],
@@ -97,7 +98,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
       fc.property(word, frame, (password, write) => {
         const text = write(password);
         const parsed = parseDatabaseUrl(text);
-        expect(maskDatabase(text)).not.toContain(password);
+        expect(maskUrl(text)).not.toContain(password);
         if (!parsed.ok) expect(parsed.fault).not.toContain(password);
       }),
     );

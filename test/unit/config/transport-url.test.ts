@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { defaultEhloName, maskTransport, parseTransport } from '../../../src/config/transport-url.ts';
+import { defaultEhloName, parseTransport } from '../../../src/config/transport-url.ts';
+import { maskUrl } from '../../../src/printing/mask.ts';
 
 const BASE = {
   kind: 'smtp',
@@ -131,7 +132,7 @@ describe('POSTRIDER_TRANSPORT', () => {
       fc.property(broken, (text) => {
         const parsed = parseTransport(text);
         if (!parsed.ok) expect(parsed.fault).not.toContain(secret);
-        expect(maskTransport(text)).not.toContain(secret);
+        expect(maskUrl(text)).not.toContain(secret);
       }),
     );
   });

@@ -1,0 +1,76 @@
+/** What reaches a terminal: no character that acts on it, and no password of a mistyped setting. */
+import { expect, test } from 'vitest';
+import { isUnprintable } from '../../src/printing/escape.ts';
+import { askCommand, runCommand, submit } from '../rig/service.ts';
+import { idOf, scenario } from './standing.ts';
+
+const rig = scenario();
+
+/** C1 controls, separators and bidirectional controls: a subject may carry all of them. */
+const CARRIED = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
+  .map((unit) => String.fromCharCode(unit))
+  .join('x');
+const SECRET = 'plantedPASSWORD4721';
+
+/** Line feeds and tabs aside. */
+const acting = (text: string) =>
+  [...text].filter((one) => one !== '\n' && one !== '\t' && isUnprintable(one.charCodeAt(0)));
+
+test('C1 controls and separators in a subject are carried, and escaped in text, JSON and the operator API', async () => {
+  const folder = rig.folder();
+  const settings = { POSTRIDER_SENDERS: 'any' };
+  await askCommand(folder, ['account', 'create', 'shop']);
+  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
+  const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'reader']);
+  const service = await rig.serve(folder, settings);
+  const subject = `Hello ${CARRIED} there`;
+  const sent = await submit(service.publicUrl, key, { subject });
+  expect(sent.status).toBe(201);
+  const id = idOf(await sent.text());
+  const store = await rig.beside(folder);
+  await expect.poll(async () => (await store.showMail(id))?.state).toBe('delivered');
+
+  const shown = await runCommand(folder, ['message', 'show', id, '--json']);
+  expect(JSON.parse(shown.stdout)).toMatchObject({ subject });
+  const answer = await fetch(`${service.operatorUrl}/api/v1/messages/${id}`, {
+    headers: { Authorization: `Bearer ${token}` },
+  });
+  const body = await answer.text();
+  expect([answer.status, JSON.parse(body)]).toMatchObject([200, { subject }]);
+  const results = await Promise.all([
+    runCommand(folder, ['message', 'show', id]),
+    runCommand(folder, ['message', 'explain', id]),
+    runCommand(folder, ['message', 'list']),
+    runCommand(folder, ['message', 'search', '--to', 'rita@example.com', '--json']),
+    runCommand(folder, ['account', 'show', `a${CARRIED}\u001b[2J`]),
+    runCommand(folder, [`x${CARRIED}\u001b[2J`]),
+    runCommand(folder, ['message', 'show', id, `--j${CARRIED}=${SECRET}`]),
+  ]);
+  expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 1, 2, 2]);
+  expect(await service.stop()).toBe(0);
+  const printed = [...results, shown].map(({ stdout, stderr }) => stdout + stderr).join('');
+  expect(printed).toContain(id);
+  expect(printed).not.toContain(SECRET);
+  for (const text of [printed, body, service.stdout(), service.stderr()]) expect(acting(text)).toEqual([]);
+});
+
+test('the password of a mistyped database or relay is in no output of any command', async () => {
+  const folder = rig.folder();
+  const login = `user:${SECRET}@db.example`;
+  const databases = [`sqlite:postgres://${login}/db`, `postgers://${login}/db`, `postgres:${login}/db`, login];
+  const results = await Promise.all([
+    ...databases.map((database) => runCommand(folder, ['serve', '--json'], { POSTRIDER_DATABASE: database })),
+    runCommand(folder, ['doctor'], { POSTRIDER_DATABASE: databases[0] ?? '' }),
+    runCommand(folder, ['config', '--json'], { POSTRIDER_TRANSPORT: `smtp://user:12/${SECRET}@` }),
+    runCommand(folder, ['migrate-store', '--from', 'sqlite:x.db', '--to', `sqlite:postgres://${login}/db`]),
+    runCommand(folder, ['migrate-store', '--from', `mysql://${login}/db`, '--to', 'postgres://h/db']),
+    runCommand(folder, ['migrate-store', `--too=postgres://${login}/db`]),
+    runCommand(folder, [`postgres://${login}/db`]),
+    runCommand(folder, ['account', 'create', 'x', '--volume', `postgres://${login}/db`]),
+  ]);
+  for (const { code, stdout, stderr } of results) {
+    expect(code).not.toBe(0);
+    expect(stdout + stderr).not.toContain(SECRET);
+    expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
+  }
+});
