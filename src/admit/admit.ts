@@ -51,8 +51,8 @@ export function admit(body: unknown): Admission {
     return refused({ code: 'not-strings', fields });
   }
   const refusal =
-    unsendable('to', to) ??
-    unsendable('from', from) ??
+    halfCharacter('to', to) ??
+    halfCharacter('from', from) ??
     unsendable('subject', subject) ??
     unsendable('message', message);
   if (refusal !== null) return refused(refusal);
@@ -81,15 +81,16 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** What no field may hold: mail has no place for a NUL (RFC 5321 section 4.1.2), UTF-8 none for half a character. */
+/** What subject and message may not hold: mail has no place for a NUL (RFC 5321 section 4.1.2), UTF-8 none for half a character. */
 function unsendable(field: string, value: string): Refusal | null {
-  if (value.indexOf('\0') !== -1) {
-    return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
-  }
-  if (!value.isWellFormed()) {
-    return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
-  }
-  return null;
+  if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
+  return halfCharacter(field, value);
+}
+
+/** A lone surrogate. A field that has a NUL as well is refused for the NUL: an address with one is no address (`parseAddress`). */
+function halfCharacter(field: string, value: string): Refusal | null {
+  if (value.isWellFormed() || value.includes('\0')) return null;
+  return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
 
 /** The first fault of a subject, line breaks before other controls before length, or null. */

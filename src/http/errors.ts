@@ -77,14 +77,14 @@ export const ERRORS = {
     status: 400,
     message: 'Invalid email address: …',
     headers: [],
-    when: '`to` or `from` is no bare address such as name@example.com',
+    when: '`to` or `from` is no bare address such as name@example.com, or has a NUL',
     example: 'to',
   },
   'invalid-field': {
     status: 400,
     message: 'Invalid …',
     headers: [],
-    when: 'a field has a NUL, a lone surrogate or, in the subject, a line break, another control character than a tab, or over 998 bytes; the text names both',
+    when: 'a field has a lone surrogate, subject or message a NUL, or the subject a line break, another control character than a tab, or over 998 bytes; the text names both',
     example: 'subject: line breaks are not allowed',
   },
   'invalid-idempotency-key': {

@@ -19,6 +19,12 @@ const HEADERS: Readonly<
     schema: { type: 'string', const: 'true' },
     example: 'true',
   },
+  'Postrider-Ignored-Fields': {
+    description:
+      'Members of the body that the interface does not know and that were ignored: in the order of the body, those of 1 to 64 ASCII letters, digits, hyphens and underscores, at most 10. Absent where there are none.',
+    schema: { type: 'string' },
+    example: 'cc, attachments',
+  },
   'Postrider-Reason': {
     description: 'Why the request is forbidden.',
     schema: {
@@ -137,7 +143,7 @@ function sendMail(): JsonObject {
     responses: {
       '201': {
         description: 'Mail request successful',
-        headers: references(['Idempotency-Replayed', 'RateLimit', 'RateLimit-Policy']),
+        headers: references(['Idempotency-Replayed', 'Postrider-Ignored-Fields', 'RateLimit', 'RateLimit-Policy']),
         content: {
           'application/json': {
             schema: { $ref: '#/components/schemas/MailCreated' },

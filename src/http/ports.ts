@@ -16,6 +16,8 @@ export interface HttpObserver {
   accepted(mail: NewMail, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void;
   /** An idempotency key was met again; `id` is the original mail request. */
   replayed(id: string, accountId: number, keyId: number, tookMs: number): void;
+  /** A 201 was sent for a body with so many members that the interface does not know. */
+  ignored(count: number): void;
   /** A request was refused; `accountId` and `keyId` are null where no valid key is known. */
   refused(code: ErrorCode, accountId: number | null, keyId: number | null): void;
   /** A fault of ours: `submit` rejected, or code threw. */

@@ -28,7 +28,7 @@ export const MailRequest = Type.Object(
       description: 'Message body. Sent as HTML when it begins with `<!doctype html` or `<html`, else as plain text.',
     }),
   },
-  { description: 'One message. Unknown members are ignored.' },
+  { description: 'One message. Unknown members are ignored; a 201 names them in Postrider-Ignored-Fields.' },
 );
 export type MailRequest = Static<typeof MailRequest>;
 

@@ -17,6 +17,7 @@ import type { KeyLookup } from './directory.ts';
 import { type ErrorCode, refusalDetail } from './errors.ts';
 import { isJsonType, repeats } from './headers.ts';
 import { fingerprint, isIdempotencyKey } from './idempotency.ts';
+import { type IgnoredFields, ignoredFields } from './ignored-fields.ts';
 import { KeyMisses } from './key-misses.ts';
 import { addLimits, type Headers, wholeSeconds } from './limit-headers.ts';
 import { peerOf } from './peer.ts';
@@ -218,7 +219,8 @@ export function createSendMail(
 
   /** Fields, sender domain, then the commit; `acceptedAt` in milliseconds. */
   function consider(exchange: Exchange, body: Buffer, acceptedAt: number): void {
-    const admission = admit(parseJson(body));
+    const parsed = parseJson(body);
+    const admission = admit(parsed);
     if (admission.kind === 'refused') {
       refuseIn(exchange, admission.refusal.code, refusalDetail(admission.refusal));
       return;
@@ -246,18 +248,21 @@ export function createSendMail(
       lease: null,
       suppressed: false,
     };
+    // Kept for the answer instead of the body.
+    const ignored = ignoredFields(body, parsed as object);
     submit(mail).then(
-      (answer) => onAnswer(exchange, mail, answer),
+      (answer) => onAnswer(exchange, mail, ignored, answer),
       (error: unknown) => onRejected(exchange, error),
     );
   }
 
-  function onAnswer(exchange: Exchange, mail: NewMail, answer: AcceptAnswer): void {
+  function onAnswer(exchange: Exchange, mail: NewMail, ignored: IgnoredFields | null, answer: AcceptAnswer): void {
     failingSince = null;
     const { res, account, key, startedAt } = exchange;
     switch (answer.kind) {
       case 'accepted': {
         const headers = limitHeaders(exchange, answer.limits);
+        addIgnored(headers, ignored);
         answers.created(res, mail.id, headers);
         observe.accepted(mail, answer.state, finish(exchange));
         return;
@@ -265,6 +270,7 @@ export function createSendMail(
       case 'replayed': {
         const headers = limitHeaders(exchange, null);
         headers['Idempotency-Replayed'] = 'true';
+        addIgnored(headers, ignored);
         answers.created(res, answer.id, headers);
         finish(exchange);
         observe.replayed(answer.id, account.id, key.id, clock.now() - startedAt);
@@ -285,6 +291,13 @@ export function createSendMail(
         return;
       }
     }
+  }
+
+  /** Names in a 201 what was ignored. */
+  function addIgnored(headers: Headers, ignored: IgnoredFields | null): void {
+    if (ignored === null) return;
+    if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
+    observe.ignored(ignored.count);
   }
 
   function onRejected(exchange: Exchange, error: unknown): void {

@@ -20,6 +20,8 @@ export interface Metrics {
   refused(reason: string): void;
   /** Requests answered again for an idempotency key. */
   replayed(): void;
+  /** Unknown members of a body that was answered with a 201. */
+  ignored(fields: number): void;
   attempted(outcome: Outcome['kind'], tookMs: number): void;
   /** Mail requests that entered a state. */
   entered(state: State): void;
@@ -92,6 +94,11 @@ export function createMetrics({
   const replayed = new Counter({
     name: 'postrider_replayed_total',
     help: 'Requests that repeated an idempotency key and got the original answer',
+    registers,
+  });
+  const ignored = new Counter({
+    name: 'postrider_ignored_fields_total',
+    help: 'Unknown members of mail requests answered with 201, which were ignored',
     registers,
   });
   const refused = new Counter({
@@ -240,6 +247,7 @@ export function createMetrics({
       requestSeconds.observe(tookMs / 1000);
     },
     replayed: () => replayed.inc(),
+    ignored: (fields) => ignored.inc(fields),
     refused: (reason) => refusedBy.get(reason)?.inc(),
     attempted(outcome, tookMs) {
       attemptsBy.get(outcome)?.inc();

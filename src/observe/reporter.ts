@@ -175,6 +175,7 @@ export function createReporter({
         metrics.replayed();
         log.replayed({ id, accountId, keyId, tookMs });
       },
+      ignored: metrics.ignored,
       refused(code, accountId, keyId) {
         metrics.refused(code);
         log.refused({ reason: code, accountId, keyId });

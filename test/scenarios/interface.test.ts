@@ -128,6 +128,8 @@ const ROWS: readonly Row[] = [
     400,
     'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
   ],
+  ['a NUL in an address', { body: { ...MAIL, to: 'rita\0@example.com' } }, 400, 'Invalid email address: to'],
+  ['a NUL in both', { body: { ...MAIL, to: 'a\0', from: '\0' } }, 400, 'Invalid email address: to, from'],
   ['a NUL', { body: { ...MAIL, message: 'a\0b' } }, 400, 'Invalid message: NUL characters are not allowed'],
   [
     'half a character',

@@ -65,14 +65,69 @@ describe('admission', () => {
     expect(refusalOf({ ...valid, to: 'nobody', subject: 'a\nb' })).toEqual({ code: 'invalid-address', fields: ['to'] });
   });
 
-  it.each(['to', 'from', 'subject', 'message'])('refuses a NUL and a lone surrogate in %s', (field) => {
-    for (const [text, fault] of [
-      ['a\0b', 'NUL characters are not allowed'],
-      ['a\ud800b', 'unpaired surrogates are not allowed'],
-      ['a\udc00', 'unpaired surrogates are not allowed'],
-    ]) {
-      expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault });
+  const NUL = 'NUL characters are not allowed';
+  const SURROGATE = 'unpaired surrogates are not allowed';
+
+  it.each(['to', 'from', 'subject', 'message'])(
+    'refuses a lone surrogate in %s, and names field and fault',
+    (field) => {
+      for (const text of ['a\ud800b', 'a\udc00', 'a\ud800@b.example']) {
+        expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: SURROGATE });
+      }
+    },
+  );
+
+  it.each(['subject', 'message'])('refuses a NUL in %s, and names field and fault', (field) => {
+    for (const text of ['a\0b', '\0', 'a\0\ud800']) {
+      expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL });
     }
+  });
+
+  it('calls an address with a NUL no address, wherever the NUL stands, as any other that is none', () => {
+    const texts = [
+      '\0',
+      '\0a@b.example',
+      'a\0@b.example',
+      'a@b\0.example',
+      'a@b.example\0',
+      '"a\0"@b.example',
+      'é\0@b.example',
+    ];
+    for (const text of [...texts, 'a\0\ud800@b.example']) {
+      expect(refusalOf({ ...valid, to: text })).toEqual({ code: 'invalid-address', fields: ['to'] });
+      expect(refusalOf({ ...valid, from: text })).toEqual({ code: 'invalid-address', fields: ['from'] });
+      expect(refusalOf({ ...valid, to: text, from: 'none' })).toEqual({
+        code: 'invalid-address',
+        fields: ['to', 'from'],
+      });
+      expect(refusalOf({ ...valid, to: 'none', from: text })).toEqual({
+        code: 'invalid-address',
+        fields: ['to', 'from'],
+      });
+    }
+  });
+
+  it('answers a NUL in an address with what an address without an @ is answered with, whatever else is wrong', () => {
+    const wrong = fc.constantFrom<unknown>(
+      undefined,
+      null,
+      '',
+      1,
+      'none',
+      'a@b.example',
+      'a\0',
+      'a\nb',
+      'a\ud800',
+      's'.repeat(999),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom('to', 'from'), wrong, wrong, wrong, (field, one, two, three) => {
+        const other = field === 'to' ? 'from' : 'to';
+        const body = (address: string) => ({ [field]: address, [other]: one, subject: two, message: three });
+        expect(admit(body('a\0@b.example'))).toEqual(admit(body('none')));
+      }),
+      { seed: 27, numRuns: 1_000 },
+    );
   });
 
   it('names the addresses that are none', () => {

@@ -49,6 +49,7 @@ export const ACCEPTED: AcceptAnswer = { kind: 'accepted', state: 'queued', limit
 export interface Seen {
   readonly submitted: NewMail[];
   readonly refused: string[];
+  readonly ignored: number[];
   readonly faults: unknown[];
   readonly certificates: (string | null)[];
   accepted: number;
@@ -66,7 +67,16 @@ export interface Rig {
 
 /** Starts a listener on a free port; `submit` accepts everything unless given. */
 export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
-  const seen: Seen = { submitted: [], refused: [], faults: [], certificates: [], accepted: 0, replayed: 0, passed: 0 };
+  const seen: Seen = {
+    submitted: [],
+    refused: [],
+    ignored: [],
+    faults: [],
+    certificates: [],
+    accepted: 0,
+    replayed: 0,
+    passed: 0,
+  };
   const directory = new KeyDirectory();
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
   const observe: HttpObserver = {
@@ -76,6 +86,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     replayed: () => {
       seen.replayed += 1;
     },
+    ignored: (count) => seen.ignored.push(count),
     refused: (code) => seen.refused.push(code),
     failed: (error) => seen.faults.push(error),
     certificate: (fault) => seen.certificates.push(fault),

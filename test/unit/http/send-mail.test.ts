@@ -66,6 +66,23 @@ describe('201', () => {
     expect(rig.seen.accepted).toBe(1);
   });
 
+  test('names the members that were ignored, replayed or not; any other answer names none', async () => {
+    const rig = await rigged();
+    const body = { cc: 'x', ...MAIL, attachments: [], 'prix €': 1 };
+    expect((await post(rig, body)).headers.get('postrider-ignored-fields')).toBe('cc, attachments');
+    expect((await post(rig, { ...MAIL, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await post(rig, MAIL)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await post(rig, { ...body, to: 'x' })).headers.get('postrider-ignored-fields')).toBeNull();
+    expect(rig.seen.ignored).toEqual([3, 1]);
+    const replaying = await rigged(answering({ kind: 'replayed', id: '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21' }));
+    const replayed = await post(replaying, body, { 'Idempotency-Key': 'k' });
+    expect(replayed.headers.get('idempotency-replayed')).toBe('true');
+    expect(replayed.headers.get('postrider-ignored-fields')).toBe('cc, attachments');
+    const full = await rigged(answering({ kind: 'refused', reason: 'volume-exhausted', limits: { rate: null } }));
+    expect((await post(full, body)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect([replaying.seen.ignored, full.seen.ignored]).toEqual([[3], []]);
+  });
+
   test('comes only after the commit', async () => {
     let commit = (_answer: AcceptAnswer): void => {};
     const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });

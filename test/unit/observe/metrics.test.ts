@@ -15,6 +15,7 @@ test('counts what it is told, and shows zero before', async () => {
   metrics.accepted(12);
   metrics.accepted(12);
   metrics.replayed();
+  metrics.ignored(3);
   metrics.refused('invalid-key');
   metrics.attempted('delivered', 30);
   metrics.entered('bounced');
@@ -26,6 +27,7 @@ test('counts what it is told, and shows zero before', async () => {
   for (const line of [
     'postrider_accepted_total 2',
     'postrider_replayed_total 1',
+    'postrider_ignored_fields_total 3',
     'postrider_refused_total{reason="invalid-key"} 1',
     'postrider_refused_total{reason="throttled"} 0',
     'postrider_attempts_total{outcome="delivered"} 1',

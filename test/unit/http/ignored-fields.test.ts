@@ -1,0 +1,58 @@
+/** Which unknown members of a body are named, and in which order. */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { ignoredFields } from '../../../src/http/ignored-fields.ts';
+
+const MAIL = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
+
+/** Of a body in which `extra` stands before the four fields. */
+function named(extra: string): ReturnType<typeof ignoredFields> {
+  const body = Buffer.from(`{${extra}${extra === '' ? '' : ','}${JSON.stringify(MAIL).slice(1)}`);
+  return ignoredFields(body, JSON.parse(body.toString()));
+}
+
+test('nothing is named where nothing is ignored', () => {
+  expect(named('')).toBeNull();
+  expect(named('"to":"x@y.example"')).toBeNull();
+});
+
+test.each([
+  ['"cc":1,"attachments":[]', 2, ['cc', 'attachments']],
+  ['"attachments":[],"cc":1', 2, ['attachments', 'cc']],
+  // As received: an object of JavaScript would put numbers first.
+  ['"zz":1,"10":2,"9":3', 3, ['zz', '10', '9']],
+  ['"cc":1,"cc":2,"bcc":3', 2, ['cc', 'bcc']],
+  ['"__proto__":{"to":1},"constructor":1', 2, ['__proto__', 'constructor']],
+  ['"c\\u0063":1,"To":"x"', 2, ['cc', 'To']],
+  // Members of members are none of the body's.
+  ['"a":{"b":1,"c":{"d":[{"e":1}]}},"f":["{\\"g\\":1}"],"h":"\\"i\\":{"', 3, ['a', 'f', 'h']],
+  ['"":1,"é":2,"a b":3,"a,b":4,"a\\r\\nSet-Cookie":5,"a\\u0000":6,"\\ud800":7', 7, []],
+  [`"${'n'.repeat(64)}":1,"${'n'.repeat(65)}":2`, 2, ['n'.repeat(64)]],
+  [`"${'\\u006e'.repeat(64)}":1`, 1, ['n'.repeat(64)]],
+  [' \n"a" \t: {} , "b" : "\\\\" , "c":"\\\\\\"","d":1', 4, ['a', 'b', 'c', 'd']],
+])('%s', (extra, count, names) => {
+  expect(named(extra)).toEqual({ count, names });
+});
+
+test('ten are named at most, and all are counted', () => {
+  const extra = Array.from({ length: 5_000 }, (_, n) => `"x${n}":${n}`).join(',');
+  expect(named(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
+});
+
+test('whatever JSON holds, the names are those of its unknown members that a header may hold', () => {
+  const name = fc.oneof(
+    fc.string({ unit: 'grapheme', maxLength: 6 }),
+    fc.constantFrom('cc', 'bcc', '10', '__proto__', 'a"b', 'a\\'),
+  );
+  fc.assert(
+    fc.property(fc.dictionary(name, fc.jsonValue(), { maxKeys: 12 }), (extra) => {
+      const unknown = Object.keys(extra).filter((one) => !Object.hasOwn(MAIL, one));
+      const text = JSON.stringify(extra).slice(1, -1);
+      const found = named(text);
+      expect(found?.count ?? 0).toBe(unknown.length);
+      const permitted = unknown.filter((one) => /^[A-Za-z0-9_-]{1,64}$/.test(one));
+      expect(found?.names ?? []).toEqual(permitted.slice(0, 10));
+    }),
+    { seed: 28, numRuns: 500 },
+  );
+});
