@@ -192,8 +192,8 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     storeFault: health.fault(),
     delivery: dispatcher === null ? null : standing.read(clock.now()),
   });
-  const cancelMail: Store['cancelMail'] = async (id, now) => {
-    const answer = await store.cancelMail(id, now);
+  const cancelMail: Store['cancelMail'] = async (id, now, by) => {
+    const answer = await store.cancelMail(id, now, by);
     if (answer.kind === 'done') report.cancelled();
     return answer;
   };

@@ -4,6 +4,7 @@
  * is, a page at a time without rests.
  */
 import type { Clock } from '../clock.ts';
+import type { Actor } from '../store/audit.ts';
 import type { Changed, Store } from '../store/store.ts';
 import type { Suppression } from '../store/trust.ts';
 import { PAGE } from './suppression-pages.ts';
@@ -75,12 +76,12 @@ export function gentle(store: Store, clock: Clock): Store {
     const now = clock.now();
     return (await store.listNodes(now)).some(({ aliveUntil }) => aliveUntil > now);
   };
-  async function addSuppressions(list: string, entries: readonly Suppression[]): Promise<Changed<number>> {
-    if (entries.length <= FEW || !(await inUse())) return store.addSuppressions(list, entries);
+  async function addSuppressions(list: string, entries: readonly Suppression[], by?: Actor): Promise<Changed<number>> {
+    if (entries.length <= FEW || !(await inUse())) return store.addSuppressions(list, entries, by);
     let added = 0;
     for (let at = 0; at < entries.length; ) {
       const part = entries.slice(at, at + pace.rows());
-      const answer = await pace.step(() => store.addSuppressions(list, part));
+      const answer = await pace.step(() => store.addSuppressions(list, part, by));
       if (answer.kind !== 'done') return answer;
       added += answer.value;
       at += part.length;

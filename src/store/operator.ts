@@ -1,6 +1,7 @@
 /** The part of the store contract for operators: who changed what, the tokens by which scripts sign in, and who signed out. */
 import type { State } from '../record/states.ts';
 import type { Changed } from './account.ts';
+import type { Actor, NewAuditEntry } from './audit.ts';
 
 /** One change by an operator. Secrets are in none of them. */
 export interface AuditEntry {
@@ -37,18 +38,20 @@ export interface OperatorToken {
 }
 
 export interface OperatorStore {
-  writeAudit(entry: Omit<AuditEntry, 'id'>): Promise<void>;
+  /** Of what is no single change, such as an import. */
+  writeAudit(entry: NewAuditEntry): Promise<void>;
   /** The newest first, before the number given. */
   listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
   /** `exists` where another token that is not revoked has the name. */
   createToken(
     token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
     now: number,
+    by?: Actor,
   ): Promise<Changed<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
   /** By its hash, whatever has become of it. */
   findToken(hash: string): Promise<OperatorToken | null>;
-  revokeToken(id: number, now: number): Promise<Changed<OperatorToken>>;
+  revokeToken(id: number, now: number, by?: Actor): Promise<Changed<OperatorToken>>;
   touchToken(id: number, at: number): Promise<void>;
   /** Somebody signed out whose session would have ended by itself at `until`; such whose time has come are forgotten. */
   endSession(hash: string, until: number, now: number): Promise<void>;

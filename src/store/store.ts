@@ -17,6 +17,7 @@ import type {
   FoundKeys,
   Guarded,
 } from './account.ts';
+import type { Actor } from './audit.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
 import type { OperatorAnswer, OperatorStore } from './operator.ts';
@@ -275,28 +276,37 @@ export interface Store
     key: { readonly name: string; readonly prefix: string; readonly hash: string },
     now: number,
   ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
-  createAccount(name: string, limits: AccountLimits, now: number): Promise<Changed<Account>>;
+  /** With `by`, here and below, the change is in the audit log, written in the same transaction. */
+  createAccount(name: string, limits: AccountLimits, now: number, by?: Actor): Promise<Changed<Account>>;
   /**
    * In one transaction. A new volume or rate begins its count again at zero; thresholds replace the defaults. With `expected`, here
    * and below, nothing changes where the account has another `accountVersion` by now.
    */
-  setAccount(name: string, change: AccountChange, now: number, expected?: string): Promise<Guarded<Account>>;
-  lockAccount(name: string, reason: string, now: number, expected?: string): Promise<Guarded<Account>>;
-  unlockAccount(name: string, now: number, expected?: string): Promise<Guarded<Account>>;
+  setAccount(
+    name: string,
+    change: AccountChange,
+    now: number,
+    expected?: string,
+    by?: Actor,
+  ): Promise<Guarded<Account>>;
+  lockAccount(name: string, reason: string, now: number, expected?: string, by?: Actor): Promise<Guarded<Account>>;
+  unlockAccount(name: string, now: number, expected?: string, by?: Actor): Promise<Guarded<Account>>;
   listAccounts(): Promise<readonly Account[]>;
   createKey(
     accountName: string,
     key: { readonly name: string; readonly prefix: string; readonly hash: string; readonly expiresAt: number | null },
     now: number,
+    by?: Actor,
   ): Promise<Changed<ApiKey>>;
   listKeys(accountName: string): Promise<Changed<readonly ApiKey[]>>;
-  revokeKey(id: number, now: number): Promise<Changed<ApiKey>>;
+  revokeKey(id: number, now: number, by?: Actor): Promise<Changed<ApiKey>>;
   /** Makes a new key with the old one's name; the old one expires at `oldExpiresAt`. */
   rotateKey(
     id: number,
     key: { readonly prefix: string; readonly hash: string },
     oldExpiresAt: number,
     now: number,
+    by?: Actor,
   ): Promise<Changed<ApiKey>>;
   /** Remembers when keys were last used. */
   touchKeys(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
@@ -306,8 +316,8 @@ export interface Store
   /** Of those that there are, in the order asked for. No message is read. */
   mailStandings(ids: readonly string[]): Promise<readonly MailStanding[]>;
   /** Makes a queued one due now; puts an uncertain one back into the queue. */
-  retryMail(id: string, now: number): Promise<OperatorAnswer>;
-  cancelMail(id: string, now: number): Promise<OperatorAnswer>;
+  retryMail(id: string, now: number, by?: Actor): Promise<OperatorAnswer>;
+  cancelMail(id: string, now: number, by?: Actor): Promise<OperatorAnswer>;
 
   /** Resolves when a write would work; rejects with the store's own reason. */
   probe(): Promise<void>;

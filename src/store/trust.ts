@@ -1,6 +1,7 @@
 /** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../record/domain.ts';
 import type { WindowCounts } from '../record/reputation.ts';
+import type { Actor } from './audit.ts';
 import type { Changed } from './store.ts';
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
@@ -44,6 +45,7 @@ export interface DomainUpdate {
   readonly keys: readonly DkimKey[];
 }
 
+/** With `by` a change is in the audit log, written in the same transaction. */
 export interface TrustStore {
   /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
   reputationOf(accountName: string, now: number): Promise<Changed<WindowCounts>>;
@@ -51,8 +53,8 @@ export interface TrustStore {
   reputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
 
   /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
-  addSuppressions(list: ListName, entries: readonly Suppression[]): Promise<Changed<number>>;
-  removeSuppression(list: ListName, address: string): Promise<Changed<boolean>>;
+  addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<Changed<number>>;
+  removeSuppression(list: ListName, address: string, by?: Actor): Promise<Changed<boolean>>;
   /** In order of address, after `after`. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<Changed<readonly Suppression[]>>;
   /** Those found, after the address `after`: in order of address, or of domain and then address. By an index, however long the list. */
@@ -70,13 +72,14 @@ export interface TrustStore {
     accountName: string,
     domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
     now: number,
+    by?: Actor,
   ): Promise<Changed<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
   /** What the last answered check of each record found; empty before the first. */
   domainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /** Writes a check's result or a rotation; every node knows within a second. The revision stays where only times changed. */
-  updateDomain(update: DomainUpdate): Promise<Changed<SendingDomain> | { readonly kind: 'stale' }>;
-  setSubdomains(name: string, subdomains: boolean): Promise<Changed<SendingDomain>>;
-  removeDomain(name: string): Promise<Changed<SendingDomain>>;
+  updateDomain(update: DomainUpdate, by?: Actor): Promise<Changed<SendingDomain> | { readonly kind: 'stale' }>;
+  setSubdomains(name: string, subdomains: boolean, by?: Actor): Promise<Changed<SendingDomain>>;
+  removeDomain(name: string, by?: Actor): Promise<Changed<SendingDomain>>;
 }

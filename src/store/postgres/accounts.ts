@@ -1,6 +1,8 @@
 /** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
+import { type Actor, accountShown, keyShown } from '../audit.ts';
 import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
 import { accountVersion } from '../version.ts';
+import { note } from './audit.ts';
 import { ACCOUNTS, nextRevision } from './directory.ts';
 import { forgive, windowOf, windows } from './reputation.ts';
 import * as rows from './rows.ts';
@@ -75,6 +77,7 @@ type Operations = Pick<
 export function prepareAccounts(database: Database): Operations {
   /** A change of the account of that name, behind the directory's row: one at a time on all nodes, and as it was seen. */
   function change(
+    [by, action]: readonly [Actor | undefined, string],
     name: string,
     expected: string | undefined,
     write: (session: Session, account: Account, revision: number) => Promise<unknown>,
@@ -85,16 +88,29 @@ export function prepareAccounts(database: Database): Operations {
       if (account === null) return { kind: 'missing' };
       if (expected !== undefined && expected !== accountVersion(account)) return { kind: 'stale', value: account };
       await write(transaction, account, revision);
-      return done((await find(transaction, name)) ?? account);
+      const changed = (await find(transaction, name)) ?? account;
+      await note(transaction, by, action, name, accountShown(account), accountShown(changed));
+      return done(changed);
     });
   }
 
-  const lock = (name: string, reason: string | null, at: number | null, expected: string | undefined) =>
-    change(name, expected, async (session, { id }, revision) => {
-      // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
-      if (reason === null) await forgive(session, id);
-      await session.query(SET_LOCK, [reason, at, revision, id]);
-    });
+  const lock = (
+    by: Actor | undefined,
+    name: string,
+    reason: string | null,
+    at: number | null,
+    expected: string | undefined,
+  ) =>
+    change(
+      [by, reason === null ? 'account.unlock' : 'account.lock'],
+      name,
+      expected,
+      async (session, { id }, revision) => {
+        // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
+        if (reason === null) await forgive(session, id);
+        await session.query(SET_LOCK, [reason, at, revision, id]);
+      },
+    );
 
   return {
     createFirstKey(name, { name: keyName, prefix, hash }, now) {
@@ -116,16 +132,18 @@ export function prepareAccounts(database: Database): Operations {
         return { account, key: rows.apiKey(row) };
       });
     },
-    createAccount(name, limits, now): Promise<Changed<Account>> {
+    createAccount(name, limits, now, by): Promise<Changed<Account>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const made = await transaction.query(INSERT, [name, now, ...columnsOf(limits), revision]);
         const account = await find(transaction, name);
-        return made.length === 0 || account === null ? { kind: 'exists' } : done(account);
+        if (made.length === 0 || account === null) return { kind: 'exists' };
+        await note(transaction, by, 'account.create', name, null, accountShown(account));
+        return done(account);
       });
     },
-    setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected) =>
-      change(name, expected, async (session, account, revision) => {
+    setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected, by) =>
+      change([by, 'account.set'], name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
         const columns = columnsOf({ ...account.limits, ...limits });
@@ -138,11 +156,11 @@ export function prepareAccounts(database: Database): Operations {
       return account === null ? { kind: 'missing' } : done(await windowOf(database, account.id, now));
     },
     reputations: (now) => windows(database, now),
-    lockAccount: (name, reason, now, expected) => lock(name, reason, now, expected),
-    unlockAccount: (name, _now, expected) => lock(name, null, null, expected),
+    lockAccount: (name, reason, now, expected, by) => lock(by, name, reason, now, expected),
+    unlockAccount: (name, _now, expected, by) => lock(by, name, null, null, expected),
     listAccounts: async () => (await database.query(ALL, [])).map(rows.account),
 
-    createKey(accountName, { name, prefix, hash, expiresAt }, now): Promise<Changed<ApiKey>> {
+    createKey(accountName, { name, prefix, hash, expiresAt }, now, by): Promise<Changed<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const account = await find(transaction, accountName);
@@ -156,7 +174,7 @@ export function prepareAccounts(database: Database): Operations {
           expiresAt,
           revision,
         ]);
-        return done(rows.apiKey(row));
+        return noted(transaction, by, 'key.create', accountName, rows.apiKey(row));
       });
     },
     async listKeys(accountName): Promise<Changed<readonly ApiKey[]>> {
@@ -164,16 +182,16 @@ export function prepareAccounts(database: Database): Operations {
       if (account === null) return { kind: 'missing' };
       return done((await database.query(KEYS_OF, [account.id])).map(rows.apiKey));
     },
-    revokeKey(id, now): Promise<Changed<ApiKey>> {
+    revokeKey(id, now, by): Promise<Changed<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const key = await findKey(transaction, id);
         if (key === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
-        return done(rows.apiKey(row));
+        return noted(transaction, by, 'key.revoke', `key_${id}`, rows.apiKey(row));
       });
     },
-    rotateKey(id, { prefix, hash }, oldExpiresAt, now): Promise<Changed<ApiKey>> {
+    rotateKey(id, { prefix, hash }, oldExpiresAt, now, by): Promise<Changed<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const old = await findKey(transaction, id);
@@ -183,7 +201,7 @@ export function prepareAccounts(database: Database): Operations {
         await transaction.query(END_KEY, [null, Math.min(oldExpiresAt, old.expiresAt ?? oldExpiresAt), revision, id]);
         const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
-        return done(rows.apiKey(row));
+        return noted(transaction, by, 'key.rotate', `key_${id}`, rows.apiKey(row));
       });
     },
     async touchKeys(used) {
@@ -202,6 +220,17 @@ async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
   const [row] = await session.query(KEY, [id]);
   return row === undefined ? null : rows.apiKey(row);
+}
+
+async function noted(
+  transaction: Session,
+  by: Actor | undefined,
+  action: string,
+  subject: string,
+  key: ApiKey,
+): Promise<Changed<ApiKey>> {
+  await note(transaction, by, action, subject, null, keyShown(key));
+  return done(key);
 }
 
 function done<T>(value: T): { readonly kind: 'done'; readonly value: T } {

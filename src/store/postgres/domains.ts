@@ -2,8 +2,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { DkimKey, RecordCheck, SendingDomain } from '../../record/domain.ts';
 import { lastAnswers, publishedSelectors } from '../../record/domain.ts';
+import { type Actor, domainDiffers, domainShown } from '../audit.ts';
 import type { Changed } from '../store.ts';
 import type { TrustStore } from '../trust.ts';
+import { note } from './audit.ts';
 import { nextRevision } from './directory.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
@@ -54,7 +56,7 @@ type Operations = Pick<
 
 export function prepareDomains(database: Database): Operations {
   return {
-    addDomain(accountName, { name, subdomains, keys }, now): Promise<Changed<SendingDomain>> {
+    addDomain(accountName, { name, subdomains, keys }, now, by): Promise<Changed<SendingDomain>> {
       return database.transaction(async (transaction) => {
         // The directory's row makes changes wait for each other, so that what is read here still holds when written.
         const revision = await nextRevision(transaction);
@@ -67,7 +69,7 @@ export function prepareDomains(database: Database): Operations {
         }
         const [made = {}] = await transaction.query(INSERT, [rows.int(account, 'id'), name, subdomains, now, revision]);
         await writeKeys(transaction, rows.int(made, 'id'), keys);
-        return reread(transaction, name);
+        return noted(transaction, by, 'domain.add', null, await reread(transaction, name));
       });
     },
     async findDomain(name) {
@@ -79,7 +81,7 @@ export function prepareDomains(database: Database): Operations {
       const row = await live(database, name);
       return row === null ? [] : checksOf(row);
     },
-    updateDomain({ id, status, checkedAt, authenticatedAt, failingSince, revision, checks, keys }) {
+    updateDomain({ id, status, checkedAt, authenticatedAt, failingSince, revision, checks, keys }, by) {
       return database.transaction(async (transaction) => {
         const bumped = await nextRevision(transaction);
         const [row] = await transaction.query(BY_ID, [id]);
@@ -101,19 +103,23 @@ export function prepareDomains(database: Database): Operations {
         const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id];
         await transaction.query(UPDATE, values);
         if (!same) await writeKeys(transaction, id, keys);
-        return reread(transaction, before.name);
+        const after = await reread(transaction, before.name);
+        // A check that found everything as it was is no change.
+        if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
+        return noted(transaction, by, 'domain.update', before, after);
       });
     },
-    setSubdomains(name, subdomains) {
+    setSubdomains(name, subdomains, by) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const row = await live(transaction, name);
         if (row === null) return { kind: 'missing' };
-        await transaction.query(SHARE, [subdomains, revision, rows.int(row, 'id')]);
-        return reread(transaction, name);
+        const before = domain(row);
+        await transaction.query(SHARE, [subdomains, revision, before.id]);
+        return noted(transaction, by, 'domain.set', before, await reread(transaction, name));
       });
     },
-    removeDomain(name) {
+    removeDomain(name, by) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const row = await live(transaction, name);
@@ -121,6 +127,7 @@ export function prepareDomains(database: Database): Operations {
         const gone = domain(row);
         await transaction.query(DROP_KEYS, [gone.id]);
         await transaction.query(BURY, [revision, gone.id]);
+        await note(transaction, by, 'domain.remove', name, domainShown(gone), null);
         return { kind: 'done', value: gone };
       });
     },
@@ -142,6 +149,19 @@ async function live(session: Session, name: string): Promise<Row | null> {
 async function reread(session: Session, name: string): Promise<Changed<SendingDomain>> {
   const row = await live(session, name);
   return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
+}
+
+async function noted(
+  transaction: Session,
+  by: Actor | undefined,
+  action: string,
+  before: SendingDomain | null,
+  changed: Changed<SendingDomain>,
+): Promise<Changed<SendingDomain>> {
+  if (changed.kind !== 'done') return changed;
+  const shown = before === null ? null : domainShown(before);
+  await note(transaction, by, action, changed.value.name, shown, domainShown(changed.value));
+  return changed;
 }
 
 async function writeKeys(session: Session, id: number, keys: readonly DkimKey[]): Promise<void> {

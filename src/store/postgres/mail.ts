@@ -1,6 +1,7 @@
 /** Looking at mail requests, and what an operator may do to one. */
 import type { Attempt } from '../../deliver/outcome.ts';
 import { allowed } from '../../record/states.ts';
+import { type Actor, mailShown } from '../audit.ts';
 import type {
   MailDetails,
   MailEvent,
@@ -11,6 +12,7 @@ import type {
   Store,
 } from '../store.ts';
 import { StoreError } from '../store.ts';
+import { note } from './audit.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { lastIdAt } from './ids.ts';
@@ -40,7 +42,7 @@ const HISTORY: Statement = {
 };
 const HOLD: Statement = {
   name: 'mail_hold',
-  text: 'SELECT id, account_id, state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
+  text: 'SELECT id, account_id, state, due_at, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
 };
 const STATE: Statement = { name: 'mail_state', text: 'SELECT state FROM mail_request WHERE id = $1::uuid' };
 const REQUEUE: Statement = {
@@ -99,7 +101,12 @@ export function prepareMail(database: Database): Operations {
     };
   }
 
-  function operate(id: string, to: 'queued' | 'cancelled', now: number): Promise<OperatorAnswer> {
+  function operate(
+    id: string,
+    to: 'queued' | 'cancelled',
+    now: number,
+    by: Actor | undefined,
+  ): Promise<OperatorAnswer> {
     if (!UUID.test(id)) return Promise.resolve({ kind: 'missing' });
     return database.transaction(async (transaction) => {
       const [held] = await transaction.query(HOLD, [id]);
@@ -118,6 +125,14 @@ export function prepareMail(database: Database): Operations {
           ? transaction.query(REQUEUE, [id, now])
           : endMail(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
         appendEvents(transaction, [{ id, accountId, at: now, verb, by: 'operator', detail: null, attempt: null }]),
+        note(
+          transaction,
+          by,
+          to === 'queued' ? 'message.retry' : 'message.cancel',
+          id,
+          mailShown(from, rows.intOrNull(held, 'due_at')),
+          mailShown(to, to === 'queued' ? now : null),
+        ),
       ]);
       return { kind: 'done' };
     });
@@ -146,8 +161,8 @@ export function prepareMail(database: Database): Operations {
     },
     showMail: show,
     mailStandings: async (ids) => (await Promise.all(ids.map(stand))).flat(),
-    retryMail: (id, now) => operate(id, 'queued', now),
-    cancelMail: (id, now) => operate(id, 'cancelled', now),
+    retryMail: (id, now, by) => operate(id, 'queued', now, by),
+    cancelMail: (id, now, by) => operate(id, 'cancelled', now, by),
     async queueFigures(): Promise<QueueFigures> {
       const [row = {}] = await database.query(FIGURES, []);
       const [id, acceptedAt] = [rows.textOrNull(row, 'oldest_id'), rows.intOrNull(row, 'oldest_at')];

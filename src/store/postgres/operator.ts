@@ -1,12 +1,9 @@
 /** Operators: the audit log, tokens, and who signed out. */
 import type { AuditEntry, OperatorStore, OperatorToken } from '../operator.ts';
+import { note, writeEntry } from './audit.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 
-const WRITE: Statement = {
-  name: 'audit_write',
-  text: 'INSERT INTO audit (at, who, action, subject, before, after) VALUES ($1, $2, $3, $4, $5, $6)',
-};
 const LIST: Statement = {
   name: 'audit_list',
   text: 'SELECT * FROM audit WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
@@ -36,16 +33,16 @@ const ENDED: Statement = { name: 'session_ended', text: 'SELECT 1 AS one FROM en
 
 export function prepareOperator(database: Database): OperatorStore {
   return {
-    async writeAudit({ at, who, action, subject, before, after }) {
-      await database.transaction((transaction) => transaction.query(WRITE, [at, who, action, subject, before, after]));
-    },
+    writeAudit: (entry) => database.transaction((transaction) => writeEntry(transaction, entry)),
     async listAudit(before, limit) {
       return (await database.query(LIST, [before, limit])).map(auditEntry);
     },
-    createToken({ name, prefix, hash, expiresAt }, now) {
+    createToken({ name, prefix, hash, expiresAt }, now, by) {
       return database.transaction(async (transaction) => {
         const [row] = await transaction.query(INSERT, [name, prefix, hash, now, expiresAt]);
-        return row === undefined ? { kind: 'exists' } : { kind: 'done', value: token(row) };
+        if (row === undefined) return { kind: 'exists' };
+        await note(transaction, by, 'token.create', name, null, { expiresAt });
+        return { kind: 'done', value: token(row) };
       });
     },
     async listTokens() {
@@ -55,10 +52,13 @@ export function prepareOperator(database: Database): OperatorStore {
       const [row] = await database.query(BY_HASH, [hash]);
       return row === undefined ? null : token(row);
     },
-    revokeToken(id, now) {
+    revokeToken(id, now, by) {
       return database.transaction(async (transaction) => {
         const [row] = await transaction.query(REVOKE, [now, id]);
-        return row === undefined ? { kind: 'missing' } : { kind: 'done', value: token(row) };
+        if (row === undefined) return { kind: 'missing' };
+        const value = token(row);
+        await note(transaction, by, 'token.revoke', value.name, null, null);
+        return { kind: 'done', value };
       });
     },
     async touchToken(id, at) {

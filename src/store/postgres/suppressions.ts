@@ -1,6 +1,8 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
+import { suppressionsShown } from '../audit.ts';
 import type { Changed } from '../store.ts';
 import type { Suppression, TrustStore } from '../trust.ts';
+import { note } from './audit.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 
@@ -74,7 +76,7 @@ export function prepareSuppressions(database: Database): Operations {
       );
       return batch.map(({ id }) => free.has(id));
     },
-    async addSuppressions(name, entries): Promise<Changed<number>> {
+    async addSuppressions(name, entries, by): Promise<Changed<number>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       // In order over all parts: so the indexes grow at one place at a time, and no two imports wait for each other in a
@@ -98,14 +100,21 @@ export function prepareSuppressions(database: Database): Operations {
           writing.catch(() => undefined);
           count += await before;
         }
-        return count + (await writing);
+        const total = count + (await writing);
+        await note(transaction, by, 'suppression.add', name, null, suppressionsShown(total, entries));
+        return total;
       });
       return { kind: 'done', value: added };
     },
-    async removeSuppression(name, address): Promise<Changed<boolean>> {
+    async removeSuppression(name, address, by): Promise<Changed<boolean>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
-      return { kind: 'done', value: (await database.query(REMOVE, [address, list])).length === 1 };
+      const removed = await database.transaction(async (transaction) => {
+        if ((await transaction.query(REMOVE, [address, list])).length === 0) return false;
+        await note(transaction, by, 'suppression.remove', name, { address }, null);
+        return true;
+      });
+      return { kind: 'done', value: removed };
     },
     async listSuppressions(name, after, limit): Promise<Changed<readonly Suppression[]>> {
       const list = await listId(name);

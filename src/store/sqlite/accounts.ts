@@ -1,8 +1,10 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { WindowCounts } from '../../record/reputation.ts';
+import { type Actor, accountShown, keyShown } from '../audit.ts';
 import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
 import { accountVersion } from '../version.ts';
+import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
 import * as rows from './rows.ts';
 
@@ -12,6 +14,7 @@ const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: nu
 export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
+  audit: Audit,
   reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'windows' | 'forgive'>,
 ) {
   const byName = database.prepare('SELECT * FROM account WHERE name = ?');
@@ -72,6 +75,7 @@ export function prepareAccounts(
     reason: string | null,
     at: number | null,
     expected: string | undefined,
+    by: Actor | undefined,
   ): Guarded<Account> {
     const account = find(name);
     const fault = against(account, expected);
@@ -79,7 +83,24 @@ export function prepareAccounts(
     // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
     if (reason === null) reputation.forgive(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
-    return reread(name);
+    return noted(by, reason === null ? 'account.unlock' : 'account.lock', account, reread(name));
+  }
+
+  function noted(
+    by: Actor | undefined,
+    action: string,
+    before: Account | null,
+    changed: Changed<Account>,
+  ): Changed<Account> {
+    if (changed.kind !== 'done') return changed;
+    const shown = before === null ? null : accountShown(before);
+    audit.note(by, action, changed.value.name, shown, accountShown(changed.value));
+    return changed;
+  }
+
+  function notedKey(by: Actor | undefined, action: string, subject: string, value: ApiKey): Changed<ApiKey> {
+    audit.note(by, action, subject, null, keyShown(value));
+    return { kind: 'done', value };
   }
 
   return {
@@ -93,12 +114,12 @@ export function prepareAccounts(
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
       return { account, key: key(lastInsertRowid) };
     },
-    createAccount(...[name, limits, now]: Parameters<Store['createAccount']>): Changed<Account> {
+    createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): Changed<Account> {
       if (find(name) !== null) return { kind: 'exists' };
       insert.run(name, now, ...columnsOf(limits), nextRevision());
-      return reread(name);
+      return noted(by, 'account.create', null, reread(name));
     },
-    setAccount(...[name, changed, , expected]: Parameters<Store['setAccount']>): Guarded<Account> {
+    setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): Guarded<Account> {
       const account = find(name);
       const fault = against(account, expected);
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
@@ -115,38 +136,39 @@ export function prepareAccounts(
         nextRevision(),
         account.id,
       );
-      return reread(name);
+      return noted(by, 'account.set', account, reread(name));
     },
     reputationOf(name: string, now: number): Changed<WindowCounts> {
       const account = find(name);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
     },
     reputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
-    lockAccount: (...[name, reason, now, expected]: Parameters<Store['lockAccount']>) =>
-      lock(name, reason, now, expected),
-    unlockAccount: (...[name, , expected]: Parameters<Store['unlockAccount']>) => lock(name, null, null, expected),
+    lockAccount: (...[name, reason, now, expected, by]: Parameters<Store['lockAccount']>) =>
+      lock(name, reason, now, expected, by),
+    unlockAccount: (...[name, , expected, by]: Parameters<Store['unlockAccount']>) =>
+      lock(name, null, null, expected, by),
     listAccounts: (): Account[] => all.all().map(rows.account),
 
     createKey(
-      ...[accountName, { name, prefix, hash, expiresAt }, now]: Parameters<Store['createKey']>
+      ...[accountName, { name, prefix, hash, expiresAt }, now, by]: Parameters<Store['createKey']>
     ): Changed<ApiKey> {
       const account = find(accountName);
       if (account === null) return { kind: 'missing' };
       const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
-      return { kind: 'done', value: key(lastInsertRowid) };
+      return notedKey(by, 'key.create', accountName, key(lastInsertRowid));
     },
     listKeys(accountName: string): Changed<readonly ApiKey[]> {
       const account = find(accountName);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: keysOf.all(account.id).map(rows.apiKey) };
     },
-    revokeKey(...[id, now]: Parameters<Store['revokeKey']>): Changed<ApiKey> {
+    revokeKey(...[id, now, by]: Parameters<Store['revokeKey']>): Changed<ApiKey> {
       const row = keyById.get(id);
       if (row === undefined) return { kind: 'missing' };
       const { revokedAt, expiresAt } = rows.apiKey(row);
       endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
-      return { kind: 'done', value: key(id) };
+      return notedKey(by, 'key.revoke', `key_${id}`, key(id));
     },
-    rotateKey(...[id, { prefix, hash }, oldExpiresAt, now]: Parameters<Store['rotateKey']>): Changed<ApiKey> {
+    rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): Changed<ApiKey> {
       const row = keyById.get(id);
       if (row === undefined) return { kind: 'missing' };
       const old = rows.apiKey(row);
@@ -154,7 +176,7 @@ export function prepareAccounts(
       const revision = nextRevision();
       endKey.run(null, Math.min(oldExpiresAt, old.expiresAt ?? oldExpiresAt), revision, id);
       const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
-      return { kind: 'done', value: key(lastInsertRowid) };
+      return notedKey(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
     },
     touchKeys(...[used]: Parameters<Store['touchKeys']>): void {
       for (const { id, at } of used) touch.run(at, id);

@@ -3,9 +3,11 @@ import type { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import type { DkimKey, RecordCheck, SendingDomain } from '../../record/domain.ts';
 import { lastAnswers, publishedSelectors } from '../../record/domain.ts';
+import { type Actor, domainDiffers, domainShown } from '../audit.ts';
 import type { Changed } from '../store.ts';
 import { StoreError } from '../store.ts';
 import type { DomainUpdate } from '../trust.ts';
+import type { Audit } from './audit.ts';
 import * as rows from './rows.ts';
 
 export interface DomainChanges {
@@ -14,7 +16,7 @@ export interface DomainChanges {
 }
 
 /** `nextRevision` is the directory's counter. */
-export function prepareDomains(database: DatabaseSync, nextRevision: () => number) {
+export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const byName = database.prepare('SELECT * FROM domain WHERE name = ?');
   const byId = database.prepare('SELECT * FROM domain WHERE id = ? AND removed = 0');
@@ -68,6 +70,18 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
   }
 
+  function noted(
+    by: Actor | undefined,
+    action: string,
+    before: SendingDomain | null,
+    changed: Changed<SendingDomain>,
+  ): Changed<SendingDomain> {
+    if (changed.kind !== 'done') return changed;
+    const shown = before === null ? null : domainShown(before);
+    audit.note(by, action, changed.value.name, shown, domainShown(changed.value));
+    return changed;
+  }
+
   function writeKeys(id: number | bigint, keys: readonly DkimKey[]): void {
     dropKeys.run(id);
     for (const { selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt } of keys) {
@@ -84,6 +98,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
         keys,
       }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
       now: number,
+      by?: Actor,
     ): Changed<SendingDomain> {
       const account = accountId.get(accountName);
       if (account === undefined) return { kind: 'missing' };
@@ -95,7 +110,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       }
       const { lastInsertRowid } = insert.run(rows.int(account, 'id'), name, subdomains ? 1 : 0, now, nextRevision());
       writeKeys(lastInsertRowid, keys);
-      return reread(name);
+      return noted(by, 'domain.add', null, reread(name));
     },
     findDomain(name: string): SendingDomain | null {
       const row = live(name);
@@ -106,16 +121,10 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const row = live(name);
       return row === null ? [] : checksOf(row);
     },
-    updateDomain({
-      id,
-      status,
-      checkedAt,
-      authenticatedAt,
-      failingSince,
-      revision,
-      checks,
-      keys,
-    }: DomainUpdate): Changed<SendingDomain> | { readonly kind: 'stale' } {
+    updateDomain(
+      { id, status, checkedAt, authenticatedAt, failingSince, revision, checks, keys }: DomainUpdate,
+      by?: Actor,
+    ): Changed<SendingDomain> | { readonly kind: 'stale' } {
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
       if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
@@ -139,20 +148,25 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const next = same ? revision : nextRevision();
       update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
       if (!same) writeKeys(id, keys);
-      return reread(before.name);
+      const after = reread(before.name);
+      // A check that found everything as it was is no change.
+      if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
+      return noted(by, 'domain.update', before, after);
     },
-    setSubdomains(name: string, subdomains: boolean): Changed<SendingDomain> {
+    setSubdomains(name: string, subdomains: boolean, by?: Actor): Changed<SendingDomain> {
       const row = live(name);
       if (row === null) return { kind: 'missing' };
-      share.run(subdomains ? 1 : 0, nextRevision(), rows.int(row, 'id'));
-      return reread(name);
+      const before = domain(row);
+      share.run(subdomains ? 1 : 0, nextRevision(), before.id);
+      return noted(by, 'domain.set', before, reread(name));
     },
-    removeDomain(name: string): Changed<SendingDomain> {
+    removeDomain(name: string, by?: Actor): Changed<SendingDomain> {
       const row = live(name);
       if (row === null) return { kind: 'missing' };
       const gone = domain(row);
       dropKeys.run(gone.id);
       bury.run(nextRevision(), gone.id);
+      audit.note(by, 'domain.remove', name, domainShown(gone), null);
       return { kind: 'done', value: gone };
     },
     /** Domains changed after `revision`, and the names of those removed. */

@@ -6,6 +6,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
+import { prepareAudit } from './audit.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
@@ -70,26 +71,27 @@ const READS: ReadonlySet<OperationName> = new Set([
 ]);
 
 function prepareOperations(database: DatabaseSync) {
+  const audit = prepareAudit(database);
   const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
   const directory = prepareDirectory(database, (revision) => domains.domainsSince(revision));
-  const domains = prepareDomains(database, directory.nextRevision);
+  const domains = prepareDomains(database, directory.nextRevision, audit);
   const reputation = prepareReputation(database, directory.nextRevision);
   return {
     accept: prepareAccept(database),
     claim: prepareClaim(database),
     ...prepareSettle(database, reputation.count),
     ...prepareSweep(database),
-    ...prepareAccounts(database, directory.nextRevision, reputation),
-    ...prepareSuppressions(database),
+    ...prepareAccounts(database, directory.nextRevision, audit, reputation),
+    ...prepareSuppressions(database, audit),
     ...domains,
     directorySince: directory.since,
     findKeys: directory.findKeys,
-    ...prepareMail(database),
+    ...prepareMail(database, audit),
     ...prepareSearch(database),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation.count),
-    ...prepareOperator(database),
+    ...prepareOperator(database, audit),
     ...prepareTraffic(database),
     ...prepareOverview(database),
     probe: (): void => {

@@ -2,6 +2,7 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { Attempt } from '../../deliver/outcome.ts';
 import { allowed } from '../../record/states.ts';
+import { type Actor, mailShown } from '../audit.ts';
 import type {
   MailDetails,
   MailEvent,
@@ -12,12 +13,13 @@ import type {
   QueueFigures,
 } from '../store.ts';
 import { StoreError } from '../store.ts';
+import type { Audit } from './audit.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
 import { lastSeqAt, seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
-export function prepareMail(database: DatabaseSync) {
+export function prepareMail(database: DatabaseSync, audit: Audit) {
   const byId = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');
   const withBody = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
@@ -88,7 +90,7 @@ export function prepareMail(database: DatabaseSync) {
     };
   }
 
-  function operate(id: string, to: 'queued' | 'cancelled', now: number): OperatorAnswer {
+  function operate(id: string, to: 'queued' | 'cancelled', now: number, by: Actor | undefined): OperatorAnswer {
     const seq = seqOf(id);
     const row = byId.get(seq, id);
     if (row === undefined) return { kind: 'missing' };
@@ -98,6 +100,9 @@ export function prepareMail(database: DatabaseSync) {
     if (to === 'queued') requeue.run(now, seq);
     else cancel.run(now, seq);
     writeEvent.run(seq, seq, now, to === 'queued' ? 'retried' : 'cancelled', 'operator', null, null);
+    const before = mailShown(from, rows.intOrNull(row, 'due_at'));
+    if (to === 'queued') audit.note(by, 'message.retry', id, before, mailShown(to, now));
+    else audit.note(by, 'message.cancel', id, before, mailShown(to, null));
     return { kind: 'done' };
   }
 
@@ -106,8 +111,8 @@ export function prepareMail(database: DatabaseSync) {
     showMail: show,
     mailStandings: (ids: readonly string[]): MailStanding[] =>
       ids.map((id) => byId.get(seqOf(id), id)).flatMap((row) => (row === undefined ? [] : [standingOf(row)])),
-    retryMail: (id: string, now: number): OperatorAnswer => operate(id, 'queued', now),
-    cancelMail: (id: string, now: number): OperatorAnswer => operate(id, 'cancelled', now),
+    retryMail: (id: string, now: number, by?: Actor): OperatorAnswer => operate(id, 'queued', now, by),
+    cancelMail: (id: string, now: number, by?: Actor): OperatorAnswer => operate(id, 'cancelled', now, by),
     queueFigures(): QueueFigures {
       const eldest = ['queued', 'sending']
         .flatMap((state) => oldest.all(state))

@@ -1,13 +1,12 @@
 /** Operators: the audit log, tokens, and who signed out. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { Actor } from '../audit.ts';
 import type { AuditEntry, OperatorToken } from '../operator.ts';
 import type { Changed } from '../store.ts';
+import type { Audit } from './audit.ts';
 import * as rows from './rows.ts';
 
-export function prepareOperator(database: DatabaseSync) {
-  const write = database.prepare(
-    'INSERT INTO audit (at, who, action, subject, before, after) VALUES (?, ?, ?, ?, ?, ?)',
-  );
+export function prepareOperator(database: DatabaseSync, audit: Audit) {
   const list = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
   const taken = database.prepare('SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL');
   const insert = database.prepare(
@@ -26,26 +25,30 @@ export function prepareOperator(database: DatabaseSync) {
   const ended = database.prepare('SELECT 1 AS one FROM ended_session WHERE hash = ?');
 
   return {
-    writeAudit({ at, who, action, subject, before, after }: Omit<AuditEntry, 'id'>): void {
-      write.run(at, who, action, subject, before, after);
-    },
+    writeAudit: audit.write,
     listAudit: (before: number | null, limit: number): AuditEntry[] =>
       list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(auditEntry),
     createToken(
       { name, prefix, hash, expiresAt }: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
       now: number,
+      by?: Actor,
     ): Changed<OperatorToken> {
       if (taken.get(name) !== undefined) return { kind: 'exists' };
-      return { kind: 'done', value: token(insert.get(name, prefix, hash, now, expiresAt) ?? {}) };
+      const value = token(insert.get(name, prefix, hash, now, expiresAt) ?? {});
+      audit.note(by, 'token.create', name, null, { expiresAt });
+      return { kind: 'done', value };
     },
     listTokens: (): OperatorToken[] => all.all().map(token),
     findToken(hash: string): OperatorToken | null {
       const row = byHash.get(hash);
       return row === undefined ? null : token(row);
     },
-    revokeToken(id: number, now: number): Changed<OperatorToken> {
+    revokeToken(id: number, now: number, by?: Actor): Changed<OperatorToken> {
       const row = revoke.get(now, id);
-      return row === undefined ? { kind: 'missing' } : { kind: 'done', value: token(row) };
+      if (row === undefined) return { kind: 'missing' };
+      const value = token(row);
+      audit.note(by, 'token.revoke', value.name, null, null);
+      return { kind: 'done', value };
     },
     touchToken(id: number, at: number): void {
       touch.run(at, id);

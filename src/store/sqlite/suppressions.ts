@@ -1,8 +1,10 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
 import type { DatabaseSync } from 'node:sqlite';
+import { type Actor, suppressionsShown } from '../audit.ts';
 import type { Changed } from '../store.ts';
 import { StoreError } from '../store.ts';
 import type { ListedSuppression, Suppression, SuppressionReason, SuppressionSearch } from '../trust.ts';
+import type { Audit } from './audit.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
 
@@ -14,7 +16,7 @@ const LAST = '\u{10FFFF}';
 /** Behind the text that it is put to, and before every longer one. */
 const NEXT = '\u0001';
 
-export function prepareSuppressions(database: DatabaseSync) {
+export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const insert = database.prepare(
     'INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, ?, ?, ?)',
@@ -64,18 +66,21 @@ export function prepareSuppressions(database: DatabaseSync) {
   return {
     screen: (batch: readonly { readonly id: string }[]): boolean[] =>
       batch.map(({ id }) => free.get(seqOf(id)) !== undefined),
-    addSuppressions(name: string, entries: readonly Suppression[]): Changed<number> {
+    addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): Changed<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       let added = 0;
       for (const { address, reason, source, at } of entries)
         added += Number(insert.run(address, id, reason, source, at).changes);
+      audit.note(by, 'suppression.add', name, null, suppressionsShown(added, entries));
       return { kind: 'done', value: added };
     },
-    removeSuppression(name: string, address: string): Changed<boolean> {
+    removeSuppression(name: string, address: string, by?: Actor): Changed<boolean> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      return { kind: 'done', value: remove.run(address, id).changes === 1 };
+      const removed = remove.run(address, id).changes === 1;
+      if (removed) audit.note(by, 'suppression.remove', name, { address }, null);
+      return { kind: 'done', value: removed };
     },
     listSuppressions(name: string, after: string | null, limit: number): Changed<readonly Suppression[]> {
       const id = listId(name);

@@ -1,0 +1,219 @@
+/** What every store promises of the audit log: a change by an operator and its entry are both there or neither is. */
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { DkimKey } from '../../src/record/domain.ts';
+import type { Actor } from '../../src/store/audit.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Store } from '../../src/store/store.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMail } from '../rig/mail.ts';
+import { freshDatabase, runAlone } from '../rig/postgres.ts';
+import { STORES, settingOf } from '../rig/stores.ts';
+
+const BY: Actor = { who: 'token:ci', at: 1_900_000_000_000 };
+const NOW = 1_800_000_000_000;
+
+const key = (selector: string): DkimKey => ({
+  selector,
+  algorithm: 'rsa',
+  publicKey: 'cHVibGlj',
+  sealed: 'the sealed private key',
+  state: 'active',
+  createdAt: 1,
+  activatedAt: null,
+  retireAt: null,
+});
+const secret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
+const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
+
+interface OpenedStore {
+  readonly store: Store;
+  /** While true no entry can be written: the insert fails in the database. */
+  refuseEntries(refused: boolean): Promise<void>;
+}
+
+async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
+  if (name === 'postgres') {
+    const url = await freshDatabase();
+    const store = await openStore(settingOf(url), { exclusive: true });
+    onTestFinished(() => store.close());
+    return {
+      store,
+      refuseEntries: (refused) =>
+        runAlone(
+          url,
+          refused
+            ? `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no entry'; END $$;
+               CREATE TRIGGER refuse BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION refuse()`
+            : 'DROP TRIGGER refuse ON audit; DROP FUNCTION refuse()',
+        ),
+    };
+  }
+  const path = join(temporaryFolder(), 'postrider.db');
+  const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
+  onTestFinished(() => store.close());
+  return {
+    store,
+    async refuseEntries(refused) {
+      const database = new DatabaseSync(path);
+      const trigger = "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END";
+      database.exec(refused ? trigger : 'DROP TRIGGER refuse');
+      database.close();
+    },
+  };
+}
+
+/** What an operator can change, and what the tests change of it. */
+async function prepared(store: Store) {
+  const account = await store.createAccount('acme', NO_LIMITS, NOW);
+  const accountId = account.kind === 'done' ? account.value.id : 0;
+  const made = await store.createKey('acme', { name: 'web', ...secret('a'), expiresAt: null }, NOW);
+  const keyId = made.kind === 'done' ? made.value.id : 0;
+  const mails = ['retried@example.com', 'cancelled@example.com'].map((to) =>
+    newMail({ accountId, keyId, to, lease: null }),
+  );
+  await store.accept(mails);
+  await store.addSuppressions('acme', [manual('there@example.com')]);
+  const domain = await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [key('s1')] }, NOW);
+  const token = await store.createToken({ name: 'old', prefix: 'po_a', hash: 'b'.repeat(64), expiresAt: null }, NOW);
+  return {
+    keyId,
+    retried: mails[0]?.id ?? '',
+    cancelled: mails[1]?.id ?? '',
+    domain: domain.kind === 'done' ? domain.value : null,
+    tokenId: token.kind === 'done' ? token.value.id : 0,
+  };
+}
+type Prepared = Awaited<ReturnType<typeof prepared>>;
+
+const CHANGES: Readonly<
+  Record<string, (store: Store, at: Prepared, by?: Actor) => Promise<{ readonly kind: string }>>
+> = {
+  'account.create': (store, _at, by) => store.createAccount('new', NO_LIMITS, NOW, by),
+  'account.set': (store, _at, by) => store.setAccount('acme', { volume: 7, bounceRate: 0.5 }, NOW, undefined, by),
+  'account.lock': (store, _at, by) => store.lockAccount('acme', 'unpaid', NOW, undefined, by),
+  'account.unlock': (store, _at, by) => store.unlockAccount('acme', NOW, undefined, by),
+  'key.create': (store, _at, by) => store.createKey('acme', { name: 'k', ...secret('c'), expiresAt: null }, NOW, by),
+  'key.rotate': (store, { keyId }, by) => store.rotateKey(keyId, secret('d'), NOW + 5, NOW, by),
+  'key.revoke': (store, { keyId }, by) => store.revokeKey(keyId, NOW, by),
+  'suppression.add': (store, _at, by) => store.addSuppressions('acme', [manual('new@example.com')], by),
+  'suppression.remove': (store, _at, by) => store.removeSuppression('acme', 'there@example.com', by),
+  'domain.add': (store, _at, by) =>
+    store.addDomain('acme', { name: 'example.org', subdomains: false, keys: [key('s2')] }, NOW, by),
+  'domain.update': (store, { domain }, by) =>
+    store.updateDomain(
+      {
+        id: domain?.id ?? 0,
+        status: 'authenticated',
+        checkedAt: NOW,
+        authenticatedAt: NOW,
+        failingSince: null,
+        checks: [],
+        revision: domain?.revision ?? 0,
+        keys: domain?.keys ?? [],
+      },
+      by,
+    ),
+  'domain.set': (store, _at, by) => store.setSubdomains('example.com', true, by),
+  'domain.remove': (store, _at, by) => store.removeDomain('example.com', by),
+  'message.retry': (store, { retried }, by) => store.retryMail(retried, NOW + 60_000, by),
+  'message.cancel': (store, { cancelled }, by) => store.cancelMail(cancelled, NOW, by),
+  'token.create': (store, _at, by) =>
+    store.createToken({ name: 'new', prefix: 'po_b', hash: 'e'.repeat(64), expiresAt: 9 }, NOW, by),
+  'token.revoke': (store, { tokenId }, by) => store.revokeToken(tokenId, NOW, by),
+};
+
+/** All that the changes above can change. */
+async function everything(store: Store, { retried, cancelled }: Prepared) {
+  return Promise.all([
+    store.listAccounts(),
+    store.listKeys('acme'),
+    store.listSuppressions('acme', null, 9),
+    store.listDomains(),
+    store.showMail(retried),
+    store.showMail(cancelled),
+    store.listTokens(),
+  ]);
+}
+
+describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
+  test('a change whose audit entry cannot be written is refused and does not happen', async () => {
+    const { store, refuseEntries } = await opened(name);
+    const at = await prepared(store);
+    const before = await everything(store, at);
+    await refuseEntries(true);
+    for (const [action, change] of Object.entries(CHANGES)) {
+      await expect(change(store, at, BY), action).rejects.toThrow('no entry');
+      expect(await everything(store, at), action).toEqual(before);
+    }
+    await refuseEntries(false);
+    expect(await store.listAudit(null, 99)).toEqual([]);
+  });
+
+  test('a change by an operator has one entry, with what its transaction saw before and after, and no secret', async () => {
+    const { store } = await opened(name);
+    const at = await prepared(store);
+    for (const [action, change] of Object.entries(CHANGES)) {
+      // Each change of a domain is computed from the domain as it is.
+      const now = { ...at, domain: await store.findDomain('example.com') };
+      expect((await change(store, now, BY)).kind, action).toBe('done');
+    }
+    const entries = (await store.listAudit(null, 99)).toReversed();
+    expect(entries.map(({ action }) => action)).toEqual(Object.keys(CHANGES));
+    for (const entry of entries) expect(entry).toMatchObject(BY);
+    expect(JSON.stringify(entries)).not.toMatch(/sealed|([a-e])\1{63}/);
+    const shown = Object.fromEntries(
+      entries.map(({ action, subject, before, after }) => [
+        action,
+        [subject, JSON.parse(before ?? 'null'), JSON.parse(after ?? 'null')],
+      ]),
+    );
+    expect(shown['account.create']).toMatchObject(['new', null, { locked: null }]);
+    expect(shown['account.set']).toMatchObject(['acme', { limits: { volume: null } }, { limits: { volume: 7 } }]);
+    expect(shown['account.lock']).toMatchObject(['acme', { locked: null }, { locked: 'unpaid' }]);
+    expect(shown['account.unlock']).toMatchObject(['acme', { locked: 'unpaid' }, { locked: null }]);
+    expect(shown['key.create']).toMatchObject(['acme', null, { name: 'k', revokedAt: null }]);
+    expect(shown['key.rotate']).toMatchObject([`key_${at.keyId}`, null, { name: 'web', prefix: 'pr_abc' }]);
+    expect(shown['key.revoke']).toMatchObject([`key_${at.keyId}`, null, { id: `key_${at.keyId}`, revokedAt: NOW }]);
+    expect(shown['suppression.add']).toEqual(['acme', null, { added: 1, addresses: ['new@example.com'] }]);
+    expect(shown['suppression.remove']).toEqual(['acme', { address: 'there@example.com' }, null]);
+    expect(shown['domain.add']).toMatchObject(['example.org', null, { status: 'pending', keys: ['s2 active'] }]);
+    expect(shown['domain.update']).toMatchObject(['example.com', { status: 'pending' }, { status: 'authenticated' }]);
+    expect(shown['domain.set']).toMatchObject(['example.com', { subdomains: false }, { subdomains: true }]);
+    expect(shown['domain.remove']).toMatchObject(['example.com', { subdomains: true, keys: ['s1 active'] }, null]);
+    expect(shown['message.retry']).toEqual([
+      at.retried,
+      { state: 'queued', dueAt: expect.any(Number) },
+      { state: 'queued', dueAt: NOW + 60_000 },
+    ]);
+    expect(shown['message.cancel']).toEqual([
+      at.cancelled,
+      { state: 'queued', dueAt: expect.any(Number) },
+      { state: 'cancelled', dueAt: null },
+    ]);
+    expect(shown['token.create']).toEqual(['new', null, { expiresAt: 9 }]);
+    expect(shown['token.revoke']).toEqual(['old', null, null]);
+  });
+
+  test('a refused change, and one that the service makes by itself, have no entry', async () => {
+    const { store } = await opened(name);
+    const at = await prepared(store);
+    const stale = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);
+    const refused = [
+      stale,
+      await store.createAccount('acme', NO_LIMITS, NOW, BY),
+      await store.setAccount('nobody', { volume: 1 }, NOW, undefined, BY),
+      await store.revokeKey(999, NOW, BY),
+      await store.addSuppressions('nobody', [manual('new@example.com')], BY),
+      await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, BY),
+      await store.removeDomain('nothing.example', BY),
+      await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, BY),
+      await store.revokeToken(999, NOW, BY),
+    ];
+    expect(refused.map(({ kind }) => kind)).not.toContain('done');
+    expect(await store.removeSuppression('acme', 'absent@example.com', BY)).toEqual({ kind: 'done', value: false });
+    for (const change of Object.values(CHANGES)) await change(store, at);
+    expect(await store.listAudit(null, 99)).toEqual([]);
+  });
+});
