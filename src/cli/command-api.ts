@@ -39,6 +39,7 @@ export async function runForApi(
     data: (more) => {
       text += more;
     },
+    inputLine: (flag) => Promise.reject(new CommandFailure(`${flag} - is for the command line`, 2)),
     json: (told) => {
       value = told;
     },

@@ -10,6 +10,7 @@ import { type Settings, SettingsError } from '../config/settings.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { Account, Store } from '../store/store.ts';
 import { CommandFailure } from './failure.ts';
+import { readInputLine } from './input-line.ts';
 import type { ServiceStanding } from './overview/facts.ts';
 
 export interface Context {
@@ -23,6 +24,8 @@ export interface Context {
   out(text: string): void;
   /** Data on standard output as it is, such as CSV. */
   data(text: string): void;
+  /** The first line of standard input, for a flag given as `-`. @throws CommandFailure where there is none. */
+  inputLine(flag: string): Promise<string>;
   /** One JSON value and a line feed to standard output, with the same characters escaped. */
   json(value: unknown): void;
   /** What the service knows of itself in which the command runs; absent for a command beside it. */
@@ -39,6 +42,7 @@ export function processContext(): Context {
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
     out: (text) => void process.stdout.write(printableLines(text)),
+    inputLine: (flag) => readInputLine(flag, process.stdin),
     data: (text) => void process.stdout.write(text),
     json: (value) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`),
     async withStore(work) {

@@ -33,11 +33,14 @@ export function addMigrateStoreCommand(
     .command('migrate-store')
     .description('move everything from the embedded database to PostgreSQL, while no service runs')
     .requiredOption('--from <url>', 'sqlite:FILE')
-    .requiredOption('--to <url>', 'postgres://USER:PASSWORD@HOST/DATABASE')
+    .requiredOption(
+      '--to <url>',
+      'postgres://USER:PASSWORD@HOST/DATABASE; - reads it from standard input, because other users of this machine see a command line',
+    )
     .option('--json', 'for machines')
     .action(async (flags: { from: string; to: string; json?: boolean }) => {
       const from = setting('--from', flags.from);
-      const to = setting('--to', flags.to);
+      const to = setting('--to', flags.to === '-' ? await context.inputLine('--to') : flags.to);
       if (from.kind !== 'sqlite' || to.kind !== 'postgres')
         throw new CommandFailure('migrate-store moves --from sqlite:FILE --to postgres://…, and no other way', 2);
       const source = openSqliteSource(from.path);

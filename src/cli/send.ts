@@ -1,5 +1,6 @@
 /**
- * `postrider send`: submits one mail request as a client would, over HTTP, with an API key. Without a key at hand it
+ * `postrider send`: submits one mail request as a client would, over HTTP, with an API key: of `--key`, of standard input
+ * (`--key -`) or of POSTRIDER_API_KEY. Without any it
  * makes one in the store that the settings name, uses it and revokes it; should that fail, the key expires by itself.
  */
 import { randomBytes } from 'node:crypto';
@@ -7,6 +8,7 @@ import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { newApiKey } from '../admit/api-key.ts';
 import { formatHostPort } from '../config/host.ts';
+import { apiKeyOf } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { printable } from '../printing/escape.ts';
@@ -51,26 +53,40 @@ export function addSendCommand(program: Command, context: Context): void {
     .requiredOption('--subject <text>', 'subject')
     .requiredOption('--message <text>', 'body: plain text, or HTML that begins with <html');
   send
-    .option('--key <key>', 'API key; unless given, one that lives for this command is made in the store')
-    .option('--account <name>', 'whose key to make where --key is not given; default unless given')
+    .option(
+      '--key <key>',
+      'API key; - reads it from standard input, because other users of this machine see a command line; else the one of POSTRIDER_API_KEY; else one that lives for this command is made in the store',
+    )
+    .option('--account <name>', 'make a key of that account; default where no key is given')
     .option('--url <url>', 'address of the service; the one of POSTRIDER_LISTEN unless given');
   send.option('--json', 'for machines: {"id"}');
   send.action(async (flags: SendFlags) => {
     const url = flags.url === undefined ? ownUrl(context.settings()) : givenUrl(flags.url);
-    const answer =
-      flags.key === undefined ? await askWithOwnKey(context, url, flags) : await askWith(url, flags.key, flags);
+    const key = await givenKey(context, flags);
+    const answer = key === null ? await askWithOwnKey(context, url, flags) : await ask(url, key, flags);
     const id = idIn(answer);
     if (flags.json) context.json({ id });
     else context.out(`accepted ${id}\n`);
   });
 }
 
-function askWith(url: URL, key: string, flags: SendFlags): Promise<Answer> {
-  if (flags.account !== undefined)
+/** The key of the flag, of standard input or of the environment; null where one is to be made. */
+async function givenKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
+  if (flag !== undefined && account !== undefined)
     throw new CommandFailure('--account and --key exclude each other; a key says whose mail it is', 2);
-  // ISO 8859-1 is all that fetch puts into a header; no API key has anything beyond visible ASCII.
-  if (!/^[\x21-\x7e]{1,200}$/.test(key)) throw new CommandFailure('--key is not an API key; one looks like pr_…', 2);
-  return ask(url, key, flags);
+  // Who names an account means its key, whatever the environment has.
+  if (account !== undefined) return null;
+  if (flag === undefined) {
+    const key = apiKeyOf(context.environment, context.dotEnv());
+    return key === null ? null : checkedKey('POSTRIDER_API_KEY', key);
+  }
+  return checkedKey('--key', flag === '-' ? await context.inputLine('--key') : flag);
+}
+
+/** ISO 8859-1 is all that fetch puts into a header; no API key has anything beyond visible ASCII. */
+function checkedKey(name: string, key: string): string {
+  if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
+  throw new CommandFailure(`${name} is not an API key; one looks like pr_…`, 2);
 }
 
 /** Asks with a key made for this one mail request, and revokes it whatever came of it. */

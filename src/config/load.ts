@@ -22,6 +22,9 @@ export interface DescribedSetting {
   readonly meaning: string;
 }
 
+/** Read by `postrider send` alone; no setting of the service, which passes over it. */
+const API_KEY = 'POSTRIDER_API_KEY';
+
 interface Given {
   readonly text: string;
   readonly source: Source;
@@ -83,11 +86,17 @@ export function describeSettings(environment: Environment, dotEnv: string | null
   });
 }
 
+/** The API key for `postrider send`, from the environment or `.env`; null where neither has one. */
+export function apiKeyOf(environment: Environment, dotEnv: string | null): string | null {
+  const key = environment[API_KEY] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY]) ?? '';
+  return key === '' ? null : key;
+}
+
 function gather(environment: Environment, dotEnv: string | null): ReadonlyMap<string, Given> {
   const given = new Map<string, Given>();
   const take = (values: Environment, source: Source): void => {
     for (const [name, text] of Object.entries(values)) {
-      if (text === undefined || !name.startsWith('POSTRIDER_')) continue;
+      if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY) continue;
       checkName(name, source);
       if (text === '') throw new SettingsError(`${name} is empty in ${place(source)}; give it a value, or remove it`);
       given.set(name, { text, source });

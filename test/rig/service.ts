@@ -84,17 +84,19 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs one command of the CLI in `folder`. */
+/** Runs one command of the CLI in `folder`, with `input` on its standard input. */
 export async function runCommand(
   folder: string,
   args: readonly string[],
   settings: Record<string, string> = {},
+  input = '',
 ): Promise<CommandResult> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
     env: environment({ ...(await storeOf(folder)), ...settings }),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: 'pipe',
   });
+  child.stdin.on('error', () => undefined).end(input);
   let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => {
     stdout += chunk.toString();

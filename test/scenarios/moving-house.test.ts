@@ -171,7 +171,12 @@ test('a database with accounts of its own takes no other store', async () => {
   const url = await freshDatabase();
   await askCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
   await askCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
-  const moved = await runCommand(folder, ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url]);
+  const moved = await runCommand(
+    folder,
+    ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', '-'],
+    {},
+    url,
+  );
   expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('holds accounts of its own')]);
 });
 

@@ -54,6 +54,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         data: (text) => {
           out += text;
         },
+        inputLine: (flag) => Promise.reject(new CommandFailure(`${flag} -`, 2)),
         json: (value) => {
           out += `${JSON.stringify(value)}\n`;
         },

@@ -23,7 +23,12 @@ function environment(extra: Readonly<Record<string, string>>): Record<string, st
   return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extra };
 }
 
-function run(folder: string, args: readonly string[], extra: Readonly<Record<string, string>> = {}): Promise<Result> {
+function run(
+  folder: string,
+  args: readonly string[],
+  extra: Readonly<Record<string, string>> = {},
+  input = '',
+): Promise<Result> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: environment(extra) });
   let out = '';
   let err = '';
@@ -33,7 +38,7 @@ function run(folder: string, args: readonly string[], extra: Readonly<Record<str
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     err += text;
   });
-  child.stdin.end();
+  child.stdin.on('error', () => undefined).end(input);
   const { promise, resolve, reject } = Promise.withResolvers<Result>();
   child.on('error', reject).on('close', (code) => resolve({ code, out, err }));
   return promise;
@@ -417,6 +422,42 @@ describe('send', () => {
         subject: 'Grüße',
         message: 'Hi',
       });
+    }));
+
+  it('takes the key from standard input, POSTRIDER_API_KEY or .env, so that it stands on no command line', () =>
+    inFolder(async (folder) => {
+      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
+      const to = [...flags, '--url', url];
+      const accepted = { code: 0, out: `accepted ${MAIL_ID}\n`, err: '' };
+      expect(await run(folder, [...to, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(accepted);
+      expect(seen.key).toBe('pr_input');
+      expect(await run(folder, to, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(accepted);
+      expect(seen.key).toBe('pr_environment');
+      writeFileSync(join(folder, '.env'), 'POSTRIDER_API_KEY=pr_file\n');
+      expect(await run(folder, to)).toEqual(accepted);
+      expect(seen.key).toBe('pr_file');
+      expect(await run(folder, [...to, '--key', 'pr_flag'])).toEqual(accepted);
+      expect(seen.key).toBe('pr_flag');
+      expectFailure(await run(folder, [...to, '--key', '-']), 2, 'no line on standard input');
+      expectFailure(await run(folder, to, { POSTRIDER_API_KEY: 'no key' }), 2, 'POSTRIDER_API_KEY is not an API key');
+      // Who names an account means that one.
+      expectFailure(await run(folder, [...to, '--account', 'nobody'], {}), 1, 'there is no store');
+    }));
+
+  it('POSTRIDER_API_KEY is no setting: other commands pass over it and never show it', () =>
+    inFolder(async (folder) => {
+      const config = await run(folder, ['config', '--json'], { POSTRIDER_API_KEY: 'pr_environment' });
+      expect([config.code, config.err, config.out.includes('API_KEY')]).toEqual([0, '', false]);
+      expect(config.out).not.toContain('pr_environment');
+      expect((await run(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
+    }));
+
+  it('the help of commands that take a secret says how to keep it off the command line', () =>
+    inFolder(async (folder) => {
+      for (const command of ['send', 'migrate-store']) {
+        const { out } = await run(folder, [command, '--help']);
+        expect(out.replaceAll(/\s+/g, ' ')).toContain('- reads it from standard input');
+      }
     }));
 
   it('a refusal is the server’s own message and reason, and exit code 1', () =>

@@ -1,0 +1,25 @@
+/**
+ * One line of standard input, for secrets: what stands on a command line is visible to every user of the machine (`ps`).
+ * Reads at most `MAX_LINE_BYTES`; rejects with a CommandFailure where there is no line, or a longer one.
+ */
+import { CommandFailure } from './failure.ts';
+
+const MAX_LINE_BYTES = 8_192;
+
+/** The first line without its line end. `name` is the flag that was given as `-`. */
+export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of input) {
+    const bytes = Buffer.from(chunk);
+    const end = bytes.indexOf(0x0a);
+    chunks.push(end === -1 ? bytes : bytes.subarray(0, end));
+    size += bytes.length;
+    if (end !== -1 || size > MAX_LINE_BYTES) break;
+  }
+  const line = Buffer.concat(chunks).toString('utf8').trim();
+  if (line === '')
+    throw new CommandFailure(`${name} -: there is no line on standard input; write the value into it`, 2);
+  if (line.length > MAX_LINE_BYTES) throw new CommandFailure(`${name} -: the line on standard input is too long`, 2);
+  return line;
+}
