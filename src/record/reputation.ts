@@ -12,6 +12,20 @@ export const EMAILS_FOR_RATES = 100;
 /** For accounts with fewer emails than that: so many hard bounces or complaints lock. */
 export const CEILINGS = { bounces: 10, complaints: 2 } as const;
 
+/** Complaints that lock, at any rate: each is another recipient's, so that one recipient alone locks no account. */
+export const MIN_COMPLAINTS = CEILINGS.complaints;
+
+/**
+ * Whom a complaint of this canonical recipient is counted for. What stands behind a `+` is a label that whoever has the
+ * mailbox chooses freely (RFC 5233), so that all labels are one complainant.
+ */
+export function complainantOf(recipient: string): string {
+  const at = recipient.lastIndexOf('@');
+  const plus = recipient.indexOf('+');
+  if (recipient.startsWith('"') || plus < 1 || plus > at) return recipient;
+  return recipient.slice(0, plus) + recipient.slice(at);
+}
+
 /** An account's thresholds as fractions of its emails; 1 never locks. */
 export interface Thresholds {
   readonly bounceRate: number;
@@ -20,7 +34,7 @@ export interface Thresholds {
 
 export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
 
-/** What the window holds: emails handed over or hard bounced, hard bounces, complaints. */
+/** What the window holds: emails handed over or hard bounced, recipients that hard bounced, recipients that complained. */
 export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
@@ -57,8 +71,9 @@ function measured(of: Measure['of'], count: number, emails: number, rate: number
   const by = emails < EMAILS_FOR_RATES ? 'count' : 'rate';
   if (rate >= 1) return { of, count, by, limit: null, reached: 0 };
   if (by === 'count') return { of, count, by, limit: ceiling, reached: count / ceiling };
-  if (rate === 0 || count === 0) return { of, count, by, limit: rate, reached: Math.min(1, count) };
-  return { of, count, by, limit: rate, reached: count / emails / rate };
+  const part = rate === 0 || count === 0 ? Math.min(1, count) : count / emails / rate;
+  const few = of === 'complaints' && count < MIN_COMPLAINTS;
+  return { of, count, by, limit: rate, reached: few ? Math.min(part, count / MIN_COMPLAINTS) : part };
 }
 
 /** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */

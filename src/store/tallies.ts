@@ -10,25 +10,29 @@ export interface Tally {
 export class Tallies {
   readonly #byAccount = new Map<number, Tally & { at: number }>();
 
-  /** A change of state; only what ends an email, and a complaint after it, counts. */
+  /**
+   * A change of state; only what ends an email, and a complaint after it, counts. `suppress` is null where its recipient was
+   * suppressed before: one recipient counts once.
+   */
   add(accountId: number, to: State, suppress: string | null, at: number): void {
     if (to !== 'delivered' && to !== 'bounced' && to !== 'complained') return;
     const tally = this.#of(accountId, at);
-    if (to === 'complained') tally.complaints += 1;
-    else tally.emails += 1;
+    if (to !== 'complained') tally.emails += 1;
+    else if (suppress === 'complaint') tally.complaints += 1;
     // A hard bounce is one that says the mailbox does not exist: the same that suppresses the recipient.
     if (to === 'bounced' && suppress === 'bounce') tally.bounces += 1;
   }
 
   /**
-   * A notice about mail that has left. What was delivered or bounced was counted as an email then; a bounce counts where it
-   * newly suppresses its recipient (`fresh`), a complaint always.
+   * A notice about mail that has left. What was delivered or bounced was counted as an email then; a notice counts where it is
+   * new evidence (`fresh`): a bounce that newly suppresses its recipient, the first complaint of a recipient in the window.
    */
   addLate(accountId: number, from: State, to: 'bounced' | 'complained', fresh: boolean, at: number): void {
     const tally = this.#of(accountId, at);
     if (from !== 'delivered' && from !== 'bounced') tally.emails += 1;
+    if (!fresh) return;
     if (to === 'complained') tally.complaints += 1;
-    else if (fresh) tally.bounces += 1;
+    else tally.bounces += 1;
   }
 
   #of(accountId: number, at: number): Tally {

@@ -54,6 +54,11 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     columns: ['account_id', 'hour', 'emails', 'bounces', 'complaints'],
   },
   {
+    name: 'complainant',
+    key: ['account_id', 'recipient'],
+    columns: ['account_id', 'recipient', 'at'],
+  },
+  {
     name: 'idempotency',
     key: ['account_id', 'key'],
     columns: ['account_id', 'key', 'fingerprint', 'id', 'at'],

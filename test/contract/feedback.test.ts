@@ -128,6 +128,99 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.locked?.reason).toContain('2 complaints');
   });
 
+  const locked = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
+  const DAY_MS = 86_400_000;
+
+  test('one recipient who reports every message counts once, and locks nobody', async () => {
+    const store = await storeWith();
+    // Mail from before the first report; the spellings are those of one mailbox.
+    const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
+    const mails: NewMail[] = [];
+    for (const to of [...spellings, ...spellings]) mails.push(await delivered(store, to));
+    const batch = mails.map(({ id }) => report({ id }, COMPLAINT));
+    const half = batch.length / 2;
+    for (const asked of batch.slice(0, half)) expect(await one(store, asked)).toMatchObject({ to: 'complained' });
+    // In one transaction too.
+    for (const answer of await store.recordFeedback(batch.slice(half))) expect(answer.kind).toBe('applied');
+    expect(await counts(store)).toEqual({ emails: mails.length, bounces: 0, complaints: 1 });
+    expect(await locked(store)).toBeNull();
+    const other = await delivered(store, 'otto@example.com');
+    await one(store, report({ id: other.id }, COMPLAINT));
+    expect(await counts(store)).toMatchObject({ complaints: 2 });
+    expect((await locked(store))?.reason).toContain('2 complaints');
+  });
+
+  test('one recipient counts once also where reports name somebody else, or the suppression is removed between them', async () => {
+    const store = await storeWith();
+    const about = (recipient: string): Notice => ({ ...HARD, kind: 'complaint', feedbackType: 'abuse', recipient });
+    for (const notice of [about('a@elsewhere.example'), about('b@elsewhere.example'), COMPLAINT, COMPLAINT]) {
+      const { id } = await delivered(store, 'rita@example.com');
+      expect(await one(store, report({ id }, notice))).toMatchObject({ to: 'complained' });
+      await store.removeSuppression('default', 'rita@example.com');
+    }
+    expect(await counts(store)).toEqual({ emails: 4, bounces: 0, complaints: 1 });
+    expect(await locked(store)).toBeNull();
+  });
+
+  test('one recipient counts once whatever reports the complaint: over SMTP, from SNS, from a queue', async () => {
+    const store = await storeWith();
+    const sent: { source: FeedbackReport['source']; id: string }[] = [];
+    for (const source of ['smtp', 'sns', 'sqs'] as const)
+      sent.push({ source, id: (await delivered(store, 'rita@example.com', `ref-${source}`)).id });
+    for (const { source, id } of sent) {
+      const named = source === 'smtp' ? { id } : { reference: `ref-${source}` };
+      expect(await one(store, report(named, COMPLAINT, { source }))).toMatchObject({ to: 'complained' });
+    }
+    expect(await counts(store)).toEqual({ emails: 3, bounces: 0, complaints: 1 });
+    expect(await locked(store)).toBeNull();
+  });
+
+  test('a bounce and a complaint of one recipient are two pieces of evidence, and each counts once', async () => {
+    const store = await storeWith();
+    const sent: { notice: Notice; id: string }[] = [];
+    for (const notice of [HARD, COMPLAINT, HARD, COMPLAINT])
+      sent.push({ notice, id: (await delivered(store, 'rita@example.com')).id });
+    for (const { notice, id } of sent) await one(store, report({ id }, notice));
+    expect(await counts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
+    expect(await locked(store)).toBeNull();
+  });
+
+  test('a recipient counts again after the window, for each account, and not after an unlock within it', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    const complain = async (at: number) => {
+      const { id } = await delivered(store, 'rita@example.com');
+      await one(store, report({ id }, COMPLAINT, { at }));
+      await store.removeSuppression('default', 'rita@example.com');
+    };
+    await complain(now - 8 * DAY_MS);
+    await complain(now);
+    expect(await counts(store)).toMatchObject({ complaints: 1 });
+    await store.unlockAccount('default', now);
+    await complain(now + 1);
+    expect(await counts(store)).toMatchObject({ complaints: 0 });
+  });
+
+  test('whose complaint counted is forgotten with the reports of its time', async () => {
+    const store = await storeWith();
+    const now = Date.now();
+    const [{ id }, again] = [await delivered(store, 'rita@example.com'), await delivered(store, 'rita@example.com')];
+    await one(store, report({ id }, COMPLAINT, { at: now }));
+    await store.forgetFeedback(now, 100, 10);
+    await one(store, report({ id: again.id }, COMPLAINT, { at: now }));
+    expect(await counts(store)).toMatchObject({ complaints: 2 });
+  });
+
+  test('complaints of a provider’s simulator lock nobody', async () => {
+    const store = await storeWith();
+    for (const label of ['', '+a', '+b']) {
+      const { id } = await delivered(store, `complaint${label}@simulator.amazonses.com`);
+      expect(await one(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: false });
+    }
+    expect(await counts(store)).toMatchObject({ complaints: 0 });
+    expect(await locked(store)).toBeNull();
+  });
+
   test('a late soft bounce changes nothing but the history', async () => {
     const store = await storeWith();
     const mail = await delivered(store);

@@ -12,7 +12,7 @@ import {
 import { Tallies } from '../tallies.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
-import { count } from './reputation.ts';
+import { complained, count } from './reputation.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement, Transaction } from './session.ts';
 import { SUPPRESS } from './settle.ts';
@@ -30,7 +30,8 @@ const OPEN: Statement = {
 };
 const FIND: Statement = {
   name: 'feedback_find',
-  text: 'SELECT account_id, key_id, state, "to" FROM mail_request WHERE id = $1::uuid FOR UPDATE',
+  text: `SELECT account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request
+    WHERE id = $1::uuid FOR UPDATE`,
 };
 const INSERT: Statement = {
   name: 'feedback_insert',
@@ -60,6 +61,12 @@ const FORGET_REFERENCES: Statement = {
   name: 'feedback_forget_references',
   text: `DELETE FROM provider_reference WHERE reference IN (
       SELECT reference FROM provider_reference WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1 AS one`,
+};
+const FORGET_COMPLAINANTS: Statement = {
+  name: 'feedback_forget_complainants',
+  text: `DELETE FROM complainant WHERE (account_id, recipient) IN (
+      SELECT account_id, recipient FROM complainant WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
 const FORGET_KEPT: Statement = {
@@ -98,6 +105,7 @@ export function prepareFeedback(database: Database): FeedbackStore {
       const forgotten = await Promise.all([
         database.query(FORGET_OLD, [before, limit]),
         database.query(FORGET_REFERENCES, [before, limit]),
+        database.query(FORGET_COMPLAINANTS, [before, limit]),
         keep < 1 ? [] : database.query(FORGET_KEPT, [keep - 1, limit]),
       ]);
       return Math.max(...forgotten.map(({ length }) => length));
@@ -132,10 +140,12 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
   const after = afterNotices({ state: from, to, trial }, notices);
   const event = (verb: string, detail: string) =>
     appendEvents(transaction, [{ id, accountId, at, verb, by: `feedback:${source}`, detail, attempt: null }]);
+  const recipient = rows.text(row, 'recipient');
   const suppressLate = async (reason: 'bounce' | 'complaint' | null): Promise<boolean> => {
     if (reason === null) return false;
     if ((await transaction.query(SUPPRESS, [[id], [reason], [at]])).length === 0) return false;
-    tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', true, at);
+    const fresh = reason === 'bounce' || (await complained(transaction, accountId, recipient, at));
+    tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', fresh, at);
     return true;
   };
   switch (after.kind) {
@@ -153,12 +163,16 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
       if (open === undefined) await transaction.query(CHANGE, [state, id, accountId]);
       else await endMail(transaction, [{ id, state, endedAt: at, attempts: rows.int(open, 'attempts') }]);
       await event(after.to, after.detail);
-      // A further bounce of an address that is suppressed already is no new evidence against the account.
-      const fresh =
+      const suppressed =
         after.suppress !== null && (await transaction.query(SUPPRESS, [[id], [after.suppress], [at]])).length > 0;
-      if (!trial) tallies.addLate(accountId, from, after.to, fresh, at);
+      // A further bounce of an address that is suppressed already, or a further complaint of one recipient, whatever the
+      // report says of suppression, is no new evidence against the account.
+      if (!trial) {
+        const fresh = after.to === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed;
+        tallies.addLate(accountId, from, after.to, fresh, at);
+      }
       const { detail } = after;
-      return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
+      return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed, detail };
     }
   }
 }

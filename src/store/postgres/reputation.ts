@@ -3,7 +3,14 @@
  * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
  * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
  */
-import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, WINDOW_HOURS, type WindowCounts } from '../../record/reputation.ts';
+import {
+  BUCKET_MS,
+  complainantOf,
+  DEFAULT_THRESHOLDS,
+  standing,
+  WINDOW_HOURS,
+  type WindowCounts,
+} from '../../record/reputation.ts';
 import type { Tally } from '../tallies.ts';
 import { nextRevision } from './directory.ts';
 import * as rows from './rows.ts';
@@ -28,6 +35,11 @@ const SUMS: Statement = {
 };
 const OLD: Statement = { name: 'reputation_old', text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2' };
 const CLEAR: Statement = { name: 'reputation_clear', text: 'DELETE FROM reputation WHERE account_id = $1' };
+const COMPLAIN: Statement = {
+  name: 'reputation_complain',
+  text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
+    ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
+};
 const LOOK: Statement = { name: 'reputation_look', text: 'SELECT locked_at, warning FROM account WHERE id = $1' };
 const HOLD: Statement = {
   name: 'reputation_hold',
@@ -96,7 +108,18 @@ export async function count(transaction: Transaction, accountId: number, tally: 
     await transaction.query(WARN, [warning, await nextRevision(transaction), accountId]);
 }
 
-/** The window begins anew: what an unlock forgives. */
+/** True where this is the first complaint of the recipient (canonical) in the window: further ones do not count. */
+export async function complained(
+  transaction: Transaction,
+  accountId: number,
+  recipient: string,
+  at: number,
+): Promise<boolean> {
+  const before = at - WINDOW_HOURS * BUCKET_MS;
+  return (await transaction.query(COMPLAIN, [accountId, complainantOf(recipient), at, before])).length > 0;
+}
+
+/** The window begins anew: what an unlock forgives. Who has complained in it still counts once. */
 export async function forgive(session: Session, accountId: number): Promise<void> {
   await session.query(CLEAR, [accountId]);
 }

@@ -157,9 +157,8 @@ async function settleIn(transaction: Transaction, batch: readonly Settlement[]):
   const tallies = new Tallies();
   for (const [{ id, changes, untallied }, accountId] of settled) {
     if (untallied === true) continue;
-    // A further bounce of an address that is suppressed already is no new evidence against the account.
-    for (const { to, suppress, event } of changes)
-      tallies.add(accountId, to, to === 'bounced' && !news.has(id) ? null : suppress, event.at);
+    // What comes of an address that is suppressed already is no new evidence against the account.
+    for (const { to, suppress, event } of changes) tallies.add(accountId, to, news.has(id) ? suppress : null, event.at);
   }
   for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
   return answers;

@@ -90,7 +90,7 @@ function prepareOperations(database: DatabaseSync) {
     ...prepareSearch(database),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
-    ...prepareFeedback(database, reputation.count),
+    ...prepareFeedback(database, reputation),
     ...prepareOperator(database, audit),
     ...prepareTraffic(database),
     ...prepareOverview(database),

@@ -15,12 +15,18 @@ import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
-/** `count` adds to an account's reputation, in the same transaction. */
-export function prepareFeedback(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
+export interface FeedbackReputation {
+  /** Adds to an account's reputation, in the same transaction. */
+  readonly count: (accountId: number, tally: Tally, now: number) => void;
+  /** True for the first complaint of a recipient in the window. */
+  readonly complained: (accountId: number, recipient: string, at: number) => boolean;
+}
+
+export function prepareFeedback(database: DatabaseSync, { count, complained }: FeedbackReputation) {
   const known = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const byReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   const find = database.prepare(
-    'SELECT seq, account_id, key_id, state, "to" FROM mail_request WHERE seq = ? AND id = ?',
+    'SELECT seq, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
   const change = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
@@ -43,6 +49,10 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
   );
   const forgetReferences = database.prepare(
     'DELETE FROM provider_reference WHERE reference IN (SELECT reference FROM provider_reference WHERE at <= ? ORDER BY at LIMIT ?)',
+  );
+  const forgetComplainants = database.prepare(
+    `DELETE FROM complainant WHERE (account_id, recipient) IN (
+       SELECT account_id, recipient FROM complainant WHERE at <= ? ORDER BY at LIMIT ?)`,
   );
   const forgetKept = database.prepare(
     `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
@@ -89,9 +99,11 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     const after = afterNotices({ state: from, to, trial }, notices);
     const by = `feedback:${source}`;
     const accountId = rows.int(row, 'account_id');
+    const recipient = rows.text(row, 'recipient');
     const suppressLate = (reason: 'bounce' | 'complaint' | null): boolean => {
       if (reason === null || Number(suppress.run(reason, at, seq).changes) === 0) return false;
-      tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', true, at);
+      const fresh = reason === 'bounce' || complained(accountId, recipient, at);
+      tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', fresh, at);
       return true;
     };
     switch (after.kind) {
@@ -107,11 +119,15 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
         insert.run(digest, at, source, id, null, null, null);
         change.run(transition(from, after.to, 'feedback'), at, seq);
         writeEvent.run(seq, seq, at, after.to, by, after.detail, null);
-        // A further bounce of an address that is suppressed already is no new evidence against the account.
-        const fresh = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
-        if (!trial) tallies.addLate(accountId, from, after.to, fresh, at);
+        const suppressed = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
+        // A further bounce of an address that is suppressed already, or a further complaint of one recipient, whatever the
+        // report says of suppression, is no new evidence against the account.
+        if (!trial) {
+          const fresh = after.to === 'complained' ? complained(accountId, recipient, at) : suppressed;
+          tallies.addLate(accountId, from, after.to, fresh, at);
+        }
         const { detail } = after;
-        return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed: fresh, detail };
+        return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed, detail };
       }
     }
   }
@@ -142,8 +158,9 @@ export function prepareFeedback(database: DatabaseSync, count: (accountId: numbe
     forgetFeedback(before: number, keepNewest: number, limit: number): number {
       const old = Number(forgetOld.run(before, limit).changes);
       const references = Number(forgetReferences.run(before, limit).changes);
+      const complainants = Number(forgetComplainants.run(before, limit).changes);
       const many = keepNewest < 1 ? 0 : Number(forgetKept.run(keepNewest - 1, limit).changes);
-      return Math.max(old, references, many);
+      return Math.max(old, references, complainants, many);
     },
   };
 }

@@ -3,7 +3,14 @@
  * mail request, and the lock that follows from them in the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { BUCKET_MS, DEFAULT_THRESHOLDS, standing, WINDOW_HOURS, type WindowCounts } from '../../record/reputation.ts';
+import {
+  BUCKET_MS,
+  complainantOf,
+  DEFAULT_THRESHOLDS,
+  standing,
+  WINDOW_HOURS,
+  type WindowCounts,
+} from '../../record/reputation.ts';
 import type { Tally } from '../tallies.ts';
 import * as rows from './rows.ts';
 
@@ -24,6 +31,10 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   );
   const old = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
   const clear = database.prepare('DELETE FROM reputation WHERE account_id = ?');
+  const complain = database.prepare(
+    `INSERT INTO complainant (account_id, recipient, at) VALUES (:account, :recipient, :at)
+     ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
+  );
   const account = database.prepare('SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?');
   const lock = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
@@ -61,12 +72,18 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
       warn.run(warning, nextRevision(), accountId);
   }
 
-  /** The window begins anew: what an unlock forgives. */
+  /** True where this is the first complaint of the recipient (canonical) in the window: further ones do not count. */
+  function complained(accountId: number, recipient: string, at: number): boolean {
+    const before = at - WINDOW_HOURS * BUCKET_MS;
+    return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
+  }
+
+  /** The window begins anew: what an unlock forgives. Who has complained in it still counts once. */
   function forgive(accountId: number): void {
     clear.run(accountId);
   }
 
-  return { count, windowOf, windows, forgive };
+  return { count, complained, windowOf, windows, forgive };
 }
 
 /** The hour before the window that ends at `now`. */

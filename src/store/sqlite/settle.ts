@@ -110,9 +110,9 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
       }
       writeEvent.run(seq, seq, at, verb, by, detail, attempt);
       if (reference !== null) refer.run(reference, at, seq);
-      // A further bounce of an address that is suppressed already is no new evidence against the account.
+      // What comes of an address that is suppressed already is no new evidence against the account.
       const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
-      if (!one.untallied) tallies.add(accountId, to, known && to === 'bounced' ? null : reason, at);
+      if (!one.untallied) tallies.add(accountId, to, known ? null : reason, at);
     }
     return 'settled';
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { DEFAULT_THRESHOLDS, measures, standing } from '../../../src/record/reputation.ts';
+import { complainantOf, DEFAULT_THRESHOLDS, measures, standing } from '../../../src/record/reputation.ts';
 
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   standing({ emails, bounces, complaints }, thresholds).kind;
@@ -19,6 +19,26 @@ test('from 100 emails on, 0.15 % complaints lock and half of it warns', () => {
   expect(kind(10_000, 0, 8)).toBe('warning');
   expect(kind(10_000, 0, 14)).toBe('warning');
   expect(kind(10_000, 0, 15)).toBe('lock');
+});
+
+test('one complaint warns and locks nobody, whatever the rate: a lock needs two recipients', () => {
+  for (const emails of [1, 99, 100, 101, 500, 666]) {
+    expect(kind(emails, 0, 1)).toBe('warning');
+    expect(kind(emails, 0, 2)).toBe('lock');
+  }
+  expect(kind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
+  expect(kind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
+});
+
+test.each([
+  ['rita@example.com', 'rita@example.com'],
+  ['rita+news@example.com', 'rita@example.com'],
+  ['rita+a+b@example.com', 'rita@example.com'],
+  ['+rita@example.com', '+rita@example.com'],
+  ['"a+b c"@example.com', '"a+b c"@example.com'],
+  ['rita@xn--bcher-kva.example', 'rita@xn--bcher-kva.example'],
+])('a complaint of %s is counted for %s', (recipient, complainant) => {
+  expect(complainantOf(recipient)).toBe(complainant);
 });
 
 test('below 100 emails absolute ceilings hold instead of rates', () => {

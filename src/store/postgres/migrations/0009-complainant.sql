@@ -1,0 +1,9 @@
+-- Whose complaint has counted against an account, and when: one recipient counts once in the window of reputation.
+CREATE TABLE complainant (
+  account_id integer NOT NULL,
+  -- The canonical recipient without a label.
+  recipient  text COLLATE "C" NOT NULL,
+  at         bigint NOT NULL,
+  PRIMARY KEY (account_id, recipient)
+);
+CREATE INDEX complainant_at ON complainant (at);
