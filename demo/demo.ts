@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { runForApi } from '../src/cli/command-api.ts';
 import { listFiles } from '../src/cli/list-files.ts';
 import { version } from '../src/cli/version.ts';
-import { type Clock, systemClock } from '../src/clock.ts';
+import { type SteadyClock, systemClock } from '../src/clock.ts';
 import { loadSettings } from '../src/config/load.ts';
 import { DomainDirectory } from '../src/domains/directory.ts';
 import { createResolver } from '../src/domains/dns.ts';
@@ -98,7 +98,7 @@ async function start(
     ...(now === null ? {} : { POSTRIDER_SECRET: chance.octets(32).toString('hex') }),
   };
   const settings = loadSettings(environment, null);
-  const clock: Clock = now === null ? systemClock : { ...systemClock, now: () => now };
+  const clock: SteadyClock = now === null ? systemClock : { ...systemClock, now: () => now };
   const startedAt = clock.now();
   const people = new People(chance);
   const tries = new Map<string, number>();

@@ -3,7 +3,7 @@
  * comes back, over SMTP to the service's own listener. About one mail request a second, sometimes several at once, some
  * to the simulator's addresses, some that are refused.
  */
-import type { Clock } from '../src/clock.ts';
+import type { SteadyClock } from '../src/clock.ts';
 import { smtpTransport } from '../src/deliver/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../src/deliver/transport.ts';
 import { APPLICATIONS, type Application } from './accounts.ts';
@@ -21,7 +21,7 @@ export interface TrafficParts {
   readonly keyOf: (account: string) => string | undefined;
   readonly people: People;
   readonly chance: Chance;
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
 }
 
 export interface Traffic {
@@ -130,7 +130,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
 }
 
 /** The host that hands reports in, as any mail server would. */
-function reportingHost(at: string, clock: Clock): Transport {
+function reportingHost(at: string, clock: SteadyClock): Transport {
   const colon = at.lastIndexOf(':');
   return smtpTransport(
     {

@@ -9,9 +9,16 @@ export interface Clock {
   after(delayMs: number, run: () => void): () => void;
 }
 
+/** A clock that measures durations too. */
+export interface SteadyClock extends Clock {
+  /** Milliseconds from any origin. Nobody sets it: a duration is a difference of two readings. */
+  monotonic(): number;
+}
+
 /** The machine's clock and timers. */
-export const systemClock: Clock = {
+export const systemClock: SteadyClock = {
   now: () => Date.now(),
+  monotonic: () => performance.now(),
   after(delayMs, run) {
     const timer = setTimeout(run, delayMs);
     timer.unref();
@@ -20,7 +27,7 @@ export const systemClock: Clock = {
 };
 
 /** A clock that follows another one, such as the database server's that all nodes share. */
-export interface FollowingClock extends Clock {
+export interface FollowingClock extends SteadyClock {
   /**
    * The followed clock said `now` (ms since the epoch) somewhere between two times of `monotonic`. What is known to
    * be right within that doubt is kept, so that time does not tremble.
@@ -37,6 +44,7 @@ export function followingClock(base: Clock, monotonic: () => number): FollowingC
   let followed = false;
   return {
     now: () => Math.floor(offset + monotonic()),
+    monotonic,
     after: base.after,
     follow(now, askedAt, answeredAt) {
       const doubt = (answeredAt - askedAt) / 2;

@@ -8,7 +8,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ServiceStanding } from './cli/overview/facts.ts';
-import type { Clock } from './clock.ts';
+import type { SteadyClock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { openTransport } from './deliver/open.ts';
@@ -70,7 +70,7 @@ export interface Service {
 
 /** What a test, or the demo, may hand in instead of the machine's own. */
 export interface Surroundings {
-  readonly clock?: Clock;
+  readonly clock?: SteadyClock;
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
@@ -120,7 +120,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const place = await takePlace(node, settings, store, machineClock, (what, error) => failures.report(what, error));
   const { clock } = place;
   // A node that cannot say that it ends is found dead soon.
-  stops.push(() => place.membership.leave().catch((error: unknown) => failures.report('leave', error)));
+  stops.push(() => place.leave().catch((error: unknown) => failures.report('leave', error)));
   const health = watchHealth(store, clock);
   stops.push(() => health.stop());
   let dead = false;

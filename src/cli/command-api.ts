@@ -1,5 +1,5 @@
 /** Commands inside the running service: what the operator API does, it does through these, over the service's own store. */
-import type { Clock } from '../clock.ts';
+import type { SteadyClock } from '../clock.ts';
 import type { Environment } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Ran } from '../operator/api.ts';
@@ -14,7 +14,7 @@ export interface CommandSurroundings {
   readonly settings: Settings;
   readonly environment: Environment;
   readonly dotEnv: () => string | null;
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
 }
 
 /** Runs one command for `who` and gives its JSON. Rejects where it failed for a reason that is not the caller's. */

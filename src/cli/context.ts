@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { type Clock, systemClock } from '../clock.ts';
+import { type SteadyClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
@@ -15,7 +15,7 @@ import type { ServiceStanding } from './overview/facts.ts';
 
 export interface Context {
   readonly environment: Environment;
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   /** The text of `.env` in the working directory, or null. @throws SettingsError where it cannot be read. */
   dotEnv(): string | null;
   /** @throws SettingsError */

@@ -169,7 +169,7 @@ function expirySentence({ mail, now, maxAgeMs }: Explaining): string {
   const end = mail.acceptedAt + maxAgeMs;
   return end > now
     ? `If no attempt succeeds, it expires at ${time(end)}, in ${span(end - now)} (POSTRIDER_MAX_AGE).`
-    : `Its maximum age was reached at ${time(end)} (POSTRIDER_MAX_AGE): a running service ends it as expired.`;
+    : `By the clock its maximum age was reached at ${time(end)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count; once that is over too, a running service ends it as expired.`;
 }
 
 /** What others told of it after it was handed over; the bounce or complaint that ended it among them. */

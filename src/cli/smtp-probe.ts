@@ -2,7 +2,7 @@
  * A conversation with the relay that sends nothing: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT, over the same code that
  * opens connections for mail. Never rejects; credentials are in nothing that it tells.
  */
-import type { Clock } from '../clock.ts';
+import type { SteadyClock } from '../clock.ts';
 import { isLoopback } from '../config/host.ts';
 import type { SmtpSetting } from '../deliver/smtp/authentication.ts';
 import { openConnection } from '../deliver/smtp/connection.ts';
@@ -20,8 +20,8 @@ export interface Probe {
 }
 
 /** Holds the conversation; it is over `timeoutMs` from now at the latest. */
-export async function probeRelay(setting: SmtpSetting, clock: Clock, timeoutMs: number): Promise<Probe> {
-  const limitAt = clock.now() + timeoutMs;
+export async function probeRelay(setting: SmtpSetting, clock: SteadyClock, timeoutMs: number): Promise<Probe> {
+  const limitAt = clock.monotonic() + timeoutMs;
   const first = await converse(setting, clock, limitAt, false);
   // As the transport itself does: where TLS was only taken because it was offered, mail goes on without it.
   if (!first.tlsFailed || setting.auth !== null) return first.probe;
@@ -33,7 +33,7 @@ export async function probeRelay(setting: SmtpSetting, clock: Clock, timeoutMs: 
 
 async function converse(
   setting: SmtpSetting,
-  clock: Clock,
+  clock: SteadyClock,
   limitAt: number,
   clear: boolean,
 ): Promise<{ readonly probe: Probe; readonly tlsFailed: boolean }> {
@@ -72,10 +72,10 @@ async function converse(
 
 /** Remembers the first line of the server and when it came. */
 class GreetedTranscript extends Transcript {
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
   greeting: { readonly text: string; readonly at: number } | null = null;
 
-  constructor(clock: Clock) {
+  constructor(clock: SteadyClock) {
     super();
     this.#clock = clock;
   }

@@ -1,5 +1,5 @@
 /** Chooses the transport that the settings name; the simulator's addresses work with every one. */
-import type { Clock } from '../clock.ts';
+import type { SteadyClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from './capture/inbox.ts';
 import { captureInbox } from './capture/inbox.ts';
@@ -16,7 +16,7 @@ export interface Handover {
 }
 
 export interface HandoverParts {
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   /** Where `capture:` keeps its Maildir. */
   readonly inboxPath: string;
   /** Told of what stops no message but somebody should see to. */

@@ -2,7 +2,7 @@
  * One attempt: asks the gate, hands over, marks under `hold`, and ends within a bound. Never rejects: a transport that
  * throws, or does not come back, is an outcome too, and an unknown failure is temporary.
  */
-import type { Clock } from '../clock.ts';
+import type { SteadyClock } from '../clock.ts';
 import type { Attempt, Outcome } from '../deliver/outcome.ts';
 import type { OutgoingMessage, Transport } from '../deliver/transport.ts';
 import type { Policy } from '../record/record.ts';
@@ -25,7 +25,7 @@ export interface Gate {
 }
 
 export interface AttemptParts {
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   readonly policy: Policy;
   readonly transport: Transport;
   readonly gate: Gate;
@@ -56,6 +56,8 @@ export interface Attempts {
 interface UnderWay {
   /** When it was made, and then when the transport was asked. */
   began: number;
+  /** The same by the monotonic clock: a step of the clock gives up no attempt. */
+  beganSteady: number;
   readonly end: (made: Made) => void;
   admitted: boolean;
   /** True while it has one of the transport's places. */
@@ -79,6 +81,7 @@ export function createAttempts(parts: AttemptParts): Attempts {
     const holding = policy.onUncertain === 'hold';
     const handOver = () => {
       one.began = clock.now();
+      one.beganSteady = clock.monotonic();
       one.leaving = !holding;
       underWay.add(one);
       return transport.attempt(message, holding ? () => mark(mail, one) : null);
@@ -152,14 +155,22 @@ export function createAttempts(parts: AttemptParts): Attempts {
     finish(one, failedAttempt(one, outcome));
   }
 
-  function failedAttempt({ began }: UnderWay, outcome: Outcome): Attempt {
-    return { outcome, startedAt: began, tookMs: clock.now() - began, remote: null, conversation: [] };
+  function failedAttempt({ began, beganSteady }: UnderWay, outcome: Outcome): Attempt {
+    return { outcome, startedAt: began, tookMs: clock.monotonic() - beganSteady, remote: null, conversation: [] };
   }
 
   return {
     make: (mail) =>
       new Promise((end) => {
-        const one: UnderWay = { began: clock.now(), end, admitted: false, turn: false, leaving: false, over: false };
+        const one: UnderWay = {
+          began: clock.now(),
+          beganSteady: clock.monotonic(),
+          end,
+          admitted: false,
+          turn: false,
+          leaving: false,
+          over: false,
+        };
         run(mail, one).then(
           (made) => finish(one, made),
           (error: unknown) => fail(one, error),
@@ -170,9 +181,9 @@ export function createAttempts(parts: AttemptParts): Attempts {
       for (const resolve of turns.splice(0)) resolve(false);
     },
     giveUpOverdue() {
-      const now = clock.now();
+      const now = clock.monotonic();
       for (const one of underWay) {
-        if (now - one.began < ATTEMPT_MS) return;
+        if (now - one.beganSteady < ATTEMPT_MS) return;
         giveUp(one);
       }
     },

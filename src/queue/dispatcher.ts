@@ -18,6 +18,7 @@ import type {
   SettleAnswer,
   Settlement,
 } from '../store/store.ts';
+import type { Ages } from './ages.ts';
 import type { AttemptParts } from './attempt.ts';
 import { ATTEMPT_MS, createAttempts } from './attempt.ts';
 import { createHeld, sizeOf } from './held.ts';
@@ -52,6 +53,7 @@ export interface QueueObserver {
 
 export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly node: string;
+  readonly ages: Pick<Ages, 'asDatedNow'>;
   /** In [0, 1): the jitter of retries. */
   readonly random: () => number;
   readonly claim: (room: ClaimRoom, lease: Lease, now: number) => Promise<Claimed>;
@@ -76,8 +78,6 @@ export interface Dispatcher {
   wake(): void;
   /** Begins nothing more, gives unused leases back, waits up to `timeoutMs` for attempts under way and what they write. */
   drain(timeoutMs: number): Promise<void>;
-  /** Those whose outcome is not in the store yet: their leases must not be taken back. */
-  unrecorded(): readonly string[];
   /** All whose lease this node holds, as far as it knows. */
   holding(): readonly string[];
   /** Attempts under way and outcomes not recorded yet. */
@@ -87,7 +87,7 @@ export interface Dispatcher {
 type End = Pick<Settlement, 'changes' | 'uncount' | 'untallied'>;
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
-  const { node, clock, policy, transport, gate, observe } = parts;
+  const { node, clock, ages, policy, transport, gate, observe } = parts;
   const ready = createReady();
   const held = createHeld();
   const attempts = createAttempts({ ...parts, failed: observe.failed });
@@ -187,7 +187,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** Makes the attempt, or finds that it must not be made: what to record, or that the lease goes unused or waits on. */
   async function attemptOnce(mail: LeasedMail): Promise<End | 'unused' | 'refused'> {
     const began = clock.now();
-    if (isPastMaxAge(mail.acceptedAt, policy, began)) {
+    if (isPastMaxAge(ages.asDatedNow(mail.acceptedAt), policy, began)) {
       observe.expired(mail);
       return { changes: [expiredBeforeAttempt(node, began)], uncount: true };
     }
@@ -196,7 +196,14 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     if (typeof attempt === 'string') return attempt;
     const now = clock.now();
     const trial = parts.trial?.(mail) === true;
-    const after = afterAttempt(mail, attempt, policy, node, now, parts.random());
+    const after = afterAttempt(
+      { ...mail, acceptedAt: ages.asDatedNow(mail.acceptedAt) },
+      attempt,
+      policy,
+      node,
+      now,
+      parts.random(),
+    );
     const change = trial ? { ...after, suppress: null } : after;
     observe.attempted(mail, attempt, change);
     const following = parts.following(mail, attempt, now);
@@ -290,7 +297,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       cancel();
       stopped = true;
     },
-    unrecorded: () => [...recording],
     holding: () => [...mine],
     get active() {
       return active();

@@ -3,12 +3,15 @@
  * commits it with whatever else arrived meanwhile, and hands it to delivery straight from memory. Resolves after the sync.
  */
 import type { AcceptAnswer, NewMail } from '../store/store.ts';
+import type { Ages } from './ages.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { sizeOf } from './held.ts';
+import { IDEMPOTENCY_MS } from './sweeper.ts';
 
 export interface IntakeParts {
   /** Group commit over the store's `accept`. */
   readonly commit: (mail: NewMail) => Promise<AcceptAnswer>;
+  readonly ages: Pick<Ages, 'datedBefore'>;
   /** Null on a node that does not deliver. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
   /** The simulator's address that is always on the suppression list. */
@@ -18,12 +21,15 @@ export interface IntakeParts {
 /** Makes the listener's `submit`; a rejection means that nothing is known to be stored. */
 export function createIntake({
   commit,
+  ages,
   dispatcher,
   suppressed,
 }: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
   return async function submit(given) {
     const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt, sizeOf(given));
-    const mail: NewMail = { ...given, lease, suppressed: suppressed(given.recipient) };
+    const { idempotency: key } = given;
+    const idempotency = key === null ? null : { ...key, overAt: ages.datedBefore(IDEMPOTENCY_MS) };
+    const mail: NewMail = { ...given, idempotency, lease, suppressed: suppressed(given.recipient) };
     let answer: AcceptAnswer | null = null;
     try {
       answer = await commit(mail);

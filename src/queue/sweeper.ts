@@ -6,6 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { Policy } from '../record/record.ts';
 import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import type { Store } from '../store/store.ts';
+import type { Ages } from './ages.ts';
 import { LEASE_MS } from './dispatcher.ts';
 
 const EXPIRE_EVERY_MS = 5_000;
@@ -15,7 +16,8 @@ const AUDIT_EVERY = 6;
 const KNOWN_MS = 60_000;
 const ERASE_EVERY_MS = 60_000;
 const HASTEN_EVERY_MS = 60_000;
-const IDEMPOTENCY_MS = 24 * 3_600_000;
+/** An idempotency key is kept so long. */
+export const IDEMPOTENCY_MS = 24 * 3_600_000;
 /** What came back is remembered for so long, against its coming again; return paths are good for half of it. */
 const FEEDBACK_MS = 90 * 24 * 3_600_000;
 const FEEDBACK_EVERY_MS = 600_000;
@@ -31,13 +33,12 @@ const ROUND = 500;
 export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
+  readonly ages: Ages;
   readonly policy: Policy & { readonly keepBodyMs: number };
   readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase' | 'forgetFeedback' | 'sweepTraffic'>;
   /** True where this node can tell which other nodes are dead: then it takes over what they held. */
   readonly judges: () => boolean;
-  /** Mail requests whose outcome this node still holds, so that their leases are not over whatever the time. */
-  readonly unrecorded: () => readonly string[];
-  /** All that this node holds a lease of, as far as it knows. */
+  /** All that this node holds a lease of, as far as it knows: their leases are not over, whatever the clock shows. */
   readonly holding: () => readonly string[];
   readonly expired: (id: string) => void;
   readonly recovered: (count: number) => void;
@@ -48,10 +49,10 @@ export interface SweeperParts {
 export function startSweeper({
   node,
   clock,
+  ages,
   policy,
   store,
   judges,
-  unrecorded,
   holding,
   expired,
   recovered,
@@ -84,25 +85,29 @@ export function startSweeper({
 
   let rounds = 0;
   every(EXPIRE_EVERY_MS, 'expire', async (now) => {
-    const ids = await store.expire(now - policy.maxAgeMs, now, ROUND, node);
+    const ids = await store.expire(ages.datedBefore(policy.maxAgeMs), now, ROUND, node);
     for (const id of ids) expired(id);
     const { onUncertain } = policy;
     rounds += 1;
     // A lease whose giving was committed while its answer was lost would wait for its end, held by nobody.
-    const own =
-      rounds % AUDIT_EVERY === 0
-        ? { ownUntil: now + LEASE_MS - KNOWN_MS, except: holding() }
-        : { except: unrecorded() };
-    const back = await store.recover({ now, onUncertain, by: node, everyLease: false, deadNodes: judges(), ...own });
-    if (back > 0) recovered(back);
+    const own = rounds % AUDIT_EVERY === 0 ? { ownUntil: now + LEASE_MS - KNOWN_MS } : {};
+    if (ages.settled()) {
+      const common = { now, onUncertain, by: node, everyLease: false, deadNodes: judges(), except: holding() };
+      const back = await store.recover({ ...common, ...own });
+      if (back > 0) recovered(back);
+    }
     return ids.length;
   });
   every(HASTEN_EVERY_MS, 'hasten', (now) => store.hasten(now + LONGEST_RETRY_MS, now, ROUND));
-  every(ERASE_EVERY_MS, 'erase', (now) => store.erase(now - policy.keepBodyMs, now - IDEMPOTENCY_MS, ROUND));
-  every(FEEDBACK_EVERY_MS, 'forget feedback', (now) =>
-    store.forgetFeedback(now - FEEDBACK_MS, MOST_KEPT_FEEDBACK, ROUND),
+  every(ERASE_EVERY_MS, 'erase', () =>
+    store.erase(ages.datedBefore(policy.keepBodyMs), ages.datedBefore(IDEMPOTENCY_MS), ROUND),
   );
-  every(TRAFFIC_EVERY_MS, 'sweep traffic', (now) => store.sweepTraffic(now - MINUTES_MS, now - HOURS_MS, ROUND));
+  every(FEEDBACK_EVERY_MS, 'forget feedback', () =>
+    store.forgetFeedback(ages.datedBefore(FEEDBACK_MS), MOST_KEPT_FEEDBACK, ROUND),
+  );
+  every(TRAFFIC_EVERY_MS, 'sweep traffic', () =>
+    store.sweepTraffic(ages.datedBefore(MINUTES_MS), ages.datedBefore(HOURS_MS), ROUND),
+  );
 
   return async () => {
     stopped = true;

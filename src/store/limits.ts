@@ -1,8 +1,13 @@
 /** Volume and rate of accounts, counted exactly while a batch is accepted; the same on every store. Pure. */
-import type { Account, LimitsLeft } from './store.ts';
+import type { Account, LimitsLeft, NewMail } from './store.ts';
 
 /** Idempotency keys are kept this long (product promise). */
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
+
+/** The time up to which an idempotency key that is stored is free again for this message. */
+export function keysOverAt({ idempotency, acceptedAt }: Pick<NewMail, 'idempotency' | 'acceptedAt'>): number {
+  return idempotency?.overAt ?? acceptedAt - IDEMPOTENCY_MS;
+}
 
 /** The running counts of one account while a batch is accepted. */
 export interface Counts {

@@ -2,6 +2,7 @@
  * The store contract's part for installations of more than one node: who is alive, and throttles that hold on all nodes
  * together. Held by the same suite.
  */
+import type { RunningTime } from '../record/running-time.ts';
 
 /** One running process. */
 export interface NodeBeat {
@@ -38,6 +39,11 @@ export interface TokensGranted {
 }
 
 export interface NodesStore {
+  /**
+   * Reads the running time, advances it (`advanceRunningTime`) to the store's own time (the database server's where nodes
+   * share one, else `now`), and writes it back, in one transaction. Resolves to what it wrote.
+   */
+  keepRunningTime(passedMs: number, now: number): Promise<RunningTime>;
   /**
    * Says that this node lives, and will for `ttlMs` without saying so again. Resolves to the store's own time, in
    * milliseconds since the epoch: the database server's where nodes share one, else `now`.

@@ -54,8 +54,11 @@ export interface NewMail {
   readonly from: string;
   readonly subject: string;
   readonly message: string;
-  /** Fingerprint is a SHA-256 over the four fields, in hexadecimal. */
-  readonly idempotency: { readonly key: string; readonly fingerprint: string } | null;
+  /**
+   * Fingerprint is a SHA-256 over the four fields, in hexadecimal. A key that is stored with a time up to `overAt` is free
+   * again; without it, one stored 24 hours before `acceptedAt`.
+   */
+  readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly overAt?: number } | null;
   /** Set where the node sends this message itself, straight from memory; otherwise it is queued, due at once. */
   readonly lease: Lease | null;
   /** Ends at once in `suppressed`, whatever the list says (the simulator's address). */

@@ -94,6 +94,11 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     columns: ['hash', 'until'],
   },
   {
+    name: 'running_time',
+    key: ['one'],
+    columns: ['one', 'ran_ms', 'seen_at', 'stretches'],
+  },
+  {
     name: 'traffic',
     key: ['span', 'at', 'node'],
     columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies'],

@@ -65,6 +65,7 @@ export async function startApi(
     findKeys: store.findKeys,
     throttle,
     submit: createIntake({
+      ages: place.ages,
       commit: (mail) => accepts.submit(mail),
       dispatcher,
       suppressed: (recipient) => simulatorKind(recipient) === 'suppressed',

@@ -44,7 +44,7 @@ export interface DeliveryParts {
 /** Starts to deliver. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
   const { settings, place, store, health, directory, domains, handover, metrics, report, drainMs, stops } = parts;
-  const { name: node, clock, membership } = place;
+  const { name: node, clock, ages, membership } = place;
   await checkSecret(settings, store);
   const recovered = await store.recover({
     now: clock.now(),
@@ -67,6 +67,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
   const dispatcher = createDispatcher({
     node,
     clock,
+    ages,
     random: Math.random,
     policy: settings,
     transport: handover.transport,
@@ -97,10 +98,10 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     startSweeper({
       node,
       clock,
+      ages,
       policy: settings,
       store,
       judges: membership.judges,
-      unrecorded: dispatcher.unrecorded,
       holding: dispatcher.holding,
       ...report.sweeper,
     }),

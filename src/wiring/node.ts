@@ -5,9 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { Clock } from '../clock.ts';
+import type { SteadyClock } from '../clock.ts';
 import { followingClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { type Ages, keepAges } from '../queue/ages.ts';
 import { ALONE, joinNodes, type Membership } from '../queue/membership.ts';
 import type { NodeBeat } from '../store/nodes.ts';
 import type { Store } from '../store/store.ts';
@@ -17,10 +18,13 @@ const ALONE_MS = 3_600_000;
 
 export interface NodePlace {
   readonly name: string;
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
+  readonly ages: Ages;
   readonly membership: Membership;
   /** True where other nodes may share the store. */
   readonly shared: boolean;
+  /** Tells the others, and keeps the running time a last time. */
+  leave(): Promise<void>;
 }
 
 /** A name unique for this start of the process: host, process, chance. */
@@ -33,19 +37,37 @@ export async function takePlace(
   name: string,
   settings: Settings,
   store: Store,
-  clock: Clock,
+  clock: SteadyClock,
   failed: (what: string, error: unknown) => void,
 ): Promise<NodePlace> {
   const node: NodeBeat = { name, roles: [...settings.roles], version: ownVersion() };
   if (settings.database.kind === 'sqlite') {
     await store.beat(node, ALONE_MS, clock.now());
-    const leave = () => store.leave(name);
-    return { name, clock, membership: { ...ALONE, leave }, shared: false };
+    const membership = { ...ALONE, leave: () => store.leave(name) };
+    return withAges({ name, clock, membership, shared: false }, store, failed);
   }
-  const monotonic = () => performance.now();
+  const { monotonic } = clock;
   const following = followingClock(clock, monotonic);
   const membership = await joinNodes({ node, store, clock: following, monotonic, told: following.follow, failed });
-  return { name, clock: following, membership, shared: true };
+  return withAges({ name, clock: following, membership, shared: true }, store, failed);
+}
+
+async function withAges(
+  place: Pick<NodePlace, 'name' | 'clock' | 'membership' | 'shared'>,
+  store: Store,
+  failed: (what: string, error: unknown) => void,
+): Promise<NodePlace> {
+  try {
+    const { ages, stop } = await keepAges({ clock: place.clock, store, failed });
+    const leave = async () => {
+      await stop();
+      await place.membership.leave();
+    };
+    return { ...place, ages, leave };
+  } catch (error) {
+    await place.membership.leave().catch(() => undefined);
+    throw error;
+  }
 }
 
 /** This Postrider's version, as package.json has it. */

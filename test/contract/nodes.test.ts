@@ -15,6 +15,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
+  test('running time advances by what the monotonic clock confirms, and a longer advance of the clock is a step', async () => {
+    const store = await storeWithAccount();
+    const now = Date.now();
+    const first = await store.keepRunningTime(0, now);
+    expect(first.stretches).toHaveLength(1);
+    expect(Math.abs(first.seenAt - now)).toBeLessThan(MINUTE);
+    const second = await store.keepRunningTime(MINUTE, first.seenAt + 1_000);
+    expect(second.stretches).toEqual(first.stretches);
+    expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
+    // A store that goes by its own time sees no step in what it is told.
+    const third = await store.keepRunningTime(10, second.seenAt + 3_600_000);
+    const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
+    expect(third.stretches).toHaveLength(1 + steps);
+    if (steps === 1) expect(third.ranMs).toBe(second.ranMs);
+    expect(await store.keepRunningTime(MINUTE, third.seenAt)).toMatchObject({ stretches: third.stretches });
+  });
+
   test('a node that beats is listed with its roles until it leaves', async () => {
     const store = await storeWithAccount();
     const now = Date.now();

@@ -141,6 +141,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
   });
 
+  test('an idempotency key that a step of the clock alone made old is not free', async () => {
+    const store = await storeWith();
+    const at = Date.now();
+    const idempotency = { key: 'k', fingerprint: 'aa' };
+    const first = newMail({ idempotency, acceptedAt: at });
+    const stepped = newMail({ idempotency: { ...idempotency, overAt: at - 1 }, acceptedAt: at + 48 * 3_600_000 });
+    const over = newMail({ idempotency: { ...idempotency, overAt: at }, acceptedAt: at + 48 * 3_600_000 });
+    await store.accept([first]);
+    expect(await store.accept([stepped])).toEqual([{ kind: 'replayed', id: first.id }]);
+    expect(kinds(await store.accept([over]))).toEqual(['accepted']);
+  });
+
   test('a hard bounce suppresses that recipient of that account alone, whatever the case of letters', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());

@@ -1,10 +1,12 @@
 /** A clock that a test moves: days of waiting pass in milliseconds. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../../src/clock.ts';
+import type { SteadyClock } from '../../src/clock.ts';
 
-export interface VirtualClock extends Clock {
+export interface VirtualClock extends SteadyClock {
   /** Goes from timer to timer up to `ms` later, letting everything each one starts run to its end. */
   advance(ms: number): Promise<void>;
+  /** Sets what it shows ahead by `ms`, as an administrator does; no time passes. */
+  step(ms: number): void;
   /** Goes from timer to timer until `done`; throws when `withinMs` pass without it. */
   until(done: () => boolean, withinMs: number): Promise<void>;
 }
@@ -14,6 +16,7 @@ const TURNS = 3;
 
 export function virtualClock(startAt: number): VirtualClock {
   let now = startAt;
+  let stepped = 0;
   let timers: { readonly at: number; readonly run: () => void }[] = [];
 
   const settle = async () => {
@@ -34,13 +37,17 @@ export function virtualClock(startAt: number): VirtualClock {
   }
 
   return {
-    now: () => now,
+    now: () => now + stepped,
+    monotonic: () => now,
     after(delayMs, run) {
       const timer = { at: now + delayMs, run };
       timers.push(timer);
       return () => {
         timers = timers.filter((other) => other !== timer);
       };
+    },
+    step(ms) {
+      stepped += ms;
     },
     async advance(ms) {
       const end = now + ms;

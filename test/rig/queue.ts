@@ -68,6 +68,7 @@ export function queueRig(
   const dispatcher = createDispatcher({
     node: 'node-a',
     clock,
+    ages: { asDatedNow: (at) => at },
     random: () => 0.5,
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,

@@ -7,7 +7,7 @@
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import type { Clock } from '../../clock.ts';
+import type { SteadyClock } from '../../clock.ts';
 import { type Answer, connectFault, handshakeFault, type Lost } from './loss.ts';
 import { ReplyParser, type ServerReply } from './reply-parser.ts';
 import type { Transcript } from './transcript.ts';
@@ -16,7 +16,7 @@ import type { Transcript } from './transcript.ts';
 const MAX_WAITING = 16;
 
 export class Channel {
-  readonly #clock: Clock;
+  readonly #clock: SteadyClock;
   readonly #peer: string;
   readonly #replies: ServerReply[] = [];
   #socket: Socket;
@@ -36,7 +36,7 @@ export class Channel {
   #secure = false;
 
   /** Takes over a socket that is connecting; `peer` is `host:port` for texts. */
-  constructor(socket: Socket, peer: string, clock: Clock, transcript: Transcript) {
+  constructor(socket: Socket, peer: string, clock: SteadyClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
     this.#clock = clock;
@@ -269,7 +269,7 @@ export class Channel {
   }
 
   #wait(what: string, timeoutMs: number, limited: boolean): void {
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     this.#waitingFor = what;
     this.#deadline = limited ? Math.min(now + timeoutMs, this.#limit) : now + timeoutMs;
     if (this.#deadline < this.#timerAt) this.#arm(now);
@@ -285,7 +285,7 @@ export class Channel {
     this.#timerAt = Number.POSITIVE_INFINITY;
     this.#cancelTimer = null;
     if (this.#lost !== null || this.#deadline === Number.POSITIVE_INFINITY) return;
-    const now = this.#clock.now();
+    const now = this.#clock.monotonic();
     const onIdleEnd = this.#onIdleEnd;
     if (now < this.#deadline) {
       this.#arm(now);

@@ -6,7 +6,7 @@
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
-import type { Clock } from '../../clock.ts';
+import type { SteadyClock } from '../../clock.ts';
 import { type SmtpSetting, signIn } from './authentication.ts';
 import { Channel } from './channel.ts';
 import { greet } from './hello.ts';
@@ -17,7 +17,7 @@ import type { Transcript } from './transcript.ts';
 
 /** The network, as it is handed in. */
 export interface SmtpNetwork {
-  readonly clock: Clock;
+  readonly clock: SteadyClock;
   /** A socket that begins to connect; `node:net` unless given. */
   readonly connect?: (host: string, port: number) => Socket;
   /** TLS over a connected socket; `node:tls` unless given. */

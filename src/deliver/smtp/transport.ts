@@ -49,11 +49,11 @@ export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
   }
 
   async function open(transcript: Transcript, limitAt: number): Promise<Opened> {
-    const opened = await openOnce(transcript, limitAt, clock.now() < clearUntil);
+    const opened = await openOnce(transcript, limitAt, clock.monotonic() < clearUntil);
     if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
     // RFC 7435: where encryption is only opportunistic, its failure must not stop the mail. With credentials
     // at stake it does.
-    clearUntil = clock.now() + limits.clearAfterTlsFailureMs;
+    clearUntil = clock.monotonic() + limits.clearAfterTlsFailureMs;
     transcript.remark('TLS failed; once more in clear text');
     return openOnce(transcript, limitAt, true);
   }
@@ -69,13 +69,14 @@ export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
 
     async attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt> {
       const startedAt = clock.now();
-      const limitAt = startedAt + limits.attemptMs;
+      const startedSteady = clock.monotonic();
+      const limitAt = startedSteady + limits.attemptMs;
       const transcript = new Transcript();
       let reached = false;
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
         startedAt,
-        tookMs: clock.now() - startedAt,
+        tookMs: clock.monotonic() - startedSteady,
         remote: reached ? remote : null,
         conversation: transcript.lines,
       });

@@ -1,5 +1,4 @@
 /** The statements of accepting, each for a whole batch. Arrays of one length are its columns. */
-import { IDEMPOTENCY_MS } from '../limits.ts';
 import { ACCOUNTS } from './directory.ts';
 import type { Statement } from './session.ts';
 
@@ -25,7 +24,7 @@ export const READ_IDS: Statement = {
   text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
 };
-// In order of the keys, so that no two batches wait for each other in a circle. What is older than a day is free again.
+// In order of the keys, so that no two batches wait for each other in a circle. What was stored up to `over_at` is free again.
 export const WRITE_KEYS: Statement = {
   name: 'accept_write_keys',
   text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
@@ -33,7 +32,8 @@ export const WRITE_KEYS: Statement = {
     FROM unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS k(account_id, key, fingerprint, id, at)
     ORDER BY account_id, key
     ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, id = excluded.id, at = excluded.at
-      WHERE i.at <= excluded.at - ${IDEMPOTENCY_MS}
+      WHERE i.at <= (SELECT o.over_at FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, over_at)
+        WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
     RETURNING 1 AS one`,
 };
 export const WRITE_MAIL: Statement = {

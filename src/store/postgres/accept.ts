@@ -5,7 +5,7 @@
  * Accounts with a limit are locked in order of their number, so that all nodes together count exactly and no two batches
  * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
  */
-import { type Counts, countOne, countsOf, IDEMPOTENCY_MS, limitsLeft, refusal } from '../limits.ts';
+import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../limits.ts';
 import type { AcceptAnswer, Account, NewMail, Store } from '../store.ts';
 import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
@@ -143,7 +143,7 @@ function again(row: Row, limits: ReturnType<typeof limitsLeft>): AcceptAnswer {
 function replay(mail: NewMail, { keys }: Found): AcceptAnswer | null {
   if (mail.idempotency === null) return null;
   const known = keys.get(`${mail.accountId} ${mail.idempotency.key}`);
-  if (known === undefined || known.at <= mail.acceptedAt - IDEMPOTENCY_MS) return null;
+  if (known === undefined || known.at <= keysOverAt(mail)) return null;
   return known.fingerprint === mail.idempotency.fingerprint
     ? { kind: 'replayed', id: known.id }
     : { kind: 'idempotency-conflict' };
@@ -172,6 +172,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
           keys.map(({ fingerprint }) => fingerprint),
           keys.map(({ id }) => id),
           keys.map(({ acceptedAt }) => acceptedAt),
+          keys.map(keysOverAt),
         ])
         .then((taken) => {
           if (taken.length !== keys.length) throw new ChangedMeanwhile('an idempotency key was taken meanwhile');

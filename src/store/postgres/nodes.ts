@@ -1,4 +1,5 @@
 /** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
+import { advanceRunningTime, beginRunningTime, type Stretch } from '../../record/running-time.ts';
 import type { NodesStore, TokenRequest, TokensGranted } from '../nodes.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
@@ -6,6 +7,18 @@ import type { Database, Statement } from './session.ts';
 /** A node that died is remembered this long. */
 const REMEMBER_MS = 3_600_000;
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+
+const HOLD_TIME: Statement = {
+  name: 'running_time_hold',
+  text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
+};
+// A statement of its own after the lock: a time read before a wait for it would be an old one.
+const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${NOW} AS now` };
+const WRITE_TIME: Statement = {
+  name: 'running_time_write',
+  text: `INSERT INTO running_time AS t (one, ran_ms, seen_at, stretches) VALUES (1, $1, $2, $3)
+    ON CONFLICT (one) DO UPDATE SET ran_ms = excluded.ran_ms, seen_at = excluded.seen_at, stretches = excluded.stretches`,
+};
 
 const BEAT: Statement = {
   name: 'node_beat',
@@ -50,6 +63,23 @@ const HASTY: Statement = { name: 'throttle_hasty', text: `SELECT set_config('syn
 
 export function prepareNodes(database: Database): NodesStore {
   return {
+    keepRunningTime: (passedMs) =>
+      database.transaction(async (transaction) => {
+        const [held] = await transaction.query(HOLD_TIME, []);
+        const [clock = {}] = await transaction.query(READ_CLOCK, []);
+        const now = rows.int(clock, 'now');
+        const before =
+          held === undefined
+            ? beginRunningTime(now)
+            : {
+                ranMs: rows.int(held, 'ran_ms'),
+                seenAt: rows.int(held, 'seen_at'),
+                stretches: JSON.parse(rows.text(held, 'stretches')) as Stretch[],
+              };
+        const time = advanceRunningTime(before, now, Math.ceil(passedMs));
+        await transaction.query(WRITE_TIME, [time.ranMs, time.seenAt, JSON.stringify(time.stretches)]);
+        return time;
+      }),
     async beat({ name, roles, version }, ttlMs) {
       const [row = {}] = await database.query(BEAT, [name, roles.join(','), version, ttlMs]);
       return rows.int(row, 'seen_at');

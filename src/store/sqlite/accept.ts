@@ -3,7 +3,7 @@
  * Within a batch each mail request sees what those before it did.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Counts, countOne, countsOf, IDEMPOTENCY_MS, limitsLeft, refusal } from '../limits.ts';
+import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../limits.ts';
 import type { AcceptAnswer, NewMail } from '../store.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
@@ -49,7 +49,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
   function replay(mail: NewMail): AcceptAnswer | null {
     if (mail.idempotency === null) return null;
     const { key, fingerprint } = mail.idempotency;
-    const row = readKey.get(mail.accountId, key, mail.acceptedAt - IDEMPOTENCY_MS);
+    const row = readKey.get(mail.accountId, key, keysOverAt(mail));
     if (row === undefined) return null;
     return rows.text(row, 'fingerprint') === fingerprint
       ? { kind: 'replayed', id: rows.text(row, 'id') }

@@ -1,5 +1,6 @@
 /** Who runs on this file (one service and its commands), and the token buckets of the throttles. */
 import type { DatabaseSync } from 'node:sqlite';
+import { advanceRunningTime, beginRunningTime, type RunningTime, type Stretch } from '../../record/running-time.ts';
 import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../nodes.ts';
 import * as rows from './rows.ts';
 
@@ -19,6 +20,11 @@ export function prepareNodes(database: DatabaseSync) {
     'INSERT OR REPLACE INTO throttle (account_id, tokens, per_second, burst, at) VALUES (?, ?, ?, ?, ?)',
   );
 
+  const readTime = database.prepare('SELECT ran_ms, seen_at, stretches FROM running_time');
+  const writeTime = database.prepare(
+    'INSERT OR REPLACE INTO running_time (one, ran_ms, seen_at, stretches) VALUES (1, ?, ?, ?)',
+  );
+
   /** The tokens of a bucket at `now`, under the limit asked for. */
   function levelOf({ accountId, burst }: TokenRequest, now: number): number {
     const row = readBucket.get(accountId);
@@ -31,6 +37,20 @@ export function prepareNodes(database: DatabaseSync) {
   }
 
   return {
+    keepRunningTime(passedMs: number, now: number): RunningTime {
+      const row = readTime.get();
+      const before =
+        row === undefined
+          ? beginRunningTime(now)
+          : {
+              ranMs: rows.int(row, 'ran_ms'),
+              seenAt: rows.int(row, 'seen_at'),
+              stretches: JSON.parse(rows.text(row, 'stretches')) as Stretch[],
+            };
+      const time = advanceRunningTime(before, now, Math.ceil(passedMs));
+      writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.stretches));
+      return time;
+    },
     beat({ name, roles, version }: NodeBeat, ttlMs: number, now: number): number {
       forgetOld.run(now - REMEMBER_MS);
       upsert.run(name, roles.join(','), version, now, now, now + ttlMs);

@@ -123,6 +123,7 @@ export async function openSqliteStore({ path, exclusive, worker = WORKER }: Sqli
     updateDomain: (update, by) => writer.call('updateDomain', update, by),
     setSubdomains: (name, subdomains, by) => writer.call('setSubdomains', name, subdomains, by),
     removeDomain: (name, by) => writer.call('removeDomain', name, by),
+    keepRunningTime: (passedMs, now) => writer.call('keepRunningTime', passedMs, now),
     beat: (node, ttlMs, now) => writer.call('beat', node, ttlMs, now),
     leave: (name) => writer.call('leave', name),
     listNodes: (now) => ask('listNodes', now),

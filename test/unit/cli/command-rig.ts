@@ -45,7 +45,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
       let out = '';
       const context: Context = {
         environment: {},
-        clock: { now: () => rig.now ?? Date.now(), after: systemClock.after },
+        clock: { ...systemClock, now: () => rig.now ?? Date.now() },
         dotEnv: () => null,
         settings: () => settings,
         out: (text) => {

@@ -171,7 +171,9 @@ describe('explain', () => {
   });
 
   it('one past its maximum age says that it is about to end', () => {
-    expect(told({}, ACCOUNT, T0 + 25 * HOUR)).toContain('Its maximum age was reached at 2030-01-02 12:00:00Z');
+    expect(told({}, ACCOUNT, T0 + 25 * HOUR)).toContain(
+      'By the clock its maximum age was reached at 2030-01-02 12:00:00Z',
+    );
   });
 
   it('a failure of the connection is not told as a refusal of the message', () => {

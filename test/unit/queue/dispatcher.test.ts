@@ -452,13 +452,13 @@ test('however long the store fails, a lease whose outcome is held here is not ta
     rig.store.accept([mail]);
     rig.dispatcher.start();
     await rig.clock.advance(2 * LEASE_MS);
-    const except = rig.dispatcher.unrecorded();
+    const except = rig.dispatcher.holding();
     expect(except).toEqual([mail.id]);
     rig.store.recover({ now: rig.clock.now(), everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except });
     broken = false;
     await rig.clock.advance(10_000);
     expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
-    expect(rig.dispatcher.unrecorded()).toEqual([]);
+    expect(rig.dispatcher.holding()).toEqual([]);
   }
 });
 
@@ -674,4 +674,19 @@ test('what the simulator answers touches no reputation, and what the next hop an
     const counts = { emails: simulated ? 0 : 1, bounces: simulated ? 0 : 1, complaints: 0 };
     expect(rig.store.reputationOf('default', rig.clock.now())).toEqual({ kind: 'done', value: counts });
   }
+});
+
+test('a step of the clock gives up no attempt under way', async () => {
+  const answer = Promise.withResolvers<Attempt>();
+  const rig = queueRig({ respond: () => answer.promise });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.until(() => rig.attempts.length === 1, 5_000);
+  rig.clock.step(2 * LEASE_MS);
+  await rig.clock.advance(10_000);
+  expect([rig.failures, rig.dispatcher.active]).toEqual([[], 1]);
+  answer.resolve(attemptWith());
+  await rig.clock.advance(1_000);
+  expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
 });

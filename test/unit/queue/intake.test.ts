@@ -6,6 +6,8 @@ import { newMail } from '../../rig/mail.ts';
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const LIMITS = { rate: null };
+/** Running time, far from what the clock shows. */
+const OVER_AT = 5_000_000_000;
 
 /** An intake over a store that gives `answer` and a dispatcher that gives `lease`; tells what was done. */
 function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
@@ -13,6 +15,7 @@ function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
   const offered: LeasedMail[] = [];
   const committed: NewMail[] = [];
   const parts = {
+    ages: { datedBefore: (ageMs: number) => OVER_AT - ageMs },
     commit: async (mail: NewMail) => {
       committed.push(mail);
       if (answer instanceof Error) throw answer;
@@ -96,4 +99,11 @@ test('a node that does not deliver leaves everything in the queue', async () => 
   const { alone, told, committed } = intakeRig(accepted('queued'), LEASE);
   await alone(newMail());
   expect([told, committed[0]?.lease]).toEqual([[], null]);
+});
+
+test('an idempotency key is held for 24 hours of running time, whatever the clock shows', async () => {
+  const { submit, committed } = intakeRig(accepted('queued'), null);
+  const idempotency = { key: 'k', fingerprint: 'aa' };
+  await submit(newMail({ idempotency }));
+  expect(committed[0]?.idempotency).toEqual({ ...idempotency, overAt: OVER_AT - 24 * 3_600_000 });
 });

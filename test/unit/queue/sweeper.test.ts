@@ -16,6 +16,8 @@ function sweeperRig(
     erase?: () => number;
     hasten?: () => number;
     judges?: () => boolean;
+    settled?: () => boolean;
+    stoppedMs?: () => number;
   } = {},
 ) {
   const clock = virtualClock(START);
@@ -53,7 +55,11 @@ function sweeperRig(
     policy: POLICY,
     store,
     judges: () => answers.judges?.() ?? false,
-    unrecorded: () => ['held-by-this-node'],
+    ages: {
+      datedBefore: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
+      asDatedNow: (at) => at,
+      settled: () => answers.settled?.() ?? true,
+    },
     holding: () => ['in-memory', 'held-by-this-node'],
     expired: (id) => told.expired.push(id),
     recovered: (count) => told.recovered.push(count),
@@ -77,7 +83,7 @@ test('each round asks for what is past its maximum age, for leases over, and for
   const { clock, named } = sweeperRig();
   await clock.advance(0);
   expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
-  const except = ['held-by-this-node'];
+  const except = ['in-memory', 'held-by-this-node'];
   expect(named('recover')[0]).toEqual([
     'recover',
     { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except },
@@ -144,4 +150,28 @@ test('a lease a minute old that this node does not know of is given back, whatev
     ownUntil: START + 25_000 + LEASE_MS - 60_000,
     except: ['in-memory', 'held-by-this-node'],
   });
+});
+
+test('sweeps go by running time: what the clock alone made old is neither ended nor erased', async () => {
+  const { clock, named } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
+  await clock.advance(0);
+  const now = START - 30 * 24 * HOUR;
+  expect(named('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
+  expect(named('erase')).toEqual([['erase', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
+  expect(named('forgetFeedback')).toEqual([['forgetFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(named('sweepTraffic')).toEqual([['sweepTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
+});
+
+test('just after a step of the clock no lease is taken back, and none of this node’s own ever is', async () => {
+  let settled = false;
+  const { clock, named } = sweeperRig({ settled: () => settled, judges: () => true });
+  await clock.advance(30_000);
+  expect(named('recover')).toEqual([]);
+  expect(named('expire').length).toBeGreaterThan(5);
+  settled = true;
+  await clock.advance(30_000);
+  expect(named('recover').length).toBeGreaterThan(5);
+  for (const [, options] of named('recover')) {
+    expect(options).toMatchObject({ except: ['in-memory', 'held-by-this-node'] });
+  }
 });

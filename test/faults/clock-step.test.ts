@@ -1,0 +1,109 @@
+/** A running service whose clock is stepped: on the embedded store the machine's clock, on PostgreSQL the server's. */
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { loadSettings } from '../../src/config/load.ts';
+import type { OutgoingMessage } from '../../src/deliver/transport.ts';
+import { startService } from '../../src/main.ts';
+import { openStore } from '../../src/store/open.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { attemptWith } from '../rig/mail.ts';
+import { freshDatabase, runAlone } from '../rig/postgres.ts';
+import { accepted } from '../rig/service.ts';
+
+const DAY = 86_400_000;
+const MESSAGES = 20;
+
+interface SteppedClock {
+  readonly database: string;
+  readonly now: () => number;
+  step(ms: number): Promise<void>;
+}
+
+/** The machine's clock; SQLite has no other. */
+async function ofMachine(): Promise<SteppedClock> {
+  let setBy = 0;
+  return {
+    database: `sqlite:${join(temporaryFolder(), 'postrider.db')}`,
+    now: () => Date.now() + setBy,
+    async step(ms) {
+      setBy += ms;
+    },
+  };
+}
+
+/** The server's clock as its statements see it: a function that stands before the system's in the search path. */
+async function ofServer(): Promise<SteppedClock> {
+  const database = await freshDatabase();
+  const name = new URL(database).pathname.slice(1);
+  await runAlone(
+    database,
+    `CREATE SCHEMA held; CREATE TABLE held.step (ms bigint NOT NULL); INSERT INTO held.step VALUES (0);
+     CREATE SCHEMA stepped;
+     CREATE FUNCTION stepped.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+       AS $$ SELECT pg_catalog.clock_timestamp() + (SELECT ms FROM held.step) * interval '1 ms' $$;
+     ALTER DATABASE ${name} SET search_path = stepped, pg_catalog, public`,
+  );
+  return {
+    database,
+    now: Date.now,
+    step: (ms) => runAlone(database, `UPDATE held.step SET ms = ms + ${ms}`),
+  };
+}
+
+const CLOCKS = [
+  { name: 'the clock of the machine', open: ofMachine },
+  { name: 'the clock of the PostgreSQL server', open: ofServer },
+];
+
+describe.each(CLOCKS)('$name', ({ open }) => {
+  test('stepped days ahead while the service runs expires no message: each is tried again, and delivered', async () => {
+    const stepped = await open();
+    const settings = loadSettings(
+      {
+        POSTRIDER_DATABASE: stepped.database,
+        POSTRIDER_SECRET: '1'.repeat(64),
+        POSTRIDER_SENDERS: 'any',
+        POSTRIDER_LISTEN: '127.0.0.1:0',
+        POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+        POSTRIDER_LOG: 'silent',
+      },
+      null,
+    );
+    const attempts = new Map<string, number>();
+    let refusing = true;
+    const attempt = async ({ id }: OutgoingMessage) => {
+      attempts.set(id, (attempts.get(id) ?? 0) + 1);
+      if (!refusing) return attemptWith();
+      const reply = { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'greylisted' } as const;
+      return attemptWith({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
+    };
+    const service = await startService(settings, {
+      clock: { ...systemClock, now: stepped.now },
+      drainMs: 1_000,
+      transport: (transport) => ({ ...transport, attempt }),
+    });
+    onTestFinished(() => service.stop());
+    const looker = await openStore(settings.database, { exclusive: false });
+    onTestFinished(() => looker.close());
+    const states = async () => {
+      const listed = await looker.listMail({ accountId: null, state: null, to: null, since: null, limit: 99 });
+      return [...new Set(listed.map(({ state }) => state))].sort();
+    };
+    const ids: string[] = [];
+    for (let n = 0; n < MESSAGES; n += 1) {
+      ids.push(await accepted(service.publicUrl ?? '', service.firstKey ?? '', { to: `r${n}@example.com` }));
+    }
+    const triedTimes = (times: number) => ids.every((id) => (attempts.get(id) ?? 0) >= times);
+    await expect.poll(() => triedTimes(1)).toBe(true);
+    for (const times of [2, 3]) {
+      // Due by the new time at once; still refused, it waits on.
+      await stepped.step(2 * DAY);
+      await expect.poll(() => triedTimes(times)).toBe(true);
+      await expect.poll(states).toEqual(['queued']);
+    }
+    refusing = false;
+    await stepped.step(2 * DAY);
+    await expect.poll(states).toEqual(['delivered']);
+  });
+});
