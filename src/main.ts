@@ -74,6 +74,8 @@ export interface Surroundings {
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
+  /** The log writes nothing to standard output before this has resolved, or the start has failed. */
+  readonly logAfter?: Promise<unknown>;
   /** Gets the transport of the settings, and gives the one that is used. */
   readonly transport?: (transport: Transport) => Transport;
   /** The commands of the operator API, over the service's own store; without them there is no such API. */
@@ -104,11 +106,12 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     openStore: open,
     limits = {},
     drainMs = DRAIN_MS,
+    logAfter = null,
     commands,
   } = surroundings;
   const { roles } = settings;
   const node = nodeName();
-  const log = createLog(settings.logLevel);
+  const log = createLog(settings.logLevel, null, logAfter);
   stops.push(() => log.close());
 
   const warn = (line: string) => log.warned({ node, detail: line });

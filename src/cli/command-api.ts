@@ -40,8 +40,9 @@ export async function runForApi(
       text += more;
     },
     inputLine: (flag) => Promise.reject(new CommandFailure(`${flag} - is for the command line`, 2)),
-    json: (told) => {
+    json: (told, written) => {
       value = told;
+      written?.();
     },
     withStore: (work) => work(audited(store, who, clock.now), settings),
   };

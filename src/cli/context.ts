@@ -26,8 +26,8 @@ export interface Context {
   data(text: string): void;
   /** The first line of standard input, for a flag given as `-`. @throws CommandFailure where there is none. */
   inputLine(flag: string): Promise<string>;
-  /** One JSON value and a line feed to standard output, with the same characters escaped. */
-  json(value: unknown): void;
+  /** One JSON value and a line feed to standard output, with the same characters escaped; `written` is called once they are out. */
+  json(value: unknown, written?: () => void): void;
   /** What the service knows of itself in which the command runs; absent for a command beside it. */
   readonly service?: () => ServiceStanding;
   /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
@@ -44,7 +44,7 @@ export function processContext(): Context {
     out: (text) => void process.stdout.write(printableLines(text)),
     inputLine: (flag) => readInputLine(flag, process.stdin),
     data: (text) => void process.stdout.write(text),
-    json: (value) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`),
+    json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
     async withStore(work) {
       const settings = context.settings();
       const { openStore } = await import('../store/open.ts');

@@ -50,10 +50,18 @@ export function addServeCommand(program: Command, context: Context): void {
     const run: Commands['run'] = (store, service, args, who) =>
       runForApi({ settings, environment, dotEnv, clock }, store, service, args, who);
     const files = (store: Store) => listFiles(store, clock);
-    const service = await startService(settings, { commands: { version: version(), run, files } });
+    const announced = Promise.withResolvers<void>();
+    const service = await startService(settings, {
+      commands: { version: version(), run, files },
+      // Whoever reads JSON reads what was started in the first line, whatever is logged before.
+      ...(flags.json ? { logAfter: announced.promise } : {}),
+    });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
-      context.json({ publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath });
+      context.json(
+        { publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath },
+        announced.resolve,
+      );
     else context.out(banner(service, settings, process.stdout.isTTY === true));
     const signal = await Promise.race([stopped, service.failed]);
     if (signal instanceof Error) {

@@ -10,6 +10,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { admit } from '../admit/admit.ts';
 import { sendersBound } from '../admit/senders.ts';
+import { peerOf } from '../record/peer.ts';
 import type { AcceptAnswer, Account, ApiKey, LimitsLeft, NewMail } from '../store/store.ts';
 import type { Answers } from './answer.ts';
 import { announcesMoreThan, type Body, parseJson, readBody } from './body.ts';
@@ -20,7 +21,6 @@ import { fingerprint, isIdempotencyKey } from './idempotency.ts';
 import { type IgnoredFields, ignoredFields } from './ignored-fields.ts';
 import { KeyMisses } from './key-misses.ts';
 import { addLimits, type Headers, wholeSeconds } from './limit-headers.ts';
-import { peerOf } from './peer.ts';
 import type { ListenerOptions } from './ports.ts';
 import type { InFlight, Place } from './shed.ts';
 import type { ThrottleAnswer } from './throttle.ts';
@@ -75,7 +75,7 @@ export function createSendMail(
 
   /** A key that is not known here is refused once the store does not know it either. */
   function askStore(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const asked = misses.ask(hash, peerOf(req.socket.remoteAddress));
+    const asked = misses.ask(hash, peerOf(req.socket.remoteAddress ?? ''));
     if (asked === null) {
       refuse(req, res, 'overloaded', null, null, null, retryAfter(MANY_KEYS_WAIT_MS));
       return;

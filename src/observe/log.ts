@@ -86,9 +86,13 @@ export interface LogDestination {
   write(line: string): void;
 }
 
-/** Makes the log; to standard output, buffered, unless `destination` is given. */
-export function createLog(level: LogLevel, destination?: LogDestination): Log {
-  const output = destination === undefined ? standardOutput(droppedLine) : direct(destination);
+/** Makes the log; to standard output, buffered and not before `after` has resolved, unless `destination` is given. */
+export function createLog(
+  level: LogLevel,
+  destination: LogDestination | null = null,
+  after: Promise<unknown> | null = null,
+): Log {
+  const output = destination === null ? standardOutput(droppedLine, after) : direct(destination);
   const logger = pino(
     { level, base: null, messageKey: 'verb', timestamp: pino.stdTimeFunctions.isoTime },
     { write: (line: string) => output.write(escapeJson(line)) },

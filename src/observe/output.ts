@@ -34,8 +34,12 @@ export interface Output {
   dropped(): number;
 }
 
-/** Opens standard output; `droppedLine` makes the line that tells how many were dropped. */
-export function standardOutput(droppedLine: (count: number) => string): Output {
+/**
+ * Opens standard output; `droppedLine` makes the line that tells how many were dropped. Lines wait, bounded as for a stalled
+ * reader, until `after` has resolved; a close and the end of the process write them out without it.
+ */
+export function standardOutput(droppedLine: (count: number) => string, after: Promise<unknown> | null = null): Output {
+  let held = after !== null;
   let gathered = '';
   let leaving: Buffer = EMPTY;
   let underWay = false;
@@ -59,7 +63,7 @@ export function standardOutput(droppedLine: (count: number) => string): Output {
   }
 
   function begin(): void {
-    if (underWay || retry !== null) return;
+    if (underWay || retry !== null || (held && whenEmpty === null)) return;
     const bytes = next();
     if (bytes.length === 0) {
       whenEmpty?.();
@@ -102,6 +106,10 @@ export function standardOutput(droppedLine: (count: number) => string): Output {
     }
   }
 
+  void after?.then(() => {
+    held = false;
+    begin();
+  });
   process.once('exit', atExit);
   return {
     write(line) {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { banner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { firstCurl } from '../../../src/http/curl.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { NO_LIMITS, newMail } from '../../rig/mail.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const STARTED = {
@@ -118,6 +120,54 @@ describe('serve', () => {
     expect((await post(second.said.out, key)).status).toBe(201);
     second.child.kill('SIGINT');
     expect(await second.ended).toBe(0);
+  });
+
+  describe('with --json, where there is something to log before the service listens', () => {
+    /** Ports are bound a second and a half late: log lines are written out by then, each second. */
+    const LATE = `import net from 'node:net';
+      const { listen } = net.Server.prototype;
+      net.Server.prototype.listen = function (...args) {
+        setTimeout(() => listen.apply(this, args), 1_500);
+        return this;
+      };`;
+    const late = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LATE)}`, POSTRIDER_LOG: 'debug' };
+    /** What is queued is delivered, and logged, as soon as the service starts. */
+    async function queued(): Promise<void> {
+      mkdirSync(join(folder, 'data'));
+      const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: true });
+      await store.createAccount('default', NO_LIMITS, Date.now());
+      await store.accept([newMail()]);
+      await store.close();
+    }
+    const delivered = (out: string) =>
+      out.split('\n').filter((line) => line !== '' && JSON.parse(line).verb === 'delivered');
+
+    it('the first line is what was started, whatever the log level, and every log line follows', async () => {
+      await queued();
+      const { child, said, ended } = await serve(['--json'], /"verb":"delivered".*\n/s, late);
+      const [first = ''] = said.out.split('\n');
+      expect(JSON.parse(first)).toMatchObject({
+        publicUrl: expect.stringMatching(/^http:/),
+        operatorUrl: expect.stringMatching(/^http:/),
+        key: null,
+      });
+      child.kill('SIGTERM');
+      expect(await ended).toBe(0);
+      expect(delivered(said.out)).toHaveLength(1);
+    });
+
+    it('a start that fails still prints its log lines and its error', async () => {
+      await queued();
+      const taken = createServer();
+      await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+      const address = taken.address();
+      const port = typeof address === 'object' ? address?.port : 0;
+      const { said, ended } = await serve(['--json'], /never/, { ...late, POSTRIDER_LISTEN: `127.0.0.1:${port}` });
+      expect(await ended).toBe(1);
+      taken.close();
+      expect(delivered(said.out)).toHaveLength(1);
+      expect(said.err).toMatch(/^postrider: [^\n]*the port is in use[^\n]*\n$/);
+    });
   });
 
   it('Ctrl-C that arrives twice at once, as under npm, still stops in good order', async () => {
