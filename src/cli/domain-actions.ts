@@ -109,7 +109,7 @@ export async function addDomain(
   await context.withStore(async (store, settings) => {
     // Known before a key is made, so that a mistyped name costs nothing.
     await findAccount(store, account);
-    if ((await store.findDomain(name)) !== null) throw await taken(store, name);
+    if ((await provenDomain(store, name)) !== null) throw await taken(store, name);
     await checkSecret(settings, store);
     const now = context.clock.now();
     const keys = await newKeys({
@@ -198,7 +198,7 @@ export async function rotateKeys(context: Context, typed: string, flags: DomainF
     const algorithms = ALGORITHMS.filter((one) => domain.keys.some(({ algorithm }) => algorithm === one));
     const wanted = { domain: domain.name, algorithms, state: 'staged', taken, now, random } as const;
     // Asked before keys are made, and once more of what the store holds then.
-    begin(domain, []);
+    if (beginRotation(domain, []).kind !== 'staged') begin((await provenDomain(store, domain.name)) ?? domain, []);
     await checkSecret(settings, store);
     const fresh = await newKeys({ ...wanted, sealingKey: sealingKey(settings) });
     const latest = await find(store, domain.name);
@@ -208,6 +208,16 @@ export async function rotateKeys(context: Context, typed: string, flags: DomainF
     if (flags.json) context.json(await shapeOf(store, flags)(rotated, records, checks));
     else context.out(`${styled('good', `staged new keys for ${domain.name}`)}\n\n${recordsText(rotated, records)}`);
   });
+}
+
+/**
+ * The domain, read after a commit that proves every earlier one: what is found before it may be lost in a failover, and must
+ * not be called there.
+ */
+async function provenDomain(store: Store, name: string): Promise<SendingDomain | null> {
+  if ((await store.findDomain(name)) === null) return null;
+  await store.probe();
+  return store.findDomain(name);
 }
 
 /** Drops the keys that wait for their records. */

@@ -8,7 +8,7 @@ import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
 import { type Store, StoreError } from '../../src/store/store.ts';
 import { NO_LIMITS, newMail } from '../rig/mail.ts';
-import { freshDatabase, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
+import { followedBy, freshDatabase, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
 import { settingOf } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
@@ -213,18 +213,6 @@ test('a server that does not sync is warned of at the start of a service, in one
     /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted mail\. Set fsync=on/,
   );
 });
-
-/** A standby that every commit on `primary` waits for. */
-async function followedBy(primary: PostgresServer): Promise<PostgresServer> {
-  const standby = await startPostgres({ standbyOf: primary });
-  await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
-  await primary.run('SELECT pg_reload_conf()');
-  await vi.waitFor(async () => {
-    const { rows } = await primary.run("SELECT sync_state FROM pg_stat_replication WHERE application_name = 'standby'");
-    expect(rows).toEqual([{ sync_state: 'sync' }]);
-  });
-  return standby;
-}
 
 function poolOn(url: string): Pool {
   const setting = settingOf(url);

@@ -1,6 +1,6 @@
 /** PostgreSQL for tests: empty databases on the run's one server, and servers of a test's own for faults. */
 import pg from 'pg';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { type Server, type ServerOptions, type ServerVersion, startServer } from './postgres-server.ts';
 import { SHARED_SERVERS, testedVersion } from './postgres-version.ts';
 
@@ -34,6 +34,18 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   const server = await startServer({ version: testedVersion(), ...options });
   onTestFinished(() => server.stop());
   return server;
+}
+
+/** A standby that every commit on `primary` waits for. */
+export async function followedBy(primary: PostgresServer): Promise<PostgresServer> {
+  const standby = await startPostgres({ standbyOf: primary });
+  await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
+  await primary.run('SELECT pg_reload_conf()');
+  await vi.waitFor(async () => {
+    const { rows } = await primary.run("SELECT sync_state FROM pg_stat_replication WHERE application_name = 'standby'");
+    expect(rows).toEqual([{ sync_state: 'sync' }]);
+  });
+  return standby;
 }
 
 /** Runs statements on a database, on a connection of their own. */

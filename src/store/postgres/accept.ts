@@ -9,6 +9,7 @@ import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from
 import type { AcceptAnswer, Account, NewMail, Store } from '../store.ts';
 import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
+import { prove } from './proof.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Session, Transaction } from './session.ts';
 import { transition } from './transition.ts';
@@ -32,6 +33,9 @@ interface Found {
 }
 
 type Written = NewMail & { readonly state: 'queued' | 'sending' | 'suppressed' };
+
+/** Answers that say of an earlier mail request that it is stored. */
+const RESTS_ON_STORED: ReadonlySet<AcceptAnswer['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
 
 const queued = transition(null, 'queued', 'accept');
 const sending = transition(null, 'sending', 'accept');
@@ -85,7 +89,9 @@ async function acceptIn(
       });
     return { kind: 'accepted', state, limits: limitsLeft(counts, acceptedAt) };
   });
-  await write(transaction, written, found);
+  // What is answered from rows of another transaction is proven by this one's commit, which has to write for that.
+  const proven = written.length > 0 || !answers.some(({ kind }) => RESTS_ON_STORED.has(kind));
+  await Promise.all([write(transaction, written, found), proven ? undefined : prove(transaction)]);
   return answers;
 }
 

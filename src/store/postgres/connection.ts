@@ -5,7 +5,7 @@
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
 import { StoreError } from '../store.ts';
-import { codeOf, explained, isAnswer, oneLine, readOnly } from './fault.ts';
+import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate } from './fault.ts';
 import { type OwnSettings, ownSettings, readOptions, type ServerSetting } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 
@@ -21,6 +21,11 @@ const STATEMENT_MS = 15_000;
 const KEEPALIVE_MS = 10_000;
 /** How long a polite end may take on a path that may be broken. */
 const CLOSE_MS = 1_000;
+/**
+ * The function of the server that waits for the synchronous standby, as a warning names it in every language. It warns of
+ * nothing else than a wait that was cancelled (syncrep.c).
+ */
+const STANDBY_WAIT = 'SyncRepWaitForLSN';
 const INT8 = 20;
 const HISTORY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
   || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time() AS history`;
@@ -40,7 +45,10 @@ export interface Connection extends Session {
   readonly history: string | null;
   /** Resolves, and never rejects, once the connection is of no more use. */
   readonly ended: Promise<void>;
-  /** Runs a statement and gives the server's word for what it did, such as `COMMIT`. */
+  /**
+   * Runs a statement and gives the server's word for what it did, such as `COMMIT`. Rejects with UnknownFate where the
+   * wait for the synchronous standby was cancelled, as `query` does.
+   */
   command(text: string): Promise<string>;
   onNotification(heard: (channel: string, payload: string) => void): void;
   /** Ends it at once. */
@@ -120,7 +128,7 @@ async function connectTo(
   try {
     await client.connect();
     const known = await setUp(client, { given: settings, own: ownSettings(limitMs), host, database });
-    return wrap(client, ended.promise, { slot: known.pid % SLOTS, host, ...known });
+    return wrap(client, ended.promise, whereOf([host], database), { slot: known.pid % SLOTS, host, ...known });
   } catch (error) {
     client.connection.stream.destroy();
     throw error;
@@ -225,16 +233,29 @@ function parserOf(oid: number, format: 'text' | 'binary') {
 function wrap(
   client: pg.Client,
   ended: Promise<void>,
+  where: string,
   known: Pick<Connection, 'slot' | 'pid' | 'host' | 'history'>,
 ): Connection {
+  let cancelledWaits = 0;
+  client.on('notice', ({ routine }) => {
+    if (routine === STANDBY_WAIT) cancelledWaits += 1;
+  });
+  // The warning comes before the end of its own statement. It also counts against those sent behind it, which is never wrong
+  // in the direction that loses mail.
+  const replicated = async <T>(statement: Promise<T>): Promise<T> => {
+    const before = cancelledWaits;
+    const answer = await statement;
+    if (cancelledWaits !== before) throw new UnknownFate(where);
+    return answer;
+  };
   return {
     ...known,
     ended,
     async query({ name, text }: Statement, values): Promise<readonly Row[]> {
-      return (await client.query({ name, text, values: [...values] })).rows as Row[];
+      return (await replicated(client.query({ name, text, values: [...values] }))).rows as Row[];
     },
     async command(text) {
-      return (await client.query(text)).command;
+      return (await replicated(client.query(text))).command;
     },
     onNotification(heard) {
       client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''));

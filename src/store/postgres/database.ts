@@ -2,12 +2,13 @@
  * Statements and transactions over the pool of this process.
  *
  * Promises: a statement or commit that has no answer fails within its time limit; a commit whose answer was lost is told by
- * what the server says of the transaction; what only a passing fault undid is done again. Faults are StoreErrors.
+ * what the server says of the transaction; a commit whose wait for the synchronous standby was cancelled fails; what only a passing fault undid is done again. Faults are StoreErrors.
  */
 import { StoreError } from '../store.ts';
 import type { Connection } from './connection.ts';
-import { endsConnection, explained, isAnswer, isSilence, isStalePlan, isTransient } from './fault.ts';
+import { endsConnection, explained, isAnswer, isSilence, isStalePlan, isTransient, UnknownFate } from './fault.ts';
 import { keepConnections, type PoolOptions } from './pool.ts';
+import { prove } from './proof.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
 /** How often a transaction that met a deadlock or another's change is tried. */
@@ -34,8 +35,6 @@ const END: Statement = {
   name: 'fate_end',
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
 };
-/** Writes to the log and nowhere else: once it is committed, all that came before it is on every disk that is waited for. */
-const SYNC: Statement = { name: 'sync', text: "SELECT pg_logical_emit_message(true, 'postrider', ''::text)" };
 
 export interface Pool extends Database {
   /** A connection of one's own, outside the pool's number; `limitMs` is the time of one statement. */
@@ -147,6 +146,7 @@ export function createPool(options: PoolOptions): Pool {
       return { kind: 'failed', error: new StoreError(`${where}: the transaction was undone.`), lost: false };
     } catch (error) {
       after(connection, error);
+      if (error instanceof UnknownFate) return { kind: 'failed', error, lost: false };
       if (isAnswer(error) && !endsConnection(error)) return { kind: 'failed', error, lost: false };
       const [row] = await numbered;
       const fate = history === null ? 'unknown' : await fateOf(String(row?.xid), pid, history);
@@ -189,9 +189,7 @@ export function createPool(options: PoolOptions): Pool {
     query,
     transaction: (work, stored) => again(() => once(work, stored)),
     connect: connections.connectAlone,
-    async sync() {
-      await query(SYNC, []);
-    },
+    sync: () => prove({ query }),
     close: connections.close,
   };
 }
@@ -208,7 +206,7 @@ async function ask(
   switch (row?.fate) {
     case 'committed':
       // It may have been cut off while it waited for a standby.
-      await connection.query(SYNC, []);
+      await prove(connection);
       return 'committed';
     case 'aborted':
       return 'aborted';

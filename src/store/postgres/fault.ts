@@ -10,6 +10,15 @@ const LETTER_CLASSES = ['HV', 'P0', 'F0', 'XX'];
 /** Node's words for a certificate that is not trusted. */
 const CERTIFICATE = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
+/** The server has committed and is not sure of its synchronous standby: a crash and a failover may undo it. */
+export class UnknownFate extends StoreError {
+  constructor(where: string) {
+    super(
+      `${where}: the wait for the synchronous standby was cancelled; whether it has the transaction is not known. Look at the standby, and at what cancels statements.`,
+    );
+  }
+}
+
 /** SQLSTATE, or Node's own code, or an empty text. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';

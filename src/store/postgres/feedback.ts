@@ -12,6 +12,7 @@ import {
 import { Tallies } from '../tallies.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
+import { prove } from './proof.ts';
 import { complained, count } from './reputation.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement, Transaction } from './session.ts';
@@ -88,6 +89,8 @@ export function prepareFeedback(database: Database): FeedbackStore {
         order.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
         for (const { report, at } of order) answers[at] = await recordOne(transaction, report, tallies);
         for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
+        // The peer deletes its report after either.
+        if (answers.some(({ kind }) => kind === 'repeated')) await prove(transaction);
         return answers;
       }),
     async listFeedback(before, limit) {

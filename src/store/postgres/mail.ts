@@ -16,6 +16,7 @@ import { note } from './audit.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { lastIdAt } from './ids.ts';
+import { prove } from './proof.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 import { transition } from './transition.ts';
@@ -111,7 +112,7 @@ export function prepareMail(database: Database): Operations {
     return database.transaction(async (transaction) => {
       const [held] = await transaction.query(HOLD, [id]);
       if (held === undefined) {
-        const [ended] = await transaction.query(STATE, [id]);
+        const [[ended]] = await Promise.all([transaction.query(STATE, [id]), prove(transaction)]);
         return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.state(ended) };
       }
       const from = rows.state(held);

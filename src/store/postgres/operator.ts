@@ -1,6 +1,7 @@
 /** Operators: the audit log, tokens, and who signed out. */
 import type { AuditEntry, OperatorStore, OperatorToken } from '../operator.ts';
 import { note, writeEntry } from './audit.ts';
+import { prove } from './proof.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 
@@ -40,7 +41,10 @@ export function prepareOperator(database: Database): OperatorStore {
     createToken({ name, prefix, hash, expiresAt }, now, by) {
       return database.transaction(async (transaction) => {
         const [row] = await transaction.query(INSERT, [name, prefix, hash, now, expiresAt]);
-        if (row === undefined) return { kind: 'exists' };
+        if (row === undefined) {
+          await prove(transaction);
+          return { kind: 'exists' };
+        }
         await note(transaction, by, 'token.create', name, null, { expiresAt });
         return { kind: 'done', value: token(row) };
       });
@@ -68,6 +72,8 @@ export function prepareOperator(database: Database): OperatorStore {
       database.transaction(async (transaction) => {
         await transaction.query(FORGET_SESSIONS, [now]);
         await transaction.query(END_SESSION, [hash, until]);
+        // It may have ended already.
+        await prove(transaction);
       }),
     async isSessionEnded(hash) {
       return (await database.query(ENDED, [hash])).length > 0;

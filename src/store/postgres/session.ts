@@ -32,7 +32,8 @@ export interface Database extends Session {
    * with a StoreError where nothing of it is known to be stored. A connection lost during the commit is answered by what
    * the server says became of the transaction (`pg_xact_status`), and by `stored`, where it is given: after a crash the
    * server may give the same number to another transaction, so whoever tells the outside world looks for the rows
-   * themselves. Serialization faults and deadlocks are tried again.
+   * themselves. Where the wait for the synchronous standby was cancelled it rejects, although the rows are visible: an answer
+   * that rests on rows of another transaction calls `prove` (proof.ts). Serialization faults and deadlocks are tried again.
    */
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,

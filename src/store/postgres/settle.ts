@@ -9,6 +9,7 @@ import type { SettleAnswer, Settlement, Store } from '../store.ts';
 import { Tallies } from '../tallies.ts';
 import { type Ended, endMail } from './end.ts';
 import { appendEvents, type NewEvent } from './event.ts';
+import { prove } from './proof.ts';
 import { count } from './reputation.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement, Transaction } from './session.ts';
@@ -125,6 +126,8 @@ async function settleIn(transaction: Transaction, batch: readonly Settlement[]):
     settled.push([one, accountId]);
     return 'settled';
   });
+  // The outcome of a lease that is lost is dropped: what ended the lease must hold.
+  if (settled.length === 0) await prove(transaction);
   const { goingOn, suppressed, references } = written;
   const [fresh] = await Promise.all([
     suppressed.length === 0

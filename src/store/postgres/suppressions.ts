@@ -3,6 +3,7 @@ import { suppressionsShown } from '../audit.ts';
 import type { Changed } from '../store.ts';
 import type { Suppression, TrustStore } from '../trust.ts';
 import { note } from './audit.ts';
+import { prove } from './proof.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 
@@ -101,6 +102,8 @@ export function prepareSuppressions(database: Database): Operations {
           count += await before;
         }
         const total = count + (await writing);
+        // All of them were on the list already.
+        if (total === 0) await prove(transaction);
         await note(transaction, by, 'suppression.add', name, null, suppressionsShown(total, entries));
         return total;
       });
@@ -110,7 +113,10 @@ export function prepareSuppressions(database: Database): Operations {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
-        if ((await transaction.query(REMOVE, [address, list])).length === 0) return false;
+        if ((await transaction.query(REMOVE, [address, list])).length === 0) {
+          await prove(transaction);
+          return false;
+        }
         await note(transaction, by, 'suppression.remove', name, { address }, null);
         return true;
       });

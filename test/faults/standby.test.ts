@@ -1,0 +1,328 @@
+/**
+ * The synchronous standby is away and an administrator cancels what waits for it: PostgreSQL then calls each commit done,
+ * although only the primary has it. Nothing of that is acknowledged, neither by the call itself nor by a later one that
+ * finds the row there, so that after a failover everything acknowledged is on the standby.
+ */
+import pg from 'pg';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Notice } from '../../src/record/notice.ts';
+import type { FeedbackReport } from '../../src/store/feedback.ts';
+import { openStore } from '../../src/store/open.ts';
+import type { Lease, Store } from '../../src/store/store.ts';
+import { startCommitProxy } from '../rig/commit-proxy.ts';
+import { extent } from '../rig/extent.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { startPoolerProxy } from '../rig/pooler-proxy.ts';
+import { followedBy, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
+import { askCommand, startProcess, submit } from '../rig/service.ts';
+import { settingOf } from '../rig/stores.ts';
+
+const PATIENCE = { timeout: 60_000 };
+const DAY_MS = 86_400_000;
+const SENDERS = 24;
+const LISTS = 4;
+const BOUNCE: Notice = {
+  kind: 'bounce',
+  permanent: true,
+  mailboxMissing: true,
+  recipient: null,
+  alias: null,
+  evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
+};
+
+interface Pair {
+  readonly primary: PostgresServer;
+  readonly standby: PostgresServer;
+  readonly database: string;
+  /** Names both. */
+  readonly url: string;
+  readonly store: Store;
+  /** Cancels every wait for the standby; resolves to how many there were. */
+  cancelWaits(end?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
+  /** The primary is lost and the standby takes its place. */
+  failOver(): Promise<void>;
+}
+
+async function pair(): Promise<Pair> {
+  const primary = await startPostgres();
+  const alone = await primary.createDatabase();
+  const name = new URL(alone).pathname.slice(1);
+  const first = await openStore(settingOf(alone), { exclusive: true });
+  await first.createAccount('default', NO_LIMITS, 1);
+  await first.close();
+  const standby = await followedBy(primary);
+  const url = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${name}?sslmode=disable`;
+  const store = await openStore(settingOf(url), { exclusive: true });
+  onTestFinished(() => store.close());
+  const watcher = new pg.Client({ connectionString: alone });
+  watcher.on('error', () => undefined);
+  await watcher.connect();
+  onTestFinished(() => watcher.end());
+  return {
+    primary,
+    standby,
+    database: name,
+    url,
+    store,
+    async cancelWaits(end = 'pg_cancel_backend') {
+      const waits = await watcher.query(`SELECT ${end}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
+      return waits.rows.length;
+    },
+    async failOver() {
+      await primary.crash();
+      await standby.start();
+      await standby.run('SELECT pg_promote()');
+    },
+  };
+}
+
+/** What a call ends with while every wait for the standby is ended, again and again. */
+async function endOf(
+  call: Promise<unknown>,
+  { cancelWaits }: Pair,
+  end?: 'pg_cancel_backend' | 'pg_terminate_backend',
+): Promise<{ readonly acknowledged: unknown } | { readonly refused: string }> {
+  let over = false;
+  const ended = call.then(
+    (acknowledged) => ({ acknowledged }),
+    (error: unknown) => ({ refused: String(error) }),
+  );
+  void ended.then(() => {
+    over = true;
+  });
+  while (!over) await cancelWaits(end);
+  return ended;
+}
+
+interface Operation {
+  readonly name: string;
+  readonly run: (store: Store) => Promise<unknown>;
+  /** The same call again acknowledges nothing. */
+  readonly once?: boolean;
+  /** What the same call is answered once the standby is there. */
+  readonly again: unknown;
+}
+
+/** Every change that is acknowledged to a client, an operator or a peer, made ready while the standby is there. */
+async function operations(store: Store): Promise<readonly Operation[]> {
+  const now = Date.now();
+  const lease: Lease = { owner: 'node', until: now + DAY_MS };
+  const [alone, keyed, leased, marked, released, cancelled, reported] = Array.from({ length: 7 }, () => newMail());
+  if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no mail');
+  const held = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
+  await store.accept([...held, cancelled]);
+  await store.settle(held.filter(({ id }) => id === reported.id).map((mail) => settlementOf(mail)));
+  const fence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
+  const made = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
+  if (made.kind !== 'done') throw new Error('no key');
+  const revoked = await store.createToken({ name: 'old', prefix: 'pt_1', hash: 't1', expiresAt: null }, now);
+  if (revoked.kind !== 'done') throw new Error('no token');
+  const suppressed = (address: string) => ({ address, reason: 'manual', source: null, at: now }) as const;
+  await store.addSuppressions('default', [suppressed('gone@example.com')]);
+  const domain = { name: 'shop.example', subdomains: false, keys: [] };
+  const report: FeedbackReport = {
+    about: { id: reported.id },
+    notices: [BOUNCE],
+    source: 'smtp',
+    digest: 'ab'.repeat(32),
+    at: now,
+    summary: 'from <>: Undelivered mail',
+    raw: new Uint8Array([0, 255, 10]),
+    last: true,
+  };
+  return [
+    { name: 'a message', run: (on) => on.accept([alone]), again: [{ kind: 'accepted' }] },
+    {
+      name: 'a message under an Idempotency-Key',
+      run: (on) => on.accept([newMail({ ...keyed, id: newMail().id, idempotency: { key: 'k', fingerprint: 'f' } })]),
+      again: [{ kind: 'replayed' }],
+    },
+    {
+      name: 'an Idempotency-Key that is used for something else',
+      run: (on) => on.accept([newMail({ idempotency: { key: 'k', fingerprint: 'other' } })]),
+      again: [{ kind: 'idempotency-conflict' }],
+    },
+    {
+      name: 'a suppression',
+      run: (on) => on.addSuppressions('default', [suppressed('new@example.com')]),
+      again: { kind: 'done', value: 0 },
+    },
+    {
+      name: 'a removed suppression',
+      run: (on) => on.removeSuppression('default', 'gone@example.com'),
+      again: { kind: 'done', value: false },
+    },
+    { name: 'an account', run: (on) => on.createAccount('shop', NO_LIMITS, now), again: { kind: 'exists' } },
+    {
+      name: 'the first key',
+      run: (on) => on.createFirstKey('first', { name: 'k', prefix: 'pr_2', hash: 'h2' }, now),
+      again: null,
+    },
+    { name: 'a lock', run: (on) => on.lockAccount('shop', 'test', now), again: { kind: 'done' } },
+    {
+      name: 'a revoked key',
+      run: (on) => on.revokeKey(made.value.id, now),
+      again: { kind: 'done', value: { revokedAt: now } },
+    },
+    { name: 'the use of a key', run: (on) => on.touchKeys([{ id: made.value.id, at: now }]), again: undefined },
+    { name: 'a domain', run: (on) => on.addDomain('default', domain, now), again: { kind: 'done' } },
+    { name: 'a removed domain', run: (on) => on.removeDomain('shop.example'), again: { kind: 'done' } },
+    {
+      name: 'a token',
+      run: (on) => on.createToken({ name: 'new', prefix: 'pt_2', hash: 't2', expiresAt: null }, now),
+      again: { kind: 'exists' },
+    },
+    {
+      name: 'a revoked token',
+      run: (on) => on.revokeToken(revoked.value.id, now),
+      again: { kind: 'done', value: { revokedAt: now } },
+    },
+    { name: 'a sign-out', run: (on) => on.endSession('session', now + DAY_MS, now), again: undefined },
+    {
+      name: 'an entry of the audit log',
+      run: (on) => on.writeAudit({ at: now, who: 'me', action: 'a', subject: 's', before: null, after: null }),
+      again: undefined,
+    },
+    { name: 'a report', run: (on) => on.recordFeedback([report]), again: [{ kind: 'repeated' }] },
+    { name: 'a mark', run: (on) => on.mark(fence(marked)), again: ['settled'] },
+    { name: 'a lease given back', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
+    {
+      name: 'a settlement',
+      run: (on) => on.settle(held.filter(({ id }) => id === leased.id).map((mail) => settlementOf(mail))),
+      again: ['lost'],
+    },
+    {
+      name: 'a cancelled message',
+      run: (on) => on.cancelMail(cancelled.id, now),
+      again: { kind: 'wrong-state', state: 'cancelled' },
+    },
+    { name: 'the health check', run: (on) => on.probe(), again: undefined },
+  ];
+}
+
+/** Objects may have more members than those given. */
+function matching(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(matching);
+  if (value === null || typeof value !== 'object') return value;
+  return expect.objectContaining(Object.fromEntries(Object.entries(value).map(([name, one]) => [name, matching(one)])));
+}
+
+test('no change is acknowledged whose wait for the standby was cancelled, nor is it said to be there already', async () => {
+  const both = await pair();
+  const { store, standby } = both;
+  const all = await operations(store);
+  await standby.crash();
+  for (const { name, run, once } of all) {
+    for (const time of once === true ? ['first'] : ['first', 'second', 'third']) {
+      expect([name, time, await endOf(run(store), both)]).toEqual([
+        name,
+        time,
+        { refused: expect.stringContaining('the wait for the synchronous standby was cancelled') },
+      ]);
+    }
+  }
+  await standby.start();
+  for (const { name, run, again } of all) {
+    const answer = await vi.waitFor(() => run(store), PATIENCE);
+    expect([name, answer]).toEqual([name, matching(again)]);
+  }
+}, 240_000);
+
+test('after rounds of cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
+  const both = await pair();
+  const { store, standby, database, url, cancelWaits } = both;
+  const folder = temporaryFolder();
+  const settings = {
+    POSTRIDER_DATABASE: url,
+    POSTRIDER_SECRET: 'ab'.repeat(32),
+    POSTRIDER_ROLES: 'api',
+    POSTRIDER_SENDERS: 'any',
+  };
+  const node = await startProcess(folder, settings);
+  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], settings);
+  const messages = new Set<string>();
+  const addresses = new Set<string>();
+  let over = false;
+  const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
+    for (let turn = 0; !over; ) if (await attempt(turn)) turn += 1;
+  };
+  // What was refused is asked for again: under its key, and on the list, it may be found.
+  const senders = Array.from({ length: SENDERS }, (_, number) =>
+    keepTrying(async (turn) => {
+      const headers = { 'Idempotency-Key': `${number}-${turn}` };
+      const answer = await submit(node.publicUrl, key, {}, headers).catch(() => null);
+      const body = (await answer?.json().catch(() => null)) as { result?: { id: string } } | null;
+      if (answer?.status !== 201 || !body?.result) return false;
+      messages.add(body.result.id);
+      return true;
+    }),
+  );
+  const lists = Array.from({ length: LISTS }, (_, number) =>
+    keepTrying(async (turn) => {
+      const address = `${number}-${turn}@example.com`;
+      const entry = { address, reason: 'manual', source: null, at: 1 } as const;
+      const answer = await store.addSuppressions('default', [entry]).catch(() => null);
+      if (answer === null) return false;
+      addresses.add(address);
+      return true;
+    }),
+  );
+  const more = async (count: number) => {
+    const goals = [messages.size + count, addresses.size + count];
+    await expect.poll(() => messages.size > (goals[0] ?? 0) && addresses.size > (goals[1] ?? 0)).toBe(true);
+  };
+  await more(100);
+  for (let round = 0; round < extent(1, 10); round += 1) {
+    if (round > 0) {
+      await standby.start();
+      await more(100);
+    }
+    await standby.crash();
+    for (let cancelled = 0; cancelled < extent(100, 2_000); ) cancelled += await cancelWaits();
+  }
+  await both.failOver();
+  await more(100);
+  over = true;
+  await Promise.all([...senders, ...lists]);
+  const promoted = await openStore(settingOf(standby.url(database)), { exclusive: false });
+  onTestFinished(() => promoted.close());
+  const listed = await promoted.listSuppressions('default', null, 1_000_000);
+  const there = new Set(listed.kind === 'done' ? listed.value.map(({ address }) => address) : []);
+  const lost = [...addresses].filter((address) => !there.has(address));
+  for (const id of messages) if ((await promoted.showMail(id)) === null) lost.push(id);
+  expect(lost).toEqual([]);
+}, 600_000);
+
+test('a commit whose connection is ended while it waits for the standby is not believed, whatever the primary says of it', async () => {
+  const both = await pair();
+  const { store, standby, primary, database } = both;
+  const proxy = await startCommitProxy(primary.port);
+  const lossy = new URL(primary.url(database));
+  lossy.port = String(proxy.port);
+  const behind = await openStore(settingOf(lossy.href), { exclusive: true });
+  onTestFinished(() => behind.close());
+  await standby.crash();
+  proxy.loseAnswer();
+  const calls = [store.accept([newMail()]), behind.accept([newMail()])];
+  for (const end of await Promise.all(calls.map((call) => endOf(call, both, 'pg_terminate_backend')))) {
+    expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
+  }
+  expect(proxy.lost()).toBe(1);
+}, 120_000);
+
+test('behind a pooler that drops startup options, nothing acknowledged is lost in an immediate shutdown although the role has synchronous_commit=off', async () => {
+  const server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
+  const url = new URL(await server.createDatabase());
+  await runAlone(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');
+  const proxy = await startPoolerProxy(server.port, { options: 'drop' });
+  url.port = String(proxy.port);
+  const store = await openStore(settingOf(url.href), { exclusive: true });
+  onTestFinished(() => store.close());
+  await store.createAccount('default', NO_LIMITS, 1);
+  const mails = Array.from({ length: 50 }, () => newMail());
+  for (const mail of mails) await store.accept([mail]);
+  await server.restart();
+  const found = await vi.waitFor(() => Promise.all(mails.map(({ id }) => store.showMail(id))), PATIENCE);
+  expect(found.filter((mail) => mail === null)).toEqual([]);
+}, 120_000);
