@@ -17,13 +17,15 @@ import { DomainDirectory } from './domains/directory.ts';
 import { dataFolder, operatorKey, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
 import { readEntity } from './feedback/read/entity.ts';
 import { bind } from './http/bind.ts';
+import { CONNECTION_LIMITS, Connections, withoutShare } from './http/connections.ts';
+import { MAX_CONNECTIONS, readDescriptorLimit, shareDescriptors } from './http/descriptors.ts';
 import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
 import { createFeedbackReporter } from './observe/feedback-reporter.ts';
 import { createLog } from './observe/log.ts';
-import { createMetrics } from './observe/metrics.ts';
+import { createMetrics, type HttpListenerName } from './observe/metrics.ts';
 import { createNews, TOPICS } from './observe/news.ts';
 import { createReporter } from './observe/reporter.ts';
 import { createStanding } from './observe/standing.ts';
@@ -50,6 +52,11 @@ const FIRST_KEY_MS = 3_600_000;
 const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
+
+/** How long a download from the operator listener may stand still. */
+const MAX_STALL_MS = 30_000;
+/** What the SMTP intake holds at most, and some that it is about to refuse. */
+const MAX_SMTP_CONNECTIONS = 250;
 
 export interface Service {
   readonly publicUrl: string | null;
@@ -88,6 +95,12 @@ export interface Commands {
   readonly files: (store: Store) => ListFiles;
 }
 
+/** Descriptors beside those of the HTTP listeners and of the store: attempts under way, and the SMTP intake. */
+function descriptorsOf({ roles, feedbackListen }: Settings, concurrency: number): number {
+  const delivery = roles.has('deliver') ? concurrency : 0;
+  return delivery + (roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0);
+}
+
 /** Starts the service; rejects with an Error of one line. */
 export async function startService(settings: Settings, surroundings: Surroundings = {}): Promise<Service> {
   const stops: Undo[] = [];
@@ -119,6 +132,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   stops.push(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
+  const descriptors = readDescriptorLimit();
   const failures: { report: (what: string, error: unknown) => void } = { report: () => undefined };
   const place = await takePlace(node, settings, store, machineClock, (what, error) => failures.report(what, error));
   const { clock } = place;
@@ -175,6 +189,19 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const opened = openTransport(settings.transport, { clock, inboxPath: inbox, failed: report.failed });
   const { transport: wrap = (transport: Transport) => transport } = surroundings;
   const handover = { ...opened, transport: wrap(opened.transport) };
+  const connections = (listener: HttpListenerName, most: number) =>
+    new Connections({
+      limits: { ...CONNECTION_LIMITS, unreadTimeoutMs: MAX_STALL_MS, maxConnections: most },
+      clock,
+      sharesNothing: withoutShare(settings.trustedProxies),
+      dropped: (reason) => metrics.connectionDropped(listener, reason),
+    });
+  const most = shareDescriptors(descriptors, descriptorsOf(settings, handover.transport.concurrency));
+  if (most.public < MAX_CONNECTIONS.public) {
+    warn(
+      `the limit of ${descriptors} open files leaves ${most.public} connections to the public listener and ${most.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
+    );
+  }
   const shared = { settings, place, store, health, directory, domains, metrics, report, drainMs, stops };
   const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
 
@@ -184,6 +211,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
         clock,
         store,
         report,
+        connections: connections('events', most.events),
         feedback: createFeedbackReporter({ log, metrics, traces, traffic, news }),
         stops,
       })
@@ -216,6 +244,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       settings,
       clock,
       bind,
+      connections: connections('operator', most.operator),
       metrics: () => metrics.scrape(),
       openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
       dashboard: DASHBOARD,
@@ -250,7 +279,9 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   }
 
   const ready = () => (dead ? 'the store has failed' : health.fault());
-  api = roles.has('api') ? await startApi({ ...shared, ready, dispatcher, limits }) : null;
+  api = roles.has('api')
+    ? await startApi({ ...shared, ready, dispatcher, limits: { maxConnections: most.public, ...limits } })
+    : null;
   const publicUrl = api?.publicUrl ?? null;
   log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
   stops.push(() => log.draining({ node }));

@@ -31,6 +31,24 @@ export function parseListen(text: string): Parsed<HostPort> {
   return good({ host, port: port.value });
 }
 
+/** A comma list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3), without white space. */
+export function parseNetworks(text: string): Parsed<readonly string[]> {
+  const networks = text.split(',').map((network) => network.trim());
+  const wrong = networks.find((network) => !isNetwork(network));
+  if (wrong === undefined) return good(Object.freeze([...new Set(networks)]));
+  return bad(
+    `${quote(wrong)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one, or several with commas between`,
+  );
+}
+
+function isNetwork(text: string): boolean {
+  const slash = text.indexOf('/');
+  const address = slash === -1 ? text : text.slice(0, slash);
+  // An address with a zone means something on one link alone.
+  if (isIP(address) === 0 || address.includes('%')) return false;
+  return slash === -1 || parseCount(text.slice(slash + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
+}
+
 /** `host:port` of a DNS server. */
 export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);

@@ -53,6 +53,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     listen: present(read(TABLE.listen)),
     operatorListen: present(read(TABLE.operatorListen)),
     operatorPassword: read(TABLE.operatorPassword),
+    trustedProxies: read(TABLE.trustedProxies) ?? [],
     tls: pairTls(read(TABLE.tlsCert), read(TABLE.tlsKey)),
     senders: present(read(TABLE.senders)),
     maxAgeMs: present(read(TABLE.maxAgeMs)),

@@ -52,6 +52,8 @@ export interface Settings {
   readonly listen: HostPort;
   readonly operatorListen: HostPort;
   readonly operatorPassword: string | null;
+  /** Addresses and CIDR networks of reverse proxies. */
+  readonly trustedProxies: readonly string[];
   readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
   readonly senders: 'authenticated' | 'any';
   readonly maxAgeMs: number;

@@ -6,7 +6,7 @@ import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../admit/address.ts';
 import { HIDDEN, maskUrl } from '../printing/mask.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
-import { parseListen, parseResolver } from './host.ts';
+import { parseListen, parseNetworks, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
@@ -184,6 +184,12 @@ export const TABLE = {
     ),
     show: () => HIDDEN,
   },
+  trustedProxies: spec(
+    'POSTRIDER_TRUSTED_PROXIES',
+    null,
+    'reverse proxies in front of a listener, a comma list of addresses and networks such as `10.0.0.0/8`: no share of the connections limits them',
+    parseNetworks,
+  ),
   tlsCert: spec(
     'POSTRIDER_TLS_CERT',
     null,

@@ -10,6 +10,7 @@ import { Server as TlsServer } from 'node:https';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { Answers } from './answer.ts';
 import { bind, hostPort } from './bind.ts';
+import { Connections, withoutShare } from './connections.ts';
 import type { ErrorCode } from './errors.ts';
 import { pathOf } from './headers.ts';
 import { type BoundAt, LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './ports.ts';
@@ -35,12 +36,18 @@ export function createListener(options: ListenerOptions): Listener {
   const inFlight = new InFlight(limits, options.load);
   const answers = new Answers(clock, limits.lingerMs, settings.maxRequestBytes);
   const refused = (code: ErrorCode): void => observe.refused(code, null, null);
+  const connections = new Connections({
+    limits,
+    clock,
+    sharesNothing: withoutShare(settings.trustedProxies),
+    dropped: observe.dropped,
+  });
   let running: { readonly app: FastifyInstance; readonly server: Server; readonly stopWatch: () => void } | null = null;
 
   async function start(): Promise<BoundAt> {
     const certificate = settings.tls === null ? null : readCertificate(settings.tls);
-    const app = createApp(options, limits, inFlight, answers, refused, (handle) =>
-      createHttpServer({ limits, certificate, answers, clock, handle, refused }),
+    const app = createApp(options, limits, inFlight, answers, connections, refused, (handle) =>
+      createHttpServer({ limits, certificate, answers, connections, clock, handle, refused }),
     );
     await app.ready();
     const { server } = app;
@@ -100,6 +107,7 @@ function createApp(
   limits: ListenerLimits,
   inFlight: InFlight,
   answers: Answers,
+  connections: Connections,
   refused: (code: ErrorCode) => void,
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
 ): FastifyInstance {
@@ -111,7 +119,7 @@ function createApp(
   };
   const app = Fastify({
     serverFactory,
-    clientErrorHandler: (error, socket) => onClientError(error, socket, options.clock, refused),
+    clientErrorHandler: (error, socket) => onClientError(error, socket, connections, options.clock, refused),
     logger: false,
     exposeHeadRoutes: false,
     return503OnClosing: false,
@@ -127,7 +135,7 @@ function createApp(
   // Fastify would read the body before the handler runs, also of a 404: here the handler reads it, after the key.
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  const sendMail = createSendMail(options, inFlight, answers);
+  const sendMail = createSendMail(options, inFlight, answers, connections);
   app.post('/api/v1/send-mail', (request, reply) => {
     reply.hijack();
     sendMail(request.raw, reply.raw);

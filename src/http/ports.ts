@@ -2,6 +2,8 @@
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { AcceptAnswer, FoundKeys, NewMail } from '../store/store.ts';
+import type { DropReason } from './connection-table.ts';
+import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
 import type { KeyDirectory } from './directory.ts';
 import type { ErrorCode } from './errors.ts';
 import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
@@ -22,17 +24,16 @@ export interface HttpObserver {
   refused(code: ErrorCode, accountId: number | null, keyId: number | null): void;
   /** A fault of ours: `submit` rejected, or code threw. */
   failed(error: unknown): void;
+  /** A connection was closed to make room, or because its client does not read. */
+  dropped(reason: DropReason): void;
   /** A certificate pair was taken over, or (`fault` not null) refused and the old one kept. */
   certificate(fault: string | null): void;
 }
 
-export interface ListenerLimits {
+export interface ListenerLimits extends ConnectionLimits {
   /** From the connection's first byte, or its opening, to the end of the headers. */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  readonly keepAliveTimeoutMs: number;
-  /** How often the two timeouts above are looked at. */
-  readonly timeoutCheckMs: number;
   /** How long a refused body is read and thrown away, so that the answer arrives before the connection ends. */
   readonly lingerMs: number;
   readonly maxHeaderBytes: number;
@@ -42,28 +43,24 @@ export interface ListenerLimits {
   readonly maxReading: number;
   /** What the bodies of all requests not yet answered hold, half of it those of one account; beyond it requests are shed. */
   readonly maxBufferedBytes: number;
-  /** Connections at once; more are closed as they come. */
-  readonly maxConnections: number;
   /** How often the certificate files are looked at. */
   readonly certificatePollMs: number;
 }
 
 export const LISTENER_LIMITS: ListenerLimits = {
+  ...CONNECTION_LIMITS,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
-  keepAliveTimeoutMs: 65_000,
-  timeoutCheckMs: 1_000,
   lingerMs: 2_000,
   maxHeaderBytes: 16_384,
   maxInFlight: 2_000,
   maxReading: 200,
   maxBufferedBytes: 256 * 1_048_576,
-  maxConnections: 10_000,
   certificatePollMs: 1_000,
 };
 
 export interface ListenerOptions {
-  readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes'>;
+  readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly directory: KeyDirectory;
   /** The store's lookup of keys that the directory does not know, by SHA-256 in hexadecimal; key-misses.ts bounds its use. */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;

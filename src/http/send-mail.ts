@@ -14,6 +14,7 @@ import { peerOf } from '../record/peer.ts';
 import type { AcceptAnswer, Account, ApiKey, LimitsLeft, NewMail } from '../store/store.ts';
 import type { Answers } from './answer.ts';
 import { announcesMoreThan, type Body, parseJson, readBody } from './body.ts';
+import type { HttpConnections } from './connections.ts';
 import type { KeyLookup } from './directory.ts';
 import { type ErrorCode, refusalDetail } from './errors.ts';
 import { isJsonType, repeats } from './headers.ts';
@@ -49,6 +50,7 @@ export function createSendMail(
   options: ListenerOptions,
   inFlight: InFlight,
   answers: Answers,
+  connections: HttpConnections,
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { directory, throttle, clock, ids, submit, domains, observe, settings } = options;
   const { maxRequestBytes } = settings;
@@ -122,6 +124,7 @@ export function createSendMail(
   }
 
   function gate(req: IncomingMessage, res: ServerResponse, startedAt: number, account: Account, key: ApiKey): void {
+    connections.identify(req.socket);
     const shedMs = inFlight.shedMs();
     if (shedMs !== null) {
       refuse(req, res, 'overloaded', account, key, null, retryAfter(shedMs));

@@ -5,11 +5,12 @@
  * Promises: a slow or malformed client is answered and let go; a request that is being committed is never answered by
  * anything but its own outcome; requests with no or several Host headers go no further.
  */
-import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import type { Answers } from './answer.ts';
+import type { HttpConnections } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
 import { occurrences, originForm } from './headers.ts';
 import type { ListenerLimits } from './ports.ts';
@@ -26,6 +27,7 @@ export interface ServerParts {
   /** Null speaks plain HTTP. */
   readonly certificate: CertificatePair | null;
   readonly answers: Answers;
+  readonly connections: HttpConnections;
   readonly clock: Clock;
   /** Takes every sane request. */
   readonly handle: Handler;
@@ -36,11 +38,11 @@ export interface ServerParts {
 type Refused = (code: ErrorCode) => void;
 
 /** A server that hands sane requests to `handle`. */
-export function createHttpServer({ limits, certificate, answers, clock, handle, refused }: ServerParts): Server {
+export function createHttpServer(parts: ServerParts): Server {
+  const { limits, certificate, answers, connections, clock, handle, refused } = parts;
   const options = {
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
     connectionsCheckingInterval: limits.timeoutCheckMs,
     maxHeaderSize: limits.maxHeaderBytes,
     // Node's own answer to an absent Host has no body; `onRequest` below gives ours.
@@ -72,36 +74,33 @@ export function createHttpServer({ limits, certificate, answers, clock, handle, 
           },
           onRequest,
         );
-  server.maxConnections = limits.maxConnections;
   // The handler decides on 100 Continue: a request whose key is wrong is refused before its body.
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     answers.error(req, res, 'expectation-failed', null, {});
     refused('expectation-failed');
   });
-  server.on('connect', (_req: IncomingMessage, socket: Duplex) => endWith(socket, 'not-found', clock, refused));
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+    refused('not-found');
+    connections.endWith(socket, rawAnswer('not-found', clock));
+  });
+  connections.watch(server);
   return server;
 }
 
 /** Answers what went wrong below HTTP, and ends the connection. */
-export function onClientError(error: NodeJS.ErrnoException, socket: Duplex, clock: Clock, refused: Refused): void {
-  if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
-    socket.destroy();
-    return;
-  }
-  const current = currentResponse(socket);
-  if (current !== null) {
-    if (current.req.complete) {
-      // Garbage behind a whole request, which may be on its way into the store: its own answer comes first, and last.
-      current.shouldKeepAlive = false;
-      return;
-    }
-    if (current.headersSent) {
-      socket.destroy();
-      return;
-    }
-  }
-  endWith(socket, codeOf(error), clock, refused);
+export function onClientError(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+  connections: HttpConnections,
+  clock: Clock,
+  refused: Refused,
+): void {
+  connections.fault(error, socket, () => {
+    const code = codeOf(error);
+    refused(code);
+    return rawAnswer(code, clock);
+  });
 }
 
 function codeOf(error: NodeJS.ErrnoException): ErrorCode {
@@ -117,18 +116,12 @@ function codeOf(error: NodeJS.ErrnoException): ErrorCode {
   }
 }
 
-/** The response that node:http is at on this connection; it keeps it under this name and shows it nowhere else. */
-function currentResponse(socket: Duplex): ServerResponse | null {
-  const current: unknown = '_httpMessage' in socket ? socket._httpMessage : null;
-  return current instanceof ServerResponse ? current : null;
-}
-
-function endWith(socket: Duplex, code: ErrorCode, clock: Clock, refused: Refused): void {
-  refused(code);
+/** A whole answer with the registry's body, for a socket that HTTP no longer writes to. */
+function rawAnswer(code: ErrorCode, clock: Clock): Buffer {
   const body = errorBody(code);
   const { status } = errorEntry(code);
   const head =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${body.length}\r\nDate: ${new Date(clock.now()).toUTCString()}\r\nConnection: close\r\n\r\n`;
-  socket.end(Buffer.concat([Buffer.from(head, 'latin1'), body]), () => socket.destroy());
+  return Buffer.concat([Buffer.from(head, 'latin1'), body]);
 }

@@ -8,6 +8,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { ALARMING } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
 import type { Outcome } from '../deliver/outcome.ts';
+import type { DropReason } from '../http/connection-table.ts';
 import { STATES, type State } from '../record/states.ts';
 import type { FeedbackAnswer } from '../store/feedback.ts';
 import type { QueueFigures } from '../store/store.ts';
@@ -36,6 +37,8 @@ export interface Metrics {
   /** A report that was not taken, by reason. */
   feedbackRefused(reason: string): void;
   breaker(state: BreakerState): void;
+  /** A connection that a listener closed to make room, or because its client does not read. */
+  connectionDropped(listener: HttpListenerName, reason: DropReason): void;
   /** The whole exposition, and its content type. */
   scrape(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
@@ -51,6 +54,10 @@ export type AlarmReason = (typeof ALARM_REASONS)[number];
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
 export type BreakerState = 'closed' | 'probing' | 'open';
 const BREAKER_STATES: readonly BreakerState[] = ['closed', 'probing', 'open'];
+
+export type HttpListenerName = 'public' | 'operator' | 'events';
+const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
+const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
 
 export interface MetricsOptions {
   readonly clock: Clock;
@@ -165,6 +172,12 @@ export function createMetrics({
       this.inc(droppedLines());
     },
   });
+  const dropped = new Counter({
+    name: 'postrider_connections_dropped_total',
+    help: 'Connections that a listener closed to make room, or because the client does not read, by listener and reason',
+    labelNames: ['listener', 'reason'],
+    registers,
+  });
   const feedback = new Counter({
     name: 'postrider_feedback_total',
     help: 'Reports that came back, by what became of them',
@@ -209,6 +222,7 @@ export function createMetrics({
   for (const outcome of KINDS) attempts.inc({ outcome }, 0);
   for (const state of STATES) mail.inc({ state }, 0);
   for (const kind of FEEDBACK_KINDS) feedback.inc({ kind }, 0);
+  for (const listener of HTTP_LISTENERS) for (const reason of DROP_REASONS) dropped.inc({ listener, reason }, 0);
   const commits = {
     accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
     settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
@@ -263,6 +277,7 @@ export function createMetrics({
     feedback: (kind) => feedback.inc({ kind }),
     feedbackRefused: (reason) => feedbackRefusals.inc({ reason }),
     breaker: setBreaker,
+    connectionDropped: (listener, reason) => dropped.inc({ listener, reason }),
     async scrape() {
       const now = clock.now();
       if (asking === null && Math.abs(now - askedAt) >= CACHE_MS) {

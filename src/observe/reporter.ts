@@ -180,6 +180,7 @@ export function createReporter({
         metrics.refused(code);
         log.refused({ reason: code, accountId, keyId });
       },
+      dropped: (reason) => metrics.connectionDropped('public', reason),
       failed: (error) => failed('request', error),
       certificate: (fault) =>
         fault === null

@@ -7,6 +7,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
+import type { HttpConnections } from '../http/connections.ts';
 import type { News } from '../observe/news.ts';
 import type { OperatorStore, OperatorToken } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
@@ -41,6 +42,7 @@ export type Ran = { readonly ok: true; readonly value: unknown } | CommandFault;
 
 export interface ApiParts {
   readonly clock: Clock;
+  readonly connections: HttpConnections;
   readonly access: AccessControl;
   readonly sessions: Sessions;
   readonly store: Pick<OperatorStore, 'findToken' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
@@ -80,7 +82,7 @@ type Who =
 
 /** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, access, sessions, store, run, news } = parts;
+  const { clock, connections, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
 
   // Whoever only looks (HEAD) must not use the link up.
@@ -186,6 +188,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
+    const who = await whoAsks(request);
+    if (who.kind === 'known') connections.identify(request.raw.socket);
+    return who;
+  }
+
+  async function whoAsks(request: FastifyRequest): Promise<Who> {
     const { authorization } = request.headers;
     if (authorization !== undefined && comesFromElsewhere(request)) return FOREIGN_CREDENTIALS;
     if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')

@@ -4,16 +4,19 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
-import { endWith } from './below-http.ts';
+import type { HttpConnections } from '../http/connections.ts';
+import { rawAnswer } from './below-http.ts';
 
 const BODY_MS = 30_000;
 
 export class BodyTime {
   readonly #clock: Clock;
+  readonly #connections: Pick<HttpConnections, 'fault'>;
   readonly #cancels = new WeakMap<IncomingMessage, () => void>();
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, connections: Pick<HttpConnections, 'fault'>) {
     this.#clock = clock;
+    this.#connections = connections;
   }
 
   /** From now on; ends with 408 and the connection. */
@@ -30,7 +33,9 @@ export class BodyTime {
 
   #restart(request: IncomingMessage): void {
     const end = () => {
-      if (!request.complete && !request.destroyed) endWith(request.socket, 408, 'Request timeout');
+      if (request.complete || request.destroyed) return;
+      const timeout: NodeJS.ErrnoException = new Error('the body takes too long');
+      this.#connections.fault(timeout, request.socket, () => rawAnswer(408, 'Request timeout'));
     };
     this.#cancels.set(request, this.#clock.after(BODY_MS, end));
   }

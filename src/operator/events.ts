@@ -67,6 +67,9 @@ export function addEvents(
 
   async function stream(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const response = reply.raw;
+    reply.hijack();
+    // A client that went away while it was admitted has had its `close` event already.
+    if (response.destroyed || response.closed) return;
     open.add(response);
     let cancel: () => void = () => undefined;
     const unlisten = news.listen((topics) => write(`event: change\ndata: ${JSON.stringify({ topics })}\n\n`));
@@ -95,7 +98,6 @@ export function addEvents(
       cancel = clock.after(Math.min(HEARTBEAT_MS, leftMs), () => void beat(false));
     }
 
-    reply.hijack();
     response.writeHead(200, {
       ...(reply.getHeaders() as Record<string, string>),
       'Content-Type': 'text/event-stream; charset=utf-8',

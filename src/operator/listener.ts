@@ -11,7 +11,7 @@ import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API, addApi } from './api.ts';
 import { apiDocument, apiReference } from './api-document.ts';
-import { answerClientError, endWith } from './below-http.ts';
+import { clientErrorAnswer, rawAnswer } from './below-http.ts';
 import { BodyTime } from './body-time.ts';
 import { addDashboard, isDashboard, isLost } from './dashboard.ts';
 import { delayed } from './delay.ts';
@@ -68,7 +68,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
 }
 
 function createApp(options: OperatorOptions, sessions: Sessions | null): FastifyInstance {
-  const { clock, api } = options;
+  const { clock, api, connections } = options;
   const access = new AccessControl(options.settings.operatorPassword);
   const app = Fastify({
     logger: false,
@@ -79,7 +79,6 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     routerOptions: { maxParamLength: 1_024 },
     // Bodies have limits of their own (body-time.ts).
     requestTimeout: 0,
-    keepAliveTimeout: 65_000,
     http: {
       headersTimeout: 10_000,
       connectionsCheckingInterval: 1_000,
@@ -87,16 +86,23 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       // Node's own answer to an absent Host has no body; the hook below gives ours.
       requireHostHeader: false,
     },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: (error, socket) => connections.fault(error, socket, () => clientErrorAnswer(error)),
     // A target that cannot be decoded reaches no hook.
     frameworkErrors: (_error, _request, reply) => refuse(reply.headers(HEADERS), 400, 'Malformed request target'),
   });
-  app.server.on('connect', (_request, socket) => endWith(socket, 405, 'Method not allowed', 'Allow: GET, HEAD\r\n'));
-  app.server.on('checkExpectation', ({ socket }) => endWith(socket, 417, 'Expectation failed'));
+  app.server.on('connect', (_request, socket) =>
+    connections.endWith(socket, rawAnswer(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
+  );
+  app.server.on('checkExpectation', (_request, response) => {
+    const body = errorBody('Expectation failed');
+    const headers = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-Length': body.length, Connection: 'close' };
+    response.writeHead(417, headers).end(body);
+  });
+  connections.watch(app.server);
 
   // Answers end up on terminals too, through curl.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
-  const bodyTime = new BodyTime(clock);
+  const bodyTime = new BodyTime(clock, connections);
   app.addHook('onRequest', (request, reply, done) => {
     bodyTime.begin(request.raw);
     reply.headers(HEADERS);
@@ -129,6 +135,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     const verdict = access.judge(request.ip, host, authorization, clock.now());
     switch (verdict.kind) {
       case 'granted':
+        // Without a password the whole machine is let in, which is no sign of who it is.
+        if (options.settings.operatorPassword !== null) connections.identify(request.raw.socket);
         void delayed(request.raw, clock, verdict.delayMs).then(() => done());
         return;
       case 'challenge':
@@ -157,7 +165,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
     const { inbox, readEntity } = options;
-    addApi(app, { ...api, clock, access, sessions, bodyTime, inbox, readEntity, document });
+    addApi(app, { ...api, clock, connections, access, sessions, bodyTime, inbox, readEntity, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
   app.setNotFoundHandler((request, reply) =>

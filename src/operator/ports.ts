@@ -3,6 +3,7 @@ import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { Entity } from '../feedback/read/entity.ts';
+import type { HttpConnections } from '../http/connections.ts';
 import type { ApiParts } from './api.ts';
 
 /** One captured message, as the list shows it. */
@@ -36,6 +37,7 @@ export interface OperatorOptions {
   readonly clock: Clock;
   /** Binds a server, or rejects with one clear line that begins with the setting. */
   readonly bind: (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
+  readonly connections: HttpConnections;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The folder of the built dashboard. */
   readonly dashboard: string;

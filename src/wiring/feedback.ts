@@ -5,6 +5,7 @@ import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
 import { createIntake } from '../feedback/intake.ts';
 import { bind, hostPort } from '../http/bind.ts';
+import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { FeedbackReporter } from '../observe/feedback-reporter.ts';
 import type { Reporter } from '../observe/reporter.ts';
@@ -21,6 +22,8 @@ export interface FeedbackParts {
   readonly store: Store;
   readonly report: Reporter;
   readonly feedback: FeedbackReporter;
+  /** Of the listener for provider events. */
+  readonly connections: HttpConnections;
   readonly stops: Undo[];
 }
 
@@ -34,7 +37,7 @@ export const NO_FEEDBACK: FeedbackAddresses = { smtp: null, http: null };
 
 /** Rejects with an Error of one line. */
 export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddresses> {
-  const { settings, clock, store, report, feedback, stops } = parts;
+  const { settings, clock, store, report, feedback, connections, stops } = parts;
   const commits = groupCommit(store.recordFeedback, { maxBatch: BATCH, now: () => performance.now() });
   const intake = createIntake({
     clock,
@@ -81,6 +84,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
     const receiver = createSnsReceiver({
       at,
       bind,
+      connections,
       clock,
       topics,
       // Those of NODE_EXTRA_CA_CERTS too.

@@ -8,6 +8,7 @@ import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.t
 import { createSnsReceiver, type SnsReceiver, type SnsRefusal } from '../../src/feedback/ses/sns-receiver.ts';
 import { bind } from '../../src/http/bind.ts';
 import type { FeedbackReport } from '../../src/store/feedback.ts';
+import { connectionsFor } from './connections.ts';
 import { type Authority, CERT_URL, makeAuthority, sesEvent, TOPIC } from './sns.ts';
 
 /** A root, what SNS signs with below it, and one of another root. */
@@ -74,6 +75,7 @@ export async function snsRig(
   const receiver = createSnsReceiver({
     at: { host: '127.0.0.1', port: 0 },
     bind,
+    connections: connectionsFor(),
     clock: { ...systemClock, now },
     topics: [TOPIC],
     certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),

@@ -10,6 +10,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import type { HostPort } from '../../config/settings.ts';
 import type { Bind } from '../../http/bind.ts';
+import type { HttpConnections } from '../../http/connections.ts';
 import type { FeedbackReport } from '../../store/feedback.ts';
 import type { Taken } from '../intake.ts';
 import { takeEvent } from './report.ts';
@@ -45,6 +46,7 @@ export type SnsRefusal =
 export interface SnsReceiverParts {
   readonly at: HostPort;
   readonly bind: Bind;
+  readonly connections: HttpConnections;
   readonly clock: Clock;
   readonly topics: readonly string[];
   readonly certificates: SnsCertificates;
@@ -70,7 +72,7 @@ type Answer = SnsAnswer & { readonly refusal?: SnsRefusal };
 const TAKEN: Answer = { status: 200, message: 'taken' };
 
 export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
-  const { clock, topics, certificates, certificate, take, refused, subscription, failed } = parts;
+  const { clock, connections, topics, certificates, certificate, take, refused, subscription, failed } = parts;
   const seen = new Map<string, number>();
   let toldAt = Number.NEGATIVE_INFINITY;
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
@@ -85,7 +87,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
         send(response, answer);
       });
   };
-  const { server, renew } = createSnsServer(certificate, handle, () => refused('sns-broken'));
+  const { server, renew } = createSnsServer(certificate, connections, handle, () => refused('sns-broken'));
 
   /** Null where the client went away. */
   async function receive(request: IncomingMessage): Promise<Answer | null> {
@@ -99,20 +101,20 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
       case 'too-large':
         return { status: 413, message: 'larger than SNS sends', refusal: 'sns-too-large' };
       case 'whole':
-        return request.headers['x-amz-sns-rawmessage'] === 'true' ? RAW : read(body.text);
+        return request.headers['x-amz-sns-rawmessage'] === 'true' ? RAW : read(body.text, request);
     }
   }
 
-  async function read(text: string): Promise<Answer> {
+  async function read(text: string, request: IncomingMessage): Promise<Answer> {
     const parsed = parseSns(text);
-    if (parsed.ok) return judge(parsed.message);
+    if (parsed.ok) return judge(parsed.message, request);
     const { fault, why } = parsed;
     return fault === 'broken'
       ? { status: 400, message: `not a message of SNS: ${why}`, refusal: 'sns-broken' }
       : { status: 403, message: `not from SNS: ${why}`, refusal: 'sns-forged' };
   }
 
-  async function judge(message: SnsMessage): Promise<Answer> {
+  async function judge(message: SnsMessage, { socket }: IncomingMessage): Promise<Answer> {
     // Before anything is fetched for it.
     if (!topics.includes(message.topicArn)) {
       return { status: 403, message: 'not a topic of POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };
@@ -123,6 +125,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
     }
     const refusal = await refusalOf(message);
     if (refusal !== null) return refusal;
+    connections.identify(socket);
     if (seen.has(message.messageId)) return { status: 200, message: 'taken before' };
     const answer = await act(message, now);
     if (answer.status === 200) remember(message.messageId, now);

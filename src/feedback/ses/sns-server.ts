@@ -1,17 +1,17 @@
 /**
  * The bare HTTP server under the SNS receiver: limits, bodies, and answers of one clear line.
  *
- * Promises: slow, oversized and malformed requests are answered and let go, and hold at most `MOST_CONNECTIONS` bodies in
+ * Promises: slow, oversized and malformed requests are answered and let go, and hold at most one body a connection in
  * memory; a client that hangs up is no fault of ours; after a refusal the connection ends, and what is left of its body is
  * not read.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { HttpConnections } from '../../http/connections.ts';
 
 /** SNS's own limit for a message. */
 const MOST_BYTES = 262_144;
-const MOST_CONNECTIONS = 512;
 const OLDEST_TLS = 'TLSv1.2';
 /** Of a client that ended the connection, also in the middle of a request. */
 const HUNG_UP: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
@@ -19,7 +19,6 @@ const LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5_000,
-  keepAliveTimeout: 5_000,
   maxHeaderSize: 16_384,
 } as const;
 
@@ -49,6 +48,7 @@ export interface SnsServer {
 /** HTTPS with a certificate, HTTP without. `broken` is told of each request that is refused before it is one. */
 export function createSnsServer(
   certificate: SnsCertificatePair | null,
+  connections: HttpConnections,
   handle: (request: IncomingMessage, response: ServerResponse) => void,
   broken: () => void,
 ): SnsServer {
@@ -60,15 +60,17 @@ export function createSnsServer(
           handle,
         );
   const server: Server = tls ?? createServer(LIMITS, handle);
-  server.maxConnections = MOST_CONNECTIONS;
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (!socket.writable || HUNG_UP.includes(error.code ?? '')) {
+    if (HUNG_UP.includes(error.code ?? '')) {
       socket.destroy();
       return;
     }
-    broken();
-    socket.end(rawAnswer(answerTo(error)), () => socket.destroy());
+    connections.fault(error, socket, () => {
+      broken();
+      return rawAnswer(answerTo(error));
+    });
   });
+  connections.watch(server);
   return {
     server,
     renew: ({ cert, key }) => tls?.setSecureContext({ cert, key, minVersion: OLDEST_TLS }),

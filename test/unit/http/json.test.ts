@@ -54,6 +54,7 @@ beforeAll(async () => {
       senders: 'any',
       transport: { kind: 'capture' },
       maxRequestBytes: 1 << 20,
+      trustedProxies: [],
     },
   });
 });

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { connect } from 'node:net';
 import { mailIds } from '../../../src/admit/mail-id.ts';
 import { systemClock } from '../../../src/clock.ts';
+import type { DropReason } from '../../../src/http/connection-table.ts';
 import { KeyDirectory } from '../../../src/http/directory.ts';
 import { createListener } from '../../../src/http/listener.ts';
 import type { BoundAt, HttpObserver, Listener, ListenerOptions } from '../../../src/http/ports.ts';
@@ -52,6 +53,7 @@ export interface Seen {
   readonly ignored: number[];
   readonly faults: unknown[];
   readonly certificates: (string | null)[];
+  readonly dropped: DropReason[];
   accepted: number;
   replayed: number;
   /** Requests whose key was right. */
@@ -73,6 +75,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     ignored: [],
     faults: [],
     certificates: [],
+    dropped: [],
     accepted: 0,
     replayed: 0,
     passed: 0,
@@ -90,6 +93,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     refused: (code) => seen.refused.push(code),
     failed: (error) => seen.faults.push(error),
     certificate: (fault) => seen.certificates.push(fault),
+    dropped: (reason) => seen.dropped.push(reason),
   };
   const submit = changes.submit ?? (() => Promise.resolve(ACCEPTED));
   const options: ListenerOptions = {
@@ -99,6 +103,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
       senders: 'any',
       transport: { kind: 'capture' },
       maxRequestBytes: 65_536,
+      trustedProxies: [],
     },
     directory,
     findKeys: () => Promise.resolve({ revision: 0, accounts: [], keys: [] }),

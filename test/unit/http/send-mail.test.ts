@@ -38,6 +38,7 @@ const settings = (changes: Partial<ListenerOptions['settings']>): { settings: Li
     senders: 'any',
     transport: { kind: 'capture' },
     maxRequestBytes: 65_536,
+    trustedProxies: [],
     ...changes,
   },
 });

@@ -33,6 +33,7 @@ const options = (): Partial<ListenerOptions> => ({
     senders: 'any',
     transport: { kind: 'capture' },
     maxRequestBytes: 10_000,
+    trustedProxies: [],
   },
   limits: { certificatePollMs: 10 },
 });

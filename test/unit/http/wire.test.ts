@@ -368,6 +368,7 @@ describe('start', () => {
       senders: 'any' as const,
       transport: { kind: 'capture' as const },
       maxRequestBytes: 1000,
+      trustedProxies: [],
     },
   });
 

@@ -4,11 +4,12 @@ import { type AddressInfo, connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { BodyTime } from '../../../src/operator/body-time.ts';
 import { virtualClock } from '../../rig/clock.ts';
+import { connectionsFor } from '../../rig/connections.ts';
 
 /** A server that hears of a body's beginning and of its parts; `head` opens a request whose body has 3 bytes. */
 async function rig(heard: (request: IncomingMessage, time: BodyTime) => void) {
   const clock = virtualClock(0);
-  const time = new BodyTime(clock);
+  const time = new BodyTime(clock, connectionsFor());
   const begun = Promise.withResolvers<IncomingMessage>();
   const server = createServer((request) => {
     time.begin(request);

@@ -13,6 +13,7 @@ import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_MS } from '../../../src/operator/sessions.ts';
 import type { OperatorToken } from '../../../src/store/operator.ts';
+import { connectionsFor } from '../../rig/connections.ts';
 
 const NO_FILES = { ok: false, fault: 'missing', message: 'there are no lists here' } as const;
 
@@ -34,6 +35,7 @@ async function started(
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
     clock,
     bind,
+    connections: connectionsFor(),
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',

@@ -9,6 +9,7 @@ import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { tokenHash } from '../../../src/operator/token.ts';
 import type { OperatorToken } from '../../../src/store/operator.ts';
+import { connectionsFor } from '../../rig/connections.ts';
 
 const running: OperatorListener[] = [];
 afterEach(async () => {
@@ -47,6 +48,7 @@ async function started() {
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: PASSWORD },
     clock,
     bind,
+    connections: connectionsFor(),
     metrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{}',

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { BodyTime } from '../../../src/operator/body-time.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
+import { connectionsFor } from '../../rig/connections.ts';
 
 test('who asks only for the head of an export makes nobody read the list', async () => {
   let read = 0;
@@ -22,7 +23,7 @@ test('who asks only for the head of an export makes nobody read the list', async
       read: () => Promise.resolve({ ok: true, text: text() }),
       stop: () => Promise.resolve(),
     },
-    bodyTime: new BodyTime(systemClock),
+    bodyTime: new BodyTime(systemClock, connectionsFor()),
     changed: () => undefined,
     admit: () => Promise.resolve({ kind: 'known', who: 'page' }),
   });

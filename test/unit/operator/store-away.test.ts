@@ -7,6 +7,7 @@ import { createNews } from '../../../src/observe/news.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/store.ts';
+import { connectionsFor } from '../../rig/connections.ts';
 
 const running: OperatorListener[] = [];
 afterEach(async () => {
@@ -23,6 +24,7 @@ async function started() {
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
     clock: systemClock,
     bind,
+    connections: connectionsFor(),
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',

@@ -1,0 +1,13 @@
+/** The connections of a listener under test, with what they closed. */
+import { systemClock } from '../../src/clock.ts';
+import type { DropReason } from '../../src/http/connection-table.ts';
+import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from '../../src/http/connections.ts';
+
+export function connectionsFor(limits: Partial<ConnectionLimits> = {}, dropped: DropReason[] = []): Connections {
+  return new Connections({
+    limits: { ...CONNECTION_LIMITS, ...limits },
+    clock: systemClock,
+    sharesNothing: () => true,
+    dropped: (reason) => dropped.push(reason),
+  });
+}

@@ -1,0 +1,206 @@
+/**
+ * Peers that reset, half-close or vanish in the midst of anything, on every listener of the real process, TLS and plain. A
+ * sample of positions under `npm test`, every byte under `npm run test:long`.
+ */
+import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { LONG } from '../rig/extent.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { BREAKS, breakOff, type Target } from '../rig/hostile-peer.ts';
+import { accepted, askCommand, type ServiceProcess, startProcess } from '../rig/service.ts';
+import { certificateFor } from '../rig/smtp-certificate.ts';
+import { TOPIC } from '../rig/sns.ts';
+
+const SAMPLES = 6;
+const TOGETHER = 24;
+
+/** The same for the same seed (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** After how many bytes to break off: none, all, and between them a sample or every one. */
+function positions(length: number, random: () => number): readonly number[] {
+  if (LONG) return Array.from({ length: length + 1 }, (_, at) => at);
+  return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
+}
+
+const http = (line: string, headers: readonly string[] = [], body = '') =>
+  `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`;
+
+/** What is sent to any HTTP listener, by name. */
+function requests(authorization: string, path: string): Readonly<Record<string, string>> {
+  const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
+  const json = [authorization, 'Content-Type: application/json'];
+  const post = http(`POST ${path}`, [...json, `Content-Length: ${body.length}`], body);
+  const get = http('GET /healthz');
+  return {
+    get,
+    post,
+    'post without a key': http(
+      `POST ${path}`,
+      ['Content-Type: application/json', `Content-Length: ${body.length}`],
+      body,
+    ),
+    connect: 'CONNECT x:1 HTTP/1.1\r\n\r\n',
+    'connect behind requests': `${post}${get}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
+    upgrade: http('GET /', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: eA==']),
+    'expect continue': http(`POST ${path}`, [...json, `Content-Length: ${body.length}`, 'Expect: 100-continue'], body),
+    'expect tea': http(`POST ${path}`, [...json, `Content-Length: ${body.length}`, 'Expect: tea'], body),
+    chunked: http(`POST ${path}`, [...json, 'Transfer-Encoding: chunked'], `5\r\n{"to"\r\n3\r\n:1}\r\n0\r\n\r\n`),
+    pipelined: get.repeat(12) + post.repeat(3),
+    malformed: 'GET / HTTP/9.9\r\n: \0\r\n\r\n',
+    'malformed behind a request': `${post}garbage\r\n\r\n`,
+    'HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0',
+  };
+}
+
+const SMTP =
+  'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
+
+/** The first flight of a TLS client, as one sends it to a server that is none. */
+async function clientHello(): Promise<Buffer> {
+  const { createServer } = await import('node:net');
+  const { connect: connectTls } = await import('node:tls');
+  const server = createServer();
+  const first = new Promise<Buffer>((resolve) =>
+    server.on('connection', (socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', (bytes: Buffer) => {
+        resolve(bytes);
+        socket.destroy();
+        server.close();
+      });
+    }),
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  connectTls({ port, host: '127.0.0.1', servername: 'localhost' }).on('error', () => undefined);
+  return first;
+}
+
+/** Breaks off at each position in each way, some at once. */
+async function attack(target: Target, sent: Readonly<Record<string, string | Buffer>>, waits = false): Promise<void> {
+  const random = randomOf(12);
+  const tasks = Object.values(sent).flatMap((one) => {
+    const whole = Buffer.from(one as string, 'latin1');
+    return positions(whole.length, random).flatMap((at) =>
+      BREAKS.map((how) => () => breakOff(target, whole, at, how, waits)),
+    );
+  });
+  const work = async (): Promise<void> => {
+    for (let next = tasks.pop(); next !== undefined; next = tasks.pop()) await next();
+  };
+  await Promise.all(Array.from({ length: TOGETHER }, work));
+}
+
+const portOf = (url: string): number => Number(new URL(url).port);
+
+/** The process has not ended, said nothing of an error, and every listener answers. */
+async function answers(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
+  expect(service.child.exitCode).toBe(null);
+  expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);
+  if (!secure) expect((await fetch(`${service.publicUrl}/healthz`)).status).toBe(200);
+  expect((await fetch(`${service.operatorUrl}/healthz`)).status).toBe(200);
+  const greeting = await new Promise<string>((resolve, reject) => {
+    const socket = connect(smtp, '127.0.0.1');
+    socket.once('data', (bytes: Buffer) => {
+      socket.destroy();
+      resolve(bytes.toString());
+    });
+    socket.once('error', reject);
+  });
+  expect(greeting).toMatch(/^220 |^421 /);
+}
+
+/** A free port: the start's line does not name those of the feedback listeners. */
+async function freePort(): Promise<number> {
+  const { createServer } = await import('node:net');
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return address !== null && typeof address === 'object' ? address.port : 0;
+}
+
+async function started(secure: boolean) {
+  const folder = temporaryFolder();
+  const [smtp, events] = [await freePort(), await freePort()];
+  const settings: Record<string, string> = {
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+    POSTRIDER_FEEDBACK_LISTEN: `127.0.0.1:${smtp}`,
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: `127.0.0.1:${events}`,
+    POSTRIDER_SES_TOPICS: TOPIC,
+  };
+  if (secure) {
+    const { cert, key } = await certificateFor();
+    writeFileSync(join(folder, 'cert.pem'), cert);
+    writeFileSync(join(folder, 'key.pem'), key);
+    settings.POSTRIDER_TLS_CERT = join(folder, 'cert.pem');
+    settings.POSTRIDER_TLS_KEY = join(folder, 'key.pem');
+  }
+  const service = await startProcess(folder, settings);
+  return { folder, settings, service, smtp, events };
+}
+
+test.each([
+  ['plain', false],
+  ['TLS', true],
+])('no reset, half-close or disappearance at any byte ends the service or a listener: %s', async (_name, secure) => {
+  const { folder, settings, service, smtp, events } = await started(secure);
+  const key = service.key ?? '';
+  const publicPort = portOf(service.publicUrl);
+  const sent = requests(`Authorization: ${key}`, '/api/v1/send-mail');
+  await attack({ port: publicPort, tls: secure }, sent);
+  const hello = { hello: await clientHello(), plain: http('GET /') };
+  for (const port of [publicPort, events]) await attack({ port, tls: false }, hello);
+  await answers(service, smtp, secure);
+
+  const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
+  const bearer = `Authorization: Bearer ${token}`;
+  const operator = { port: portOf(service.operatorUrl), tls: false };
+  if (!secure || LONG) {
+    const csv = 'address\nada@example.com\n';
+    const own = {
+      'live updates': http('GET /api/v1/events', [bearer]),
+      download: http('GET /api/v1/accounts/default/suppressions/export', [bearer]),
+      upload: http(
+        'POST /api/v1/accounts/default/suppressions/import',
+        [bearer, 'Content-Type: text/csv', `Content-Length: ${csv.length}`],
+        csv,
+      ),
+      metrics: http('GET /metrics'),
+      page: http('GET /'),
+    };
+    await attack(operator, { ...requests(bearer, '/api/v1/accounts'), ...own });
+    // In the midst of an answer too.
+    await attack(operator, own, true);
+    await answers(service, smtp, secure);
+  }
+
+  await attack({ port: events, tls: secure }, requests('X: y', '/ses'));
+  await attack({ port: smtp, tls: false }, { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: hello.hello });
+  await answers(service, smtp, secure);
+
+  // None of them keeps a place of the 100 streams.
+  const streams = await Promise.all(
+    Array.from({ length: 60 }, () =>
+      fetch(`${service.operatorUrl}/api/v1/events`, { headers: { Authorization: `Bearer ${token}` } }),
+    ),
+  );
+  expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
+  await Promise.all(streams.map(({ body }) => body?.cancel()));
+  if (!secure) await accepted(service.publicUrl, key);
+  service.kill('SIGTERM');
+  expect(await service.ended).toBe(0);
+});

@@ -1,0 +1,226 @@
+/** Connections as the public listener holds them: resets, pipelining, unread answers, a full listener. */
+import { writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ListenerOptions } from '../../../src/http/ports.ts';
+import type { AcceptAnswer } from '../../../src/store/store.ts';
+import { extent } from '../../rig/extent.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { ACCEPTED, MAIL, type Rig, request, startRig, until } from './rig.ts';
+
+const rigs: Rig[] = [];
+const sockets: Socket[] = [];
+async function rigged(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
+  const rig = await startRig(changes);
+  rigs.push(rig);
+  return rig;
+}
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+  for (const rig of rigs.splice(0)) await rig.listener.close();
+});
+
+interface Client {
+  readonly socket: Socket;
+  readonly text: () => string;
+  readonly ended: () => boolean;
+}
+
+/** A connection that reads unless `deaf`. */
+async function client(rig: Rig, deaf = false): Promise<Client> {
+  let [text, ended] = ['', false];
+  const socket = connect(rig.at.port, '127.0.0.1');
+  sockets.push(socket);
+  if (deaf) socket.pause();
+  else
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1');
+    });
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    ended = true;
+  });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return { socket, text: () => text, ended: () => ended };
+}
+
+const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+const keyed = request(JSON.stringify(MAIL)).replace('Connection: close\r\n', '');
+const answers = (text: string): number => text.split('HTTP/1.1 ').length - 1;
+
+describe('answers below HTTP', () => {
+  test('a CONNECT that is reset at once leaves the process and the listener alone', async () => {
+    const rig = await rigged();
+    for (let n = 0; n < 50; n += 1) {
+      const { socket, ended } = await client(rig);
+      socket.write('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n');
+      socket.resetAndDestroy();
+      await until(ended);
+    }
+    expect((await fetch(`${rig.at.url}/healthz`)).status).toBe(200);
+  });
+
+  test('a CONNECT behind a request that is being committed is answered after it, never in its place', async () => {
+    let commit = (_answer: AcceptAnswer): void => {};
+    const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
+    const { socket, text, ended } = await client(rig);
+    socket.write(`${keyed}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await until(() => rig.seen.submitted.length === 1 && rig.seen.refused.length === 1);
+    commit(ACCEPTED);
+    await until(ended);
+    expect([...text().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '404']);
+  });
+
+  test('garbage behind several requests lets each of them be answered first', async () => {
+    const commits: ((answer: AcceptAnswer) => void)[] = [];
+    const rig = await rigged({ submit: () => new Promise((resolve) => commits.push(resolve)) });
+    const { socket, text, ended } = await client(rig);
+    socket.write(`${keyed}${keyed}garbage garbage\r\n\r\n`);
+    await until(() => commits.length === 2);
+    for (const commit of commits) commit(ACCEPTED);
+    await until(ended);
+    expect([...text().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '201']);
+  });
+});
+
+describe('pipelining', () => {
+  test('a client that reads gets every answer, however many requests it sends at once', async () => {
+    const rig = await rigged();
+    const { socket, text, ended } = await client(rig);
+    socket.write(`${HEALTH.repeat(1_999)}${HEALTH.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')}`);
+    await until(ended);
+    expect(text().match(/HTTP\/1\.1 200/g)).toHaveLength(2_000);
+    expect(rig.seen.dropped).toEqual([]);
+  });
+
+  test('messages that are pipelined under a key are all accepted, in order', async () => {
+    const rig = await rigged();
+    const { socket, text } = await client(rig);
+    const bodies = Array.from({ length: 100 }, (_, n) => JSON.stringify({ ...MAIL, subject: `n ${n}` }));
+    socket.write(bodies.map((one) => request(one).replace('Connection: close\r\n', '')).join(''));
+    await until(() => answers(text()) === 100);
+    expect(rig.seen.submitted.map(({ subject }) => subject)).toEqual(bodies.map((_, n) => `n ${n}`));
+    expect(text().match(/HTTP\/1\.1 201/g)).toHaveLength(100);
+  });
+
+  test('a connection with unanswered requests is not read further until half of them are answered', async () => {
+    const commits: (() => void)[] = [];
+    const rig = await rigged({
+      limits: { maxUnanswered: 4 },
+      submit: () => new Promise((resolve) => commits.push(() => resolve(ACCEPTED))),
+    });
+    const { socket, text } = await client(rig);
+    socket.write(`${HEALTH}${keyed.repeat(40)}`);
+    await until(() => commits.length >= 3);
+    // Other connections have been served meanwhile: what is read, is read by then.
+    for (let n = 0; n < 20; n += 1) await fetch(`${rig.at.url}/healthz`);
+    expect(commits.length).toBeLessThanOrEqual(6);
+    while (answers(text()) < 41) {
+      commits.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(rig.seen.submitted).toHaveLength(40);
+  });
+
+  test('clients that pipeline and never read are not read, are closed, and delay nobody', async () => {
+    const rig = await rigged({ limits: { unreadTimeoutMs: 400, timeoutCheckMs: 50 } });
+    const clients = await Promise.all(Array.from({ length: extent(3, 30) }, () => client(rig, true)));
+    const flood = Buffer.from(HEALTH.repeat(200_000));
+    for (const { socket } of clients) socket.write(flood);
+    let served = 0;
+    while (!clients.every(({ socket, ended }) => ended() || socket.destroyed || !socket.writable)) {
+      expect((await fetch(`${rig.at.url}/healthz`)).status).toBe(200);
+      served += 1;
+      // A paused client hears of the end once it tries to read.
+      if (rig.seen.dropped.length === clients.length) for (const { socket } of clients) socket.resume();
+    }
+    expect(served).toBeGreaterThan(0);
+    expect(rig.seen.dropped).toEqual(clients.map(() => 'unread-answers'));
+  });
+
+  test('at most so many connections wait with pipelined requests; one more is closed', async () => {
+    const rig = await rigged({ limits: { maxHeld: 3 }, submit: () => new Promise(() => undefined) });
+    const clients = await Promise.all(Array.from({ length: 6 }, () => client(rig)));
+    for (const { socket } of clients) socket.write(`${HEALTH}${keyed.repeat(30)}`);
+    await until(() => clients.filter(({ ended }) => ended()).length === 3);
+    expect(rig.seen.dropped).toEqual(['pipelining', 'pipelining', 'pipelining']);
+    expect((await fetch(`${rig.at.url}/healthz`)).status).toBe(200);
+  });
+});
+
+describe('a full listener', () => {
+  test('closes idle keyless connections first, and one that has presented a key stays', async () => {
+    const rig = await rigged({ limits: { maxConnections: 10 } });
+    const known = await client(rig);
+    known.socket.write(keyed);
+    await until(() => answers(known.text()) === 1);
+    const idle: Client[] = [];
+    for (let n = 0; n < 40; n += 1) idle.push(await client(rig));
+    await until(() => idle.filter(({ ended }) => ended()).length === 31);
+    expect(known.ended()).toBe(false);
+    known.socket.write(keyed);
+    await until(() => answers(known.text()) === 2);
+    expect(rig.seen.dropped).toEqual(Array.from({ length: 31 }, () => 'full'));
+  });
+
+  test('lets a key in while others keep it full', async () => {
+    const rig = await rigged({ limits: { maxConnections: 10 } });
+    for (let n = 0; n < 30; n += 1) await client(rig);
+    const late = await client(rig);
+    late.socket.write(keyed);
+    await until(() => answers(late.text()) === 1);
+    expect(late.text()).toMatch(/^HTTP\/1\.1 201 /);
+  });
+
+  test('counts TLS connections from before their handshake, and knows them after it', async () => {
+    const folder = temporaryFolder();
+    const { cert, key } = await certificateFor();
+    const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
+    writeFileSync(paths.certPath, cert);
+    writeFileSync(paths.keyPath, key);
+    const rig = await rigged({
+      limits: { maxConnections: 5 },
+      settings: {
+        listen: { host: '127.0.0.1', port: 0 },
+        tls: paths,
+        senders: 'any',
+        transport: { kind: 'capture' },
+        maxRequestBytes: 65_536,
+        trustedProxies: [],
+      },
+    });
+    let text = '';
+    let closed = false;
+    const known = connectTls({ port: rig.at.port, host: '127.0.0.1', rejectUnauthorized: false });
+    sockets.push(known);
+    known.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+    });
+    known.on('close', () => {
+      closed = true;
+    });
+    known.write(keyed);
+    await until(() => answers(text) === 1);
+    const idle: Client[] = [];
+    for (let n = 0; n < 20; n += 1) idle.push(await client(rig));
+    await until(() => idle.filter(({ ended }) => ended()).length === 16);
+    expect(closed).toBe(false);
+    known.write(keyed);
+    await until(() => answers(text) === 2);
+  });
+
+  test('a keyless connection idles for a short time, one with a key for long, and each is told how long', async () => {
+    const rig = await rigged({ limits: { keylessKeepAliveTimeoutMs: 1_000, keepAliveTimeoutMs: 65_000 } });
+    const [stranger, known] = [await client(rig), await client(rig)];
+    known.socket.write(keyed);
+    stranger.socket.write(HEALTH);
+    await until(() => answers(known.text()) === 1 && answers(stranger.text()) === 1);
+    await until(stranger.ended);
+    expect(stranger.text()).toMatch(/\r\nKeep-Alive: timeout=1\r\n/);
+    expect(known.text()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
+    expect(known.ended()).toBe(false);
+  });
+});
