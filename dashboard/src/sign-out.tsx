@@ -42,7 +42,7 @@ export function SignOut({ session: { password } }: { readonly session: Session }
       >
         No password is set (POSTRIDER_OPERATOR_PASSWORD), and the link that you came by is used up. The way in will be
         the new link that the service prints at its next start; programs use a bearer token, made by{' '}
-        <Code>postrider token create</Code>.
+        <Code>postrider token create NAME</Code>.
       </Ask>
     </>
   );

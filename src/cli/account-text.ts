@@ -50,7 +50,7 @@ export function accountJson(account: Account, now: number, counts: WindowCounts 
     throttle: limits.throttle === null ? null : formatThrottle(limits.throttle),
     throttlePerSecond: limits.throttle?.perSecond ?? null,
     throttleBurst: limits.throttle?.burst ?? null,
-    warning: account.warning,
+    warning: warningOf(account, counts),
     maxBounces: account.thresholds.bounceRate,
     maxComplaints: account.thresholds.complaintRate,
     version: accountVersion(account),
@@ -61,6 +61,13 @@ export function accountJson(account: Account, now: number, counts: WindowCounts 
 /** `reached` is the part of the limit that is used: at 1 the account locks itself; null where nothing locks it. */
 function reputationJson(counts: WindowCounts, { thresholds }: Account): object {
   return { ...counts, standing: standing(counts, thresholds).kind, measures: measures(counts, thresholds) };
+}
+
+/** How near it is to locking itself by the counts of now; the stored text is of the last bounce or complaint. */
+export function warningOf({ locked, warning, thresholds }: Account, counts: WindowCounts | null): string | null {
+  if (counts === null || locked !== null) return warning;
+  const now = standing(counts, thresholds);
+  return now.kind === 'good' ? null : now.reason;
 }
 
 function isoOrNull(ms: number | null): string | null {
@@ -115,6 +122,7 @@ export function accountPairs(account: Account, now: number, counts: WindowCounts
   const { throttle } = account.limits;
   const { bounceRate, complaintRate } = account.thresholds;
   const locked = account.locked === null ? [] : [['locked', lockText(account.locked, now)] as const];
+  const warning = warningOf(account, counts);
   return pairs([
     ['name', account.name],
     ['state', stateOf(account)],
@@ -125,7 +133,7 @@ export function accountPairs(account: Account, now: number, counts: WindowCounts
     ['throttle', throttle === null ? 'none' : formatThrottle(throttle)],
     ['locks itself at', `${percent(bounceRate)} hard bounces or ${percent(complaintRate)} complaints`],
     ...(counts === null ? [] : [['last 7 days', reputationText(counts)] as const]),
-    ...(account.warning === null ? [] : [['warning', { text: account.warning, style: 'waiting' }] as const]),
+    ...(warning === null ? [] : [['warning', { text: warning, style: 'waiting' }] as const]),
   ]);
 }
 

@@ -145,7 +145,7 @@ async function change(
       throw noAccount(name);
     case 'exists':
       throw new CommandFailure(
-        `there is an account ${JSON.stringify(name)} already; choose another name, or change that one: \`postrider account set\``,
+        `there is an account ${JSON.stringify(name)} already; choose another name, or change that one: \`postrider account set --help\``,
       );
     case 'stale':
       throw new CommandFailure(

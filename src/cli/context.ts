@@ -9,6 +9,7 @@ import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { Account, Store } from '../store/store.ts';
+import { asCalled } from './command-line.ts';
 import { CommandFailure } from './failure.ts';
 import { readInputLine } from './input-line.ts';
 import type { ServiceStanding } from './overview/facts.ts';
@@ -41,7 +42,7 @@ export function processContext(): Context {
     clock: systemClock,
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
-    out: (text) => void process.stdout.write(printableLines(text)),
+    out: (text) => void process.stdout.write(printableLines(asCalled(text, process.env))),
     inputLine: (flag) => readInputLine(flag, process.stdin),
     data: (text) => void process.stdout.write(text),
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),

@@ -36,7 +36,11 @@ export async function examineLoop(
       const [first] = accounts;
       if (first === undefined) {
         return [
-          failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create`'),
+          failure(
+            CHECK,
+            'there is no account to send with',
+            'start the service once, or `postrider account create NAME`',
+          ),
         ];
       }
       const sender = await senderOf(store, accounts, settings);

@@ -7,6 +7,7 @@ import { printable } from '../printing/escape.ts';
 import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
 import { dkimRecordName, GRACE_MS, maySend } from '../record/domain.ts';
 import type { Account } from '../store/store.ts';
+import { commandLine } from './command-line.ts';
 import { type Cell, type Style, span, styled, table, time, timeOr } from './text.ts';
 
 /** `found` is what the last check said of that very record, and `unknown` where none has looked yet. */
@@ -83,7 +84,7 @@ export function recordsText(domain: SendingDomain, records: readonly DnsRecord[]
   return [
     `Records to publish (status: ${domain.status}):\n\n`,
     lines.join('\n'),
-    `\nWhen they are published: postrider domain verify ${domain.name}\n`,
+    `\nWhen they are published, run \`${commandLine(['domain', 'verify', domain.name])}\`\n`,
   ].join('');
 }
 
@@ -101,17 +102,17 @@ function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsR
     case 'dmarc':
       return 'DMARC: what receivers do with mail that fails. A policy that is there already may stay';
     case 'return-path':
-      return 'return path: where bounces come back to';
+      return 'return path: where bounces come back to. This host needs an A or AAAA record; any other that leads to the feedback listener will do';
     case 'provider':
-      return providerText(type, value);
+      return providerText(domain, type, value);
   }
 }
 
-function providerText(type: DnsRecord['type'], value: string): string {
+function providerText(domain: SendingDomain, type: DnsRecord['type'], value: string): string {
   switch (type) {
     case 'SES':
       return value === 'verified'
-        ? 'Amazon SES: an identity of this name, which `postrider domain verify` makes and looks at'
+        ? `Amazon SES: an identity of this name, which \`postrider domain verify ${domain.name}\` makes and looks at`
         : `Amazon SES: ${value}, which was set there`;
     case 'MX':
       return 'MX of the MAIL FROM domain that was set at Amazon SES';

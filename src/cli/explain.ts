@@ -2,19 +2,20 @@
  * What a mail request waits for and what decided its fate, in plain sentences. A pure function of what the store
  * knows; it guesses nothing, and what the history does not tell it leaves out.
  */
-import type { Attempt, Outcome } from '../deliver/outcome.ts';
+import type { Attempt, Outcome, Reason } from '../deliver/outcome.ts';
 import { isSimulated } from '../deliver/simulator/address.ts';
 import { LONGEST_RETRY_MS } from '../record/schedule.ts';
 import { STATE_MEANING } from '../record/states.ts';
 import type { Account, MailDetails, MailEvent, MailStanding } from '../store/store.ts';
 import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
+import { commandLine } from './command-line.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
 import { ended, span, time } from './text.ts';
 
 const FEEDBACK = 'feedback:';
 const WHOLE_SERVICE = '*';
 const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
-  bounce: 'because a mail to it bounced and its mailbox does not exist',
+  bounce: 'because a mail to it was refused for good',
   complaint: 'because it reported a mail as spam',
   manual: 'put there by an operator',
 };
@@ -45,9 +46,19 @@ export function explain(about: Explaining): readonly string[] {
 /** What its state means, closer than the state alone can tell. */
 function meaning({ mail, account }: Explaining): string {
   if (mail.state === 'queued' && account?.locked) return `it waits for the unlock of its account ${account.name}`;
+  if (mail.state === 'uncertain') return uncertainMeaning(mail);
   if (mail.state !== 'bounced') return STATE_MEANING[mail.state];
   const taken = lastAttempt(mail)?.outcome.kind === 'delivered';
   return taken ? 'the next hop took it, and it came back as a bounce message' : 'permanently refused';
+}
+
+/** What was lost, as far as it is recorded: the connection has an attempt, a node that ended has none. */
+function uncertainMeaning(mail: MailDetails): string {
+  const event = mail.events.findLast(({ verb }) => verb === 'uncertain');
+  if (event === undefined) return STATE_MEANING.uncertain;
+  return event.attempt === null
+    ? 'its node ended or lost its lease while handing it over, and recorded no answer'
+    : 'the whole message was sent, and the connection was lost before the answer';
 }
 
 function fate(about: Explaining): readonly string[] {
@@ -127,7 +138,7 @@ function waiting({ mail, account, service, now }: Explaining): readonly string[]
   if (locked !== null && account !== null) {
     return [
       `It waits because account ${account.name} was locked at ${time(locked.at)} (${locked.reason}).`,
-      `It goes on after: postrider account unlock ${account.name}`,
+      `It goes on after \`${commandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
   const tries = attemptsOf(mail).length;
@@ -276,7 +287,7 @@ function listed({ mail, account, lists }: Explaining): readonly string[] {
           : `, brought about by ${source}`;
     return [
       `The recipient is on the suppression list of ${whose} since ${time(at)}, ${SUPPRESSED_FOR[reason]}${cause}.`,
-      `It is taken off by: postrider suppression remove ${list === WHOLE_SERVICE ? "'*'" : list} ${address}`,
+      `It is taken off by \`${commandLine(['suppression', 'remove', list, address])}\`.`,
     ];
   });
 }
@@ -285,8 +296,20 @@ function suppression(to: string, attempt: Attempt | null): readonly string[] {
   if (attempt?.outcome.kind !== 'bounced') return [];
   if (isSimulated(to)) return ['An address of the mailbox simulator is never put on a suppression list.'];
   return attempt.outcome.suppress
-    ? ['The mailbox does not exist, so the recipient was put on the account’s suppression list.']
+    ? [`${saidOf(attempt.outcome.reason)}, so the recipient was put on the account’s suppression list.`]
     : ['The recipient was not put on the suppression list: the refusal does not say that the mailbox is gone.'];
+}
+
+/** What a refusal that suppresses says of the mailbox. */
+function saidOf(reason: Reason): string {
+  switch (reason) {
+    case 'recipient-unknown':
+      return 'The reply says that there is no such mailbox';
+    case 'recipient-disabled':
+      return 'The reply says that the mailbox is disabled';
+    default:
+      return `The refusal (${reason}) is about the mailbox`;
+  }
 }
 
 function body({ mail, keepBodyMs }: Explaining): readonly string[] {

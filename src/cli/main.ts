@@ -5,6 +5,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAccountCommands } from './account.ts';
 import { addBackupCommands } from './backup.ts';
+import { asCalled } from './command-line.ts';
 import { addConfigCommand } from './config.ts';
 import { type Context, processContext } from './context.ts';
 import { addDoctorCommand } from './doctor.ts';
@@ -29,7 +30,7 @@ export async function main(args: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const fail = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
-    process.stderr.write(`postrider: ${describeError(error)}\n`);
+    process.stderr.write(`postrider: ${asCalled(describeError(error), process.env)}\n`);
   };
   process.on('uncaughtException', (error) => {
     fail(error);
@@ -79,7 +80,8 @@ function usageHint(program: Command, args: readonly string[]): string {
   return `\`${path.map((command) => command.name()).join(' ')} --help\` shows what there is`;
 }
 
-function buildProgram(context: Context, complain: (text: string) => void): Command {
+/** All commands with their arguments and flags; `complain` gets what commander has to say of a misused one. */
+export function buildProgram(context: Context, complain: (text: string) => void): Command {
   const program = new Command('postrider');
   program
     .description('The transactional email sending service that teams run themselves.')

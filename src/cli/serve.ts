@@ -122,7 +122,7 @@ export function banner(started: Started, settings: Settings, onTerminal = false)
     pairs(places.map(([name, value]) => [`  ${name}`, value] as const)),
     warning === null ? '' : `\n${styled('waiting', warning)}\n`,
     firstKey === null
-      ? `\nA key for clients: npx postrider key create ACCOUNT\n\n`
+      ? '\nA key for clients: `postrider key create ACCOUNT`\n\n'
       : firstSteps(firstKey, publicUrl, settings),
   ].join('');
 }
@@ -138,5 +138,5 @@ function firstSteps(key: string, publicUrl: string | null, { transport, roles }:
 /** With a relay, nothing is taken before the first sender domain is authenticated: said at once, not at the first 403. */
 function senderWarning(settings: Settings): string | null {
   if (!sendersBound(settings) || !settings.roles.has('api')) return null;
-  return 'Senders need an authenticated domain: npx postrider domain add ACCOUNT DOMAIN, publish its records, domain verify DOMAIN.';
+  return 'Senders need an authenticated domain: `postrider domain add ACCOUNT DOMAIN`, publish its records, `postrider domain verify DOMAIN`.';
 }

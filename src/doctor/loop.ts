@@ -61,7 +61,11 @@ async function attempt(trial: Trial, { send, look, clock, pause, boundMs }: Loop
     }
     if (mail.state === 'suppressed') {
       const detail = `${to} is on a suppression list, so that nothing was sent`;
-      return failure(check, detail, `\`postrider suppression remove ACCOUNT ${to}\`, and try again`);
+      return failure(
+        check,
+        detail,
+        `\`postrider suppression show ${to}\` says which, \`postrider suppression remove ACCOUNT ${to}\` takes it off; try again`,
+      );
     }
     if (mail.state === 'queued' || mail.state === 'sending' || mail.state === 'delivered') return null;
     return failure(check, `the message to ${to} ended as ${mail.state} (${last?.detail ?? 'no reason'})`, remedy);

@@ -38,7 +38,7 @@ export async function checkReturnPath(
         failure(
           CHECK,
           `${domain} has no MX record, so that bounces get lost`,
-          `publish: ${domain}. IN MX 10 and the name of this host`,
+          `publish: ${domain}. IN MX 10 HOST. where HOST has an address that leads to POSTRIDER_FEEDBACK_LISTEN`,
         ),
       ];
     case 'found':

@@ -91,7 +91,7 @@ export async function checkSecret(
   const sealed = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
   if (sealed.length === 0) return;
   const path = secretPath(settings);
-  const anew = 'or `postrider domain remove` the domains and add them again';
+  const anew = 'or `postrider domain remove DOMAIN` for each domain and add them again';
   if (settings.secret === null && !existsSync(path)) {
     throw new SecretError(
       `the secret file ${path} is gone, and the stored DKIM keys open only with it; restore it from a backup, or set POSTRIDER_SECRET to what it held, ${anew}`,

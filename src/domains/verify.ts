@@ -100,8 +100,37 @@ async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Findin
 
 async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const lookup = await resolver.mx(record.name);
+  if (record.purpose === 'return-path') return checkReturnPath(lookup, record, resolver);
   const host = record.value.slice(record.value.indexOf(' ') + 1).toLowerCase();
   return compareNames(lookup, record, mxText, [host]);
+}
+
+/** Hosts of a return path that are looked up, as many as `doctor` looks up. */
+const MAX_EXCHANGES = 10;
+
+/**
+ * Which host takes the bounces is the operator's affair, and nothing here knows its name: found where each host has an address,
+ * as `doctor` asks for.
+ */
+async function checkReturnPath(
+  lookup: Lookup<MailExchange>,
+  record: DnsRecord,
+  resolver: Pick<Resolver, 'addresses'>,
+): Promise<Finding> {
+  if (lookup.kind !== 'found') return compareNames(lookup, record, mxText, []);
+  const seen = clipped(lookup.values.map(mxText));
+  if (lookup.values.some(({ exchange }) => exchange === ''))
+    return { found: 'wrong', detail: 'it takes no mail (RFC 7505); name the host that takes the bounces', seen };
+  const exchanges = lookup.values.slice(0, MAX_EXCHANGES).map(({ exchange }) => exchange);
+  const answers = await Promise.all(exchanges.map((exchange) => resolver.addresses(exchange)));
+  const dead = exchanges.filter((_, index) => answers[index]?.kind === 'none');
+  if (dead.length > 0) {
+    const detail = `it names ${dead.join(', ')}, which has no address; publish its A or AAAA record`;
+    return { found: 'wrong', detail, seen };
+  }
+  const failed = answers.find((answer) => answer.kind === 'failed');
+  if (failed !== undefined) return { ...unknown(failed.why), seen };
+  return { found: 'found', detail: `mail for it goes to ${exchanges.join(', ')}`, seen };
 }
 
 function mxText({ priority, exchange }: MailExchange): string {

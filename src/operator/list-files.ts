@@ -142,7 +142,7 @@ async function* limited(
 
 const TOO_LARGE = {
   status: 413,
-  message: `The file has more than ${MOST_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import\``,
+  message: `The file has more than ${MOST_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
 } as const;
 
 /** What is left of the body is read and thrown away for a while, then the connection ends. */

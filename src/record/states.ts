@@ -27,7 +27,7 @@ export const STATE_MEANING: Readonly<Record<State, string>> = {
   suppressed: 'never handed over: the recipient is on the suppression list',
   expired: 'still temporarily refused at its maximum age',
   cancelled: 'withdrawn by an operator while queued',
-  uncertain: 'the node died between handing over and hearing the answer, and the operator has chosen hold',
+  uncertain: 'handed over, and the connection or the node was lost before the answer; the operator has chosen hold',
 };
 
 /** Who may cause a transition: the accepting request, the queue, an operator, or a later notice. */

@@ -55,7 +55,9 @@ function publish({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
     const [priority, exchange] = value.split(' ');
-    if (type === 'MX') dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']] };
+    // The host that takes the bounces has an address.
+    if (type === 'MX')
+      dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']], A: ['192.0.2.1'] };
   }
 }
 

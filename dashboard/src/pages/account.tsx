@@ -104,7 +104,7 @@ function Locked({ account: { reason, lockedAt } }: { readonly account: Account }
       <Text className="wrap">{reason}</Text>
       {lockedAt === null ? null : (
         <Text c="dimmed" size="sm">
-          <When at={lockedAt} /> ({exact(lockedAt)})
+          As it was when it was locked, <When at={lockedAt} /> ({exact(lockedAt)}); the counts below are those of now.
         </Text>
       )}
     </Notice>

@@ -169,7 +169,13 @@ function accountAttention(account: Account, now: number): readonly Attention[] {
     ];
   const found: Attention[] = [];
   if (cause !== null)
-    found.push(warning(`Account ${name} is half way to being locked: ${cause}`, 'Look at whom it writes to', page));
+    found.push(
+      warning(
+        `Account ${name} has come half way to being locked`,
+        'Its page has the counts of now; look at whom it writes to',
+        page,
+      ),
+    );
   const { volume, volumeExpiresAt } = limits;
   const more = 'Give it a new volume, or tell its owner';
   if (volume !== null && volumeUsed >= volume)
@@ -207,7 +213,7 @@ function reports({ store, settings }: Facts): readonly Attention[] {
   if (notUnderstood === 0 || !hasFeedback(settings)) return [];
   const count = notUnderstood < MOST_TOLD ? String(notUnderstood) : `${MOST_TOLD} or more`;
   const text = `${count} of the reports of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
-  return [warning(text, '`postrider feedback list` and `feedback show ID` show them')];
+  return [warning(text, '`postrider feedback list` and `postrider feedback show ID` show them')];
 }
 
 function attempts(count: number): string {

@@ -225,7 +225,12 @@ function endOf(onUncertain: 'resend' | 'hold', marked: boolean) {
     return { to: queued, verb: 'recovered', detail, uncount: false };
   }
   return marked
-    ? { to: uncertain, verb: 'uncertain', detail: 'the node died while handing over', uncount: false }
+    ? {
+        to: uncertain,
+        verb: 'uncertain',
+        detail: 'the lease ended while the message was handed over; no answer is recorded',
+        uncount: false,
+      }
     : { to: queued, verb: 'recovered', detail: 'the lease ended before the message was sent', uncount: true };
 }
 

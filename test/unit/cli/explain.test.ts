@@ -232,6 +232,28 @@ describe('explain', () => {
     expect(text).not.toContain('mailbox is gone');
   });
 
+  it('an uncertain one says what was lost, the connection or the node, as far as it is recorded', () => {
+    const reply = { stage: 'content', code: null, enhanced: null, text: 'connection reset' } as const;
+    const lost = event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) });
+    const connection = told({ state: 'uncertain', events: [lost] });
+    expect(connection).toContain('the connection was lost before the answer');
+    expect(connection).not.toMatch(/node (died|ended)/);
+    const node = told({ state: 'uncertain', events: [event('uncertain', { by: 'node-2' })] });
+    expect(node).toContain('its node ended or lost its lease');
+    expect(node).not.toContain('connection');
+  });
+
+  it('a refusal that suppresses is told as the reply has it: a disabled mailbox is not one that does not exist', () => {
+    const bounced = (reason: 'recipient-disabled' | 'recipient-unknown', enhanced: string) => {
+      const reply = { stage: 'rcpt', code: 550, enhanced, text: 'no' } as const;
+      const ended = event('bounced', { attempt: attempt({ kind: 'bounced', reason, suppress: true, reply }) });
+      return told({ state: 'bounced', endedAt: T0, events: [ended] });
+    };
+    expect(bounced('recipient-disabled', '5.2.1')).toContain('the mailbox is disabled');
+    expect(bounced('recipient-disabled', '5.2.1')).not.toMatch(/not exist|no such/);
+    expect(bounced('recipient-unknown', '5.1.1')).toContain('there is no such mailbox');
+  });
+
   it('an uncertain one gives both commands and what each risks', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
     const text = told({
@@ -297,7 +319,7 @@ describe('explain', () => {
       'on the suppression list of the whole service since 2030-01-01 11:00:00Z, put there by an operator.',
     );
     expect(text).toContain("postrider suppression remove '*' bob@example.com");
-    expect(text).toContain(`of account acme since 2030-01-01 11:00:00Z, because a mail to it bounced`);
+    expect(text).toContain(`of account acme since 2030-01-01 11:00:00Z, because a mail to it was refused for good`);
     expect(text).toContain(`brought about by ${source}.`);
     expect(text).toContain('postrider suppression remove acme bob@example.com');
   });

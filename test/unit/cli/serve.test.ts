@@ -26,9 +26,7 @@ describe('the banner', () => {
     expect(text.split('pr_first')).toHaveLength(3);
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
     expect(text).toContain('http://127.0.0.1:8081/inbox');
-    expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain(
-      'npx postrider key create ACCOUNT',
-    );
+    expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain('`postrider key create ACCOUNT`');
   });
 
   it('shows the same command as the dashboard, with a recipient that no relay is given', () => {
@@ -52,7 +50,7 @@ describe('the banner', () => {
 
   it('tells where senders need an authenticated domain first, and only there', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
-    const warning = 'Senders need an authenticated domain: npx postrider domain add';
+    const warning = 'Senders need an authenticated domain: `postrider domain add';
     expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);
     expect(banner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
     expect(banner(STARTED, loadSettings({}, null))).not.toContain(warning);

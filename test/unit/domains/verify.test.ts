@@ -13,7 +13,8 @@ const VALUE = `v=DKIM1; k=rsa; p=${P}`;
 const DKIM: DnsRecord = { purpose: 'dkim', type: 'TXT', name: 's1._domainkey.example.test', value: VALUE };
 const SPF: DnsRecord = { purpose: 'spf', type: 'TXT', name: 'example.test', value: 'v=spf1 ?all' };
 const DMARC: DnsRecord = { purpose: 'dmarc', type: 'TXT', name: '_dmarc.example.test', value: 'v=DMARC1; p=none' };
-const MX: DnsRecord = { purpose: 'return-path', type: 'MX', name: 'bounces.example.test', value: '10 mx.example.test' };
+const MX: DnsRecord = { purpose: 'provider', type: 'MX', name: 'bounces.example.test', value: '10 mx.example.test' };
+const RETURN_PATH: DnsRecord = { ...MX, purpose: 'return-path', value: '10 bounces.example.test' };
 const CNAME: DnsRecord = {
   purpose: 'dkim',
   type: 'CNAME',
@@ -229,6 +230,19 @@ describe('a return path and a provider’s alias', () => {
       seen: expect.arrayContaining(['7 mx.example.test']),
     });
     expect(await check(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
+  });
+
+  it('a return path is found where each host of its MX has an address, whichever host that is', async () => {
+    const host = { 'mail.other.test': { A: ['192.0.2.1'] } };
+    const { name } = RETURN_PATH;
+    const found = { found: 'found', detail: 'mail for it goes to mail.other.test' };
+    expect(await check(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(found);
+    expect(await check(RETURN_PATH, { [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject({ found: 'wrong' });
+    expect(await check(RETURN_PATH, { [name]: { MX: [[0, '']] } })).toMatchObject({ found: 'wrong' });
+    expect(await check(RETURN_PATH, { [name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
+    expect(await check(RETURN_PATH, { [name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
+    const unknown = { 'mail.other.test': { fault: 'SERVFAIL' }, [name]: { MX: [[20, 'mail.other.test']] } } as const;
+    expect(await check(RETURN_PATH, unknown)).toMatchObject({ found: 'unknown' });
   });
 
   it('are wrong, missing or unknown otherwise', async () => {

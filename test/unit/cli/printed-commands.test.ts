@@ -1,0 +1,176 @@
+/** Every command that an error, a finding, a page or the documentation prints is one that runs as it is printed. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, it, test } from 'vitest';
+import { asCalled, commandLine } from '../../../src/cli/command-line.ts';
+import { processContext } from '../../../src/cli/context.ts';
+import { buildProgram } from '../../../src/cli/main.ts';
+import { filesUnder, ROOT } from '../../house/source.ts';
+
+const PROGRAM = buildProgram(processContext(), () => undefined);
+
+interface Printed {
+  readonly where: string;
+  /** What follows `postrider `. */
+  readonly words: string;
+}
+
+/** `postrider …` between backticks, in templates escaped ones too; a comment on the same line is no part of it. */
+function inBackticks(text: string): readonly string[] {
+  return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
+}
+
+/** Lines of a code block of Markdown, the prompt and the environment before the command aside. */
+function inBlocks(text: string): readonly string[] {
+  return [...text.matchAll(/^(?: {4,}|\t).*?\bpostrider ([a-z].*)$/gm)].map(
+    (match) => (match[1] ?? '').split(/\s+[#<>|&]/)[0] ?? '',
+  );
+}
+
+/** The parts of `commandLine([…])` and of lines that explanations indent. */
+function inCode(text: string): readonly string[] {
+  const made = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
+    (match[1] ?? '')
+      .split(',')
+      .map((part) => (part.includes("'") ? part.replaceAll("'", '').trim() : 'X'))
+      .join(' '),
+  );
+  const indented = [...text.matchAll(/['`] {2}postrider (.*?)(?: {2,}|['`])/g)].map((match) => match[1] ?? '');
+  const shown = [...text.matchAll(/<(?:Code|code)>postrider ([^<]*)</g)].map((match) => match[1] ?? '');
+  return [...made, ...indented, ...shown];
+}
+
+function printed(): readonly Printed[] {
+  const code = [
+    ...filesUnder('src', '.ts'),
+    ...filesUnder('dashboard/src', '.ts'),
+    ...filesUnder('dashboard/src', '.tsx'),
+    ...filesUnder('demo', '.ts'),
+  ];
+  const documents = [
+    ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
+    ...filesUnder('docs', '.md'),
+    ...filesUnder('monitoring', '.yml'),
+  ];
+  const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+  return [
+    ...code.flatMap((where) => {
+      // What stands in comments is printed to nobody; a template that begins with a variable is a name, not a command.
+      const text = read(where).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+      const all = [...inBackticks(text), ...inCode(text)].filter((words) => !words.startsWith('${'));
+      return all.map((words) => ({ where, words }));
+    }),
+    ...documents.flatMap((where) => {
+      const blocks = where.endsWith('.md') ? inBlocks(read(where)) : [];
+      // A sentence may name a command without its arguments.
+      const named = inBackticks(read(where)).filter((words) => !isName(words));
+      return [...named, ...blocks].map((words) => ({ where, words }));
+    }),
+  ];
+}
+
+/** True for the name of a command alone, such as `message cancel`. */
+function isName(words: string): boolean {
+  const [first, second, ...rest] = words.split(' ');
+  const command = PROGRAM.commands.find((one) => one.name() === first);
+  return (
+    command !== undefined &&
+    rest.length === 0 &&
+    command.commands.some((one) => one.name() === second) === (second !== undefined)
+  );
+}
+
+/** What keeps the command from running as printed, or null. Placeholders (`NAME`, `${name}`) stand for any value. */
+function fault(words: string): string | null {
+  const text = words.replaceAll(/\$\{[^}]*\}/g, 'X').trim();
+  const given = [...text.matchAll(/'[^']*'|"[^"]*"|\S+/g)].map(([word]) => word.replaceAll(/^\[|\]$|^['"]|['"]$/g, ''));
+  let command: Command = PROGRAM;
+  let rest = given;
+  for (;;) {
+    const next = command.commands.find((one) => one.name() === rest[0]);
+    if (next === undefined) break;
+    command = next;
+    rest = rest.slice(1);
+  }
+  if (command === PROGRAM)
+    return given[0]?.startsWith('-') || given[0] === 'COMMAND' ? null : `there is no command ${given[0]}`;
+  if (rest.includes('--help') || rest[0] === '…') return null;
+  if (command.commands.length > 0) return `${command.name()} has no command ${rest[0] ?? 'of its own'}`;
+  let count = 0;
+  for (let at = 0; at < rest.length; at += 1) {
+    const word = rest[at] ?? '';
+    if (word === '--' || word === '…') continue;
+    if (!word.startsWith('--')) {
+      count += 1;
+      continue;
+    }
+    const [name] = word.split('=');
+    const option = command.options.find(({ long }) => long === name);
+    if (option === undefined) return `${command.name()} has no flag ${name}`;
+    if (option.required && !word.includes('=')) at += 1;
+  }
+  const required = command.registeredArguments.filter((argument) => argument.required).length;
+  const most = command.registeredArguments.some(({ variadic }) => variadic)
+    ? Infinity
+    : command.registeredArguments.length;
+  if (count < required) return `${command.name()} needs ${required} arguments`;
+  if (count > most) return `${command.name()} takes ${most} arguments`;
+  for (const option of command.options) {
+    if (option.mandatory && !rest.some((word) => word === option.long)) return `${command.name()} needs ${option.long}`;
+  }
+  return null;
+}
+
+test('every printed command exists, with the flags and all arguments that it needs', () => {
+  const all = printed();
+  // Otherwise nothing was looked through.
+  expect(all.length).toBeGreaterThan(60);
+  expect(
+    all.flatMap(({ where, words }) => (fault(words) === null ? [] : [`${where}: postrider ${words}: ${fault(words)}`])),
+  ).toEqual([]);
+});
+
+test('a fault in a printed command is found', () => {
+  for (const words of [
+    'acount list',
+    'account',
+    'account set',
+    'account set x --volum 3',
+    'key list',
+    'doctor now',
+    'account lock x',
+  ])
+    expect([words, fault(words)]).not.toEqual([words, null]);
+  for (const words of [
+    'account list',
+    'account set X --volume 3',
+    'doctor --loop',
+    'suppression remove X -- -x@example.com',
+  ])
+    expect([words, fault(words)]).toEqual([words, null]);
+});
+
+describe('a printed command', () => {
+  it('means the same values in a shell', () => {
+    expect(commandLine(['suppression', 'remove', '*', 'ada@example.com'])).toBe(
+      "postrider suppression remove '*' ada@example.com",
+    );
+    expect(commandLine(['suppression', 'remove', 'shop', '"a b$c`d\'e"@example.com'])).toBe(
+      `postrider suppression remove shop '"a b$c\`d'\\''e"@example.com'`,
+    );
+    expect(commandLine(['suppression', 'remove', 'shop', '-x@example.com'])).toBe(
+      'postrider suppression remove -- shop -x@example.com',
+    );
+  });
+
+  it('is called through npx in a process of a checkout, where nothing else finds it', () => {
+    const text = 'run `postrider doctor` or\n  postrider message retry X\nnot postrider itself, nor `npx postrider x`';
+    const called =
+      'run `npx postrider doctor` or\n  npx postrider message retry X\nnot postrider itself, nor `npx postrider x`';
+    for (const npm_lifecycle_event of ['npx', 'start', 'demo'])
+      expect(asCalled(text, { npm_lifecycle_event })).toBe(called);
+    expect(asCalled(text, {})).toBe(text);
+    expect(asCalled(text, { npm_lifecycle_event: 'test' })).toBe(text);
+  });
+});
