@@ -7,6 +7,7 @@ import { canonicalAddress, parseAddress } from '../src/admit/address.ts';
 import { mailIds } from '../src/admit/mail-id.ts';
 import { isAlarming } from '../src/classify/classify.ts';
 import type { Attempt } from '../src/deliver/outcome.ts';
+import { readNotices } from '../src/feedback/read/read-notices.ts';
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { reportOf } from '../src/feedback/smtp-report.ts';
 import { returnPathToken } from '../src/message/return-path.ts';
@@ -182,9 +183,8 @@ export async function writePast(parts: PastParts): Promise<void> {
       come.map(({ at, mail, kind }) => {
         const path = `${returnPathToken(returnPath.key, mail.id, mail.acceptedAt)}@${returnPath.domain}`;
         const raw = rawReport(kind, { ...mail, returnPath: path });
-        return reportOf(raw, { id: mail.id }, kind === 'bounce' ? '' : mail.to, returnPath, at, (what, error) => {
-          throw new Error(`${what} failed`, { cause: error });
-        });
+        const from = kind === 'bounce' ? '' : mail.to;
+        return reportOf({ raw, notices: readNotices(raw), about: { id: mail.id }, from }, returnPath, at);
       }),
     );
     for (const [at, answer] of answers.entries()) {

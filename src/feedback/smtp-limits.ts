@@ -1,90 +1,109 @@
 /**
- * What the feedback listener lets one peer and all of them do: connections at once, messages a second. Bounded memory. A peer
- * is an IPv4 address or an IPv6 network of 64 bits: whoever has one such address has them all.
+ * What the feedback listener takes from one peer and from all of them: messages per second, charged at DATA, and bytes of
+ * messages that are being received. Bounded memory. A peer is an IPv4 address or an IPv6 network of 64 bits: whoever has one
+ * such address has them all. Budgets are generous: a relay or a large provider brings all its reports from few addresses.
  */
 import { peerOf } from '../record/peer.ts';
-
-/** Connections of one address, and of all. */
-export const CONNECTIONS = { each: 20, all: 200 } as const;
-/** Messages of one address: so many at once, and so many a second after that. A relay brings all its bounces alone. */
-export const MESSAGES = { burst: 500, perSecond: 50 } as const;
-/** Messages to `postmaster` and `abuse` from all peers: anybody may write there, and each is kept. */
-export const ROLE_MESSAGES = { burst: 30, perSecond: 1 } as const;
-/** Addresses that are remembered; beyond that the ones with full buckets are forgotten. */
-const MOST_ADDRESSES = 10_000;
-
-interface Bucket {
-  tokens: number;
-  at: number;
-}
-
-export interface PeerLimits {
-  /** True where one more connection of this address may stay; `leave` must follow then. */
-  enter(address: string): boolean;
-  leave(address: string): void;
-  /** True where this address may send one more message at `now` (ms). */
-  message(address: string, now: number): boolean;
-  /** True where one more message to a role mailbox is taken from anybody at `now` (ms). */
-  roleMessage(now: number): boolean;
-}
-
-export function createPeerLimits(): PeerLimits {
-  const connections = new Map<string, number>();
-  const buckets = new Map<string, Bucket>();
-  let all = 0;
-  let role: Bucket = { tokens: ROLE_MESSAGES.burst, at: 0 };
-
-  function forget(now: number): void {
-    for (const [address, bucket] of buckets) {
-      if (levelOf(bucket, now) >= MESSAGES.burst) buckets.delete(address);
-    }
-    // Every one of them busy: the oldest goes, and begins anew.
-    for (const address of buckets.keys()) {
-      if (buckets.size < MOST_ADDRESSES) return;
-      buckets.delete(address);
-    }
-  }
-
-  return {
-    enter(full) {
-      const address = peerOf(full);
-      const own = connections.get(address) ?? 0;
-      if (own >= CONNECTIONS.each || all >= CONNECTIONS.all) return false;
-      connections.set(address, own + 1);
-      all += 1;
-      return true;
-    },
-    leave(full) {
-      const address = peerOf(full);
-      const own = connections.get(address) ?? 0;
-      if (own === 0) return;
-      all -= 1;
-      if (own === 1) connections.delete(address);
-      else connections.set(address, own - 1);
-    },
-    message(full, now) {
-      const address = peerOf(full);
-      const bucket = buckets.get(address);
-      if (bucket === undefined && buckets.size >= MOST_ADDRESSES) forget(now);
-      const level = bucket === undefined ? MESSAGES.burst : levelOf(bucket, now);
-      if (level < 1) return false;
-      buckets.set(address, { tokens: level - 1, at: now });
-      return true;
-    },
-    roleMessage(now) {
-      const level = levelOf(role, now, ROLE_MESSAGES);
-      if (level < 1) return false;
-      role = { tokens: level - 1, at: now };
-      return true;
-    },
-  };
-}
-
-function levelOf({ tokens, at }: Bucket, now: number, { burst, perSecond } = MESSAGES as Rate): number {
-  return Math.min(burst, tokens + (Math.max(0, now - at) * perSecond) / 1000);
-}
 
 interface Rate {
   readonly burst: number;
   readonly perSecond: number;
+}
+
+/** Messages of one peer, to whomever. */
+export const MESSAGES: Rate = { burst: 500, perSecond: 50 };
+/** Messages to `postmaster` and `abuse` from one peer, and from all: anybody may write there, and each is kept. */
+export const ROLE_MESSAGES: Rate = { burst: 60, perSecond: 1 };
+export const ALL_ROLE_MESSAGES: Rate = { burst: 300, perSecond: 5 };
+/** Bytes of messages that are being received or recorded, of one peer and of all. */
+export const HELD_BYTES = { each: 16 * 1_048_576, all: 64 * 1_048_576 } as const;
+/** Peers that are remembered; beyond that the ones with full buckets are forgotten. */
+const MAX_PEERS = 10_000;
+
+/** Whom a message is for: a return path of this installation, or a role mailbox, which anybody can write to. */
+export type MessageKind = 'return-path' | 'role';
+
+export interface PeerLimits {
+  /** True where this address may send one more message at `now` (ms). Charges nothing. */
+  may(address: string, kind: MessageKind, now: number): boolean;
+  /** The same, and charges the message where it is true. */
+  charge(address: string, kind: MessageKind, now: number): boolean;
+  /** True where so many more bytes may be kept; `release` must follow then. */
+  hold(address: string, bytes: number): boolean;
+  release(address: string, bytes: number): void;
+}
+
+export function createPeerLimits(): PeerLimits {
+  const messages = createBuckets(MESSAGES);
+  const role = createBuckets(ROLE_MESSAGES);
+  const allRole = createBuckets(ALL_ROLE_MESSAGES);
+  const held = new Map<string, number>();
+  let allHeld = 0;
+
+  const may = (peer: string, kind: MessageKind, now: number): boolean =>
+    messages.level(peer, now) >= 1 &&
+    (kind === 'return-path' || (role.level(peer, now) >= 1 && allRole.level('', now) >= 1));
+
+  return {
+    may: (address, kind, now) => may(peerOf(address), kind, now),
+    charge(address, kind, now) {
+      const peer = peerOf(address);
+      if (!may(peer, kind, now)) return false;
+      messages.take(peer, now);
+      if (kind === 'role') {
+        role.take(peer, now);
+        allRole.take('', now);
+      }
+      return true;
+    },
+    hold(address, bytes) {
+      const peer = peerOf(address);
+      const own = held.get(peer) ?? 0;
+      if (own + bytes > HELD_BYTES.each || allHeld + bytes > HELD_BYTES.all) return false;
+      held.set(peer, own + bytes);
+      allHeld += bytes;
+      return true;
+    },
+    release(address, bytes) {
+      const peer = peerOf(address);
+      const left = (held.get(peer) ?? 0) - bytes;
+      allHeld -= bytes;
+      if (left > 0) held.set(peer, left);
+      else held.delete(peer);
+    },
+  };
+}
+
+interface Buckets {
+  /** Tokens that are left. */
+  level(peer: string, now: number): number;
+  take(peer: string, now: number): void;
+}
+
+/** A token bucket for each peer. */
+function createBuckets({ burst, perSecond }: Rate): Buckets {
+  const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
+
+  const level = (peer: string, now: number): number => {
+    const bucket = buckets.get(peer);
+    if (bucket === undefined) return burst;
+    return Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) * perSecond) / 1000);
+  };
+
+  function forget(now: number): void {
+    for (const peer of buckets.keys()) if (level(peer, now) >= burst) buckets.delete(peer);
+    // Every one of them busy: the oldest goes, and begins anew.
+    for (const peer of buckets.keys()) {
+      if (buckets.size < MAX_PEERS) return;
+      buckets.delete(peer);
+    }
+  }
+
+  return {
+    level,
+    take(peer, now) {
+      if (!buckets.has(peer) && buckets.size >= MAX_PEERS) forget(now);
+      buckets.set(peer, { tokens: level(peer, now) - 1, at: now });
+    },
+  };
 }

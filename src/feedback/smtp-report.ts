@@ -2,7 +2,6 @@
 import { createHash } from 'node:crypto';
 import type { Notice } from '../record/notice.ts';
 import type { FeedbackReport } from '../store/feedback.ts';
-import { readNotices } from './read/read-notices.ts';
 import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
 
 /** What is kept of a report that is not understood; of mail to a role mailbox, which anybody can write, less. */
@@ -10,19 +9,24 @@ const KEPT_BYTES = 65_536;
 const KEPT_ROLE_BYTES = 16_384;
 const LONGEST_SUMMARY = 300;
 
-/**
- * `about` is what the return path stands for, null for a role mailbox: a feedback loop's report names the message within.
- * `failed` is told where reading failed, which no message should be able to cause; it is kept then.
- */
+/** What is recorded of a report that took too long to read; whoever sent it is not asked to come again. */
+export const TOO_EXPENSIVE: Notice = { kind: 'unknown', reason: 'too-expensive' };
+
+export interface ReceivedReport {
+  readonly raw: Uint8Array;
+  /** What was read in it. */
+  readonly notices: readonly Notice[];
+  /** What the return path stands for, null for a role mailbox: a feedback loop's report names the message within. */
+  readonly about: { readonly id: string } | null;
+  readonly from: string;
+}
+
+/** Linear in the length of the message. */
 export function reportOf(
-  raw: Uint8Array,
-  about: { readonly id: string } | null,
-  from: string,
+  { raw, notices, about, from }: ReceivedReport,
   returnPath: ReturnPathKey,
   now: number,
-  failed: (what: string, error: unknown) => void,
 ): FeedbackReport {
-  const notices = read(raw, failed);
   const complains = notices.some(({ kind }) => kind === 'complaint');
   const named = about === null && complains ? namedMailRequest(returnPath, raw, now) : null;
   const mail = about ?? (named === null ? null : { id: named });
@@ -36,15 +40,6 @@ export function reportOf(
     raw: raw.subarray(0, mail === null ? KEPT_ROLE_BYTES : KEPT_BYTES),
     last: false,
   };
-}
-
-function read(raw: Uint8Array, failed: (what: string, error: unknown) => void): readonly Notice[] {
-  try {
-    return readNotices(raw);
-  } catch (error) {
-    failed('reading feedback', error);
-    return [{ kind: 'unknown', reason: 'reading it failed, which is a fault of this software' }];
-  }
 }
 
 /**

@@ -11,6 +11,7 @@ import type { FeedbackReporter } from '../observe/feedback-reporter.ts';
 import type { Reporter } from '../observe/reporter.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { Store } from '../store/store.ts';
+import { setThreadFlags } from '../store/thread-flags.ts';
 import type { Undo } from './stops.ts';
 
 const BATCH = 64;
@@ -54,7 +55,12 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
     const returnPath = returnPathKey(settings);
     if (at === null || returnPath === null) return null;
     // Only who listens pays for loading it.
-    const { createSmtpListener } = await import('../feedback/smtp-listener.ts');
+    const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
+      import('../feedback/smtp-listener.ts'),
+      import('../feedback/report-reader.ts'),
+    ]);
+    const reader = createReportReader({ clock, beforeThread: setThreadFlags, failed: report.failed });
+    stops.push(() => reader.close());
     const listener = createSmtpListener({
       at,
       bind,
@@ -62,6 +68,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       returnPath,
       name: returnPath.domain,
       certificate: tls === null ? null : readCertificate(tls),
+      reader,
       take: intake.take,
       refused: feedback.refused,
       failed: report.failed,

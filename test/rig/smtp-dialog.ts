@@ -17,9 +17,9 @@ export interface SmtpDialog {
   close(): void;
 }
 
-/** Connects, hears the greeting, and says EHLO. */
-export async function smtpDialog(port: number): Promise<SmtpDialog> {
-  let socket: Socket = connectSocket(port, '127.0.0.1');
+/** Connects, hears the greeting, and says EHLO. `localAddress` is another address of the loopback network. */
+export async function smtpDialog(port: number, localAddress = '127.0.0.1'): Promise<SmtpDialog> {
+  let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
   let heard = '';
   let over = false;
   let wake: () => void = () => undefined;

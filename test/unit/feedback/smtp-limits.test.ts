@@ -1,39 +1,38 @@
 import { expect, test } from 'vitest';
-import { CONNECTIONS, createPeerLimits, MESSAGES, ROLE_MESSAGES } from '../../../src/feedback/smtp-limits.ts';
+import {
+  ALL_ROLE_MESSAGES,
+  createPeerLimits,
+  HELD_BYTES,
+  MESSAGES,
+  ROLE_MESSAGES,
+} from '../../../src/feedback/smtp-limits.ts';
 import { peerOf } from '../../../src/record/peer.ts';
-
-test('one address has so many connections, all together so many, and each is free again once left', () => {
-  const limits = createPeerLimits();
-  const enter = (address: string, count: number) =>
-    Array.from({ length: count }, () => limits.enter(address)).filter(Boolean).length;
-  expect(enter('192.0.2.1', CONNECTIONS.each + 5)).toBe(CONNECTIONS.each);
-  for (let n = 2; n <= CONNECTIONS.all / CONNECTIONS.each; n += 1)
-    expect(enter(`192.0.2.${n}`, CONNECTIONS.each)).toBe(CONNECTIONS.each);
-  expect(limits.enter('192.0.2.200')).toBe(false);
-  limits.leave('192.0.2.1');
-  limits.leave('192.0.2.201');
-  expect(limits.enter('192.0.2.200')).toBe(true);
-  expect(limits.enter('192.0.2.201')).toBe(false);
-});
 
 test('one address sends so many messages at once, then so many a second; others are not held up', () => {
   const limits = createPeerLimits();
   const send = (count: number, now: number, address = '192.0.2.1') =>
-    Array.from({ length: count }, () => limits.message(address, now)).filter(Boolean).length;
+    Array.from({ length: count }, () => limits.charge(address, 'return-path', now)).filter(Boolean).length;
   expect(send(MESSAGES.burst + 10, 0)).toBe(MESSAGES.burst);
+  expect(limits.may('192.0.2.1', 'return-path', 0)).toBe(false);
   expect(send(1, 0, '192.0.2.2')).toBe(1);
   expect(send(1_000, 1_000)).toBe(MESSAGES.perSecond);
   expect(send(1_000, 500)).toBe(0);
   expect(send(MESSAGES.burst + 10, 3_600_000)).toBe(MESSAGES.burst);
 });
 
+test('to ask whether a message may come charges nothing', () => {
+  const limits = createPeerLimits();
+  for (let n = 0; n < 10_000; n += 1) expect(limits.may('192.0.2.1', 'role', 0)).toBe(true);
+});
+
 test('of more addresses than are remembered the idle ones are forgotten, and a busy one keeps its limit', () => {
   const limits = createPeerLimits();
-  for (let n = 0; n < 9_999; n += 1) limits.message(`idle ${n}`, 0);
-  for (let n = 0; n < MESSAGES.burst; n += 1) limits.message('busy', 60_000);
-  for (let n = 0; n < 5_000; n += 1) limits.message(`new ${n}`, 60_000);
-  expect(limits.message('busy', 60_001)).toBe(false);
-  expect(limits.message('busy', 60_100)).toBe(true);
+  const charge = (address: string, now: number) => limits.charge(address, 'return-path', now);
+  for (let n = 0; n < 9_999; n += 1) charge(`idle ${n}`, 0);
+  for (let n = 0; n < MESSAGES.burst; n += 1) charge('busy', 60_000);
+  for (let n = 0; n < 5_000; n += 1) charge(`new ${n}`, 60_000);
+  expect(charge('busy', 60_001)).toBe(false);
+  expect(charge('busy', 60_100)).toBe(true);
 });
 
 test.each([
@@ -52,12 +51,31 @@ test('a network of IPv6 addresses has the limits of one address', () => {
   const limits = createPeerLimits();
   const from = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
   const count = (run: (n: number) => boolean) => Array.from({ length: 1_000 }, (_, n) => run(n)).filter(Boolean).length;
-  expect(count((n) => limits.enter(from(n)))).toBe(CONNECTIONS.each);
-  expect(count((n) => limits.message(from(n), 0))).toBe(MESSAGES.burst);
+  expect(count((n) => limits.charge(from(n), 'return-path', 0))).toBe(MESSAGES.burst);
+  expect(count((n) => limits.hold(from(n), HELD_BYTES.each / 10))).toBe(10);
 });
 
-test('role mailboxes take so much from all together', () => {
+test('role mailboxes take so much from one peer, and so much from all together; return paths are not held up', () => {
   const limits = createPeerLimits();
-  const taken = (now: number) => Array.from({ length: 100 }, () => limits.roleMessage(now)).filter(Boolean).length;
-  expect([taken(1_000_000), taken(1_010_000)]).toEqual([ROLE_MESSAGES.burst, 10]);
+  const taken = (address: string, now: number) =>
+    Array.from({ length: 1_000 }, () => limits.charge(address, 'role', now)).filter(Boolean).length;
+  expect(taken('192.0.2.1', 0)).toBe(ROLE_MESSAGES.burst);
+  expect(taken('192.0.2.2', 0)).toBe(ROLE_MESSAGES.burst);
+  let all = 2 * ROLE_MESSAGES.burst;
+  for (let n = 3; n < 20; n += 1) all += taken(`192.0.2.${n}`, 0);
+  expect(all).toBe(ALL_ROLE_MESSAGES.burst);
+  expect(limits.charge('192.0.2.99', 'return-path', 0)).toBe(true);
+  expect(limits.may('192.0.2.99', 'role', 0)).toBe(false);
+  expect(limits.may('192.0.2.99', 'role', 1_000)).toBe(true);
+});
+
+test('bytes that are being received are bounded for one peer and for all, and free again once released', () => {
+  const limits = createPeerLimits();
+  expect(limits.hold('192.0.2.1', HELD_BYTES.each)).toBe(true);
+  expect(limits.hold('192.0.2.1', 1)).toBe(false);
+  for (let n = 2; n <= HELD_BYTES.all / HELD_BYTES.each; n += 1)
+    expect(limits.hold(`192.0.2.${n}`, HELD_BYTES.each)).toBe(true);
+  expect(limits.hold('192.0.2.99', 1)).toBe(false);
+  limits.release('192.0.2.1', HELD_BYTES.each);
+  expect(limits.hold('192.0.2.99', HELD_BYTES.each)).toBe(true);
 });

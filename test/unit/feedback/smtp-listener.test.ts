@@ -1,12 +1,24 @@
 /** The SMTP listener, spoken to line by line: whom it takes mail for, when it says 250, and what it does to who misbehaves. */
 import { readFileSync } from 'node:fs';
+import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createIntake } from '../../../src/feedback/intake.ts';
-import { createSmtpListener, type FeedbackRefusal, MOST_BYTES } from '../../../src/feedback/smtp-listener.ts';
+import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
+import { ALL_ROLE_MESSAGES, HELD_BYTES, MESSAGES, ROLE_MESSAGES } from '../../../src/feedback/smtp-limits.ts';
+import {
+  COMMANDS_MS,
+  createSmtpListener,
+  type FeedbackRefusal,
+  MAX_COMMAND_BYTES,
+  MAX_ENVELOPE_COMMANDS,
+  MOST_BYTES,
+} from '../../../src/feedback/smtp-listener.ts';
+import { SESSIONS } from '../../../src/feedback/smtp-visits.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackAnswer, FeedbackReport } from '../../../src/store/feedback.ts';
+import { virtualClock } from '../../rig/clock.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { type SmtpDialog, smtpDialog } from '../../rig/smtp-dialog.ts';
 
@@ -23,7 +35,9 @@ const CASE = (name: string) =>
 const DSN = CASE('01-postfix-no-such-user');
 
 interface Rig {
-  readonly dialog: () => Promise<SmtpDialog>;
+  readonly port: number;
+  /** From this loopback address, 127.0.0.1 unless given. */
+  readonly dialog: (from?: string) => Promise<SmtpDialog>;
   readonly reports: FeedbackReport[];
   readonly refusals: FeedbackRefusal[];
   readonly faults: string[];
@@ -38,26 +52,39 @@ async function rig(
     suppressed: false,
   }),
   certificate: Parameters<typeof createSmtpListener>[0]['certificate'] = null,
+  {
+    clock = systemClock,
+    module,
+    reader: given,
+  }: { readonly clock?: Clock; readonly module?: URL; readonly reader?: Pick<ReportReader, 'read'> } = {},
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], FeedbackRefusal[], string[]] = [[], [], []];
   const intake = createIntake({
-    clock: systemClock,
+    clock,
     record: (report) => {
       reports.push(report);
       return record(report);
     },
     recorded: () => undefined,
   });
+  const failed = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);
+  const reader = createReportReader({
+    clock,
+    beforeThread: () => undefined,
+    failed,
+    ...(module === undefined ? {} : { module }),
+  });
   const listener = createSmtpListener({
     at: { host: '127.0.0.1', port: 0 },
     bind,
-    clock: systemClock,
+    clock,
+    reader: given ?? reader,
     returnPath: { domain: DOMAIN, key: KEY },
     name: DOMAIN,
     certificate,
     take: intake.take,
     refused: (reason) => refusals.push(reason),
-    failed: (what, error) => faults.push(`${what}: ${String(error)}`),
+    failed,
   });
   const { port } = await listener.start();
   const dialogs: SmtpDialog[] = [];
@@ -65,14 +92,15 @@ async function rig(
     intake.close();
     for (const dialog of dialogs) dialog.close();
     await listener.close();
+    await reader.close();
   };
   onTestFinished(close);
-  const dialog = async () => {
-    const made = await smtpDialog(port);
+  const dialog = async (from?: string) => {
+    const made = await smtpDialog(port, from);
     dialogs.push(made);
     return made;
   };
-  return { dialog, reports, refusals, faults, close };
+  return { port, dialog, reports, refusals, faults, close };
 }
 
 describe('who is taken mail for', () => {
@@ -274,7 +302,7 @@ describe('who misbehaves', () => {
 
   test('too many connections of one address are told so', async () => {
     const { dialog, refusals } = await rig();
-    for (let n = 0; n < 20; n += 1) await dialog();
+    await Promise.all(Array.from({ length: SESSIONS.each }, () => dialog()));
     const one = await dialog();
     expect(await one.say('MAIL FROM:<>')).toBe('closed');
     expect(refusals).toEqual(['too-many-connections']);
@@ -284,6 +312,245 @@ describe('who misbehaves', () => {
     const { dialog } = await rig();
     expect(await (await dialog()).say(command)).toMatch(/^50[02] /);
   });
+});
+
+describe('who takes up room', () => {
+  /** A connection that says nothing. */
+  async function idle(port: number, localAddress: string): Promise<void> {
+    const socket = connectSocket({ port, host: '127.0.0.1', localAddress });
+    socket.on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+    await new Promise<void>((resolve) => {
+      socket.once('data', () => resolve());
+      socket.once('close', () => resolve());
+    });
+  }
+
+  test('hundreds of idle connections keep nobody from delivering a bounce', async () => {
+    const { port, dialog, reports, refusals } = await rig();
+    const hosts = 2 + SESSIONS.all / SESSIONS.each;
+    for (let host = 1; host <= hosts; host += 1)
+      await Promise.all(Array.from({ length: SESSIONS.each }, () => idle(port, `127.0.0.${host + 10}`)));
+    const peer = await dialog('127.0.0.99');
+    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    expect(reports).toHaveLength(1);
+    expect(new Set(refusals)).toEqual(new Set(['evicted']));
+  });
+
+  test('sessions that named abuse and send nothing make room as well, one for a return path does not', async () => {
+    const { dialog, reports, refusals } = await rig();
+    const first = await dialog('127.0.0.98');
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await first.say(line);
+    for (let host = 1; host <= SESSIONS.all / SESSIONS.each; host += 1) {
+      await Promise.all(
+        Array.from({ length: SESSIONS.each }, async () => {
+          const peer = await dialog(`127.0.0.${host + 10}`);
+          await peer.say('MAIL FROM:<>');
+          await peer.say(`RCPT TO:<abuse@${DOMAIN}>`);
+        }),
+      );
+    }
+    const peer = await dialog('127.0.0.99');
+    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    first.raw(DSN);
+    expect(await first.say('\r\n.')).toMatch(/^250 /);
+    expect(reports).toHaveLength(2);
+    expect(new Set(refusals)).toEqual(new Set(['evicted']));
+  });
+
+  test('a loop of recipients without a message is ended, and costs nobody its budget', async () => {
+    const { dialog, reports, refusals } = await rig();
+    for (let round = 0; round < 20; round += 1) {
+      const peer = await dialog();
+      await peer.say('MAIL FROM:<a@example.com>');
+      let answer = '';
+      let said = 1;
+      while (!answer.startsWith('421') && said <= 2 * MAX_ENVELOPE_COMMANDS) {
+        answer = await peer.say('RCPT TO:<postmaster>');
+        said += 1;
+      }
+      expect(answer).toMatch(/^421 /);
+      expect(said).toBe(MAX_ENVELOPE_COMMANDS + 1);
+      expect(await peer.reply()).toBe('closed');
+    }
+    expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
+    expect(20 * MAX_ENVELOPE_COMMANDS).toBeGreaterThan(ALL_ROLE_MESSAGES.burst);
+    const other = await dialog();
+    expect(await other.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
+    expect(reports).toHaveLength(1);
+  });
+
+  test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])('a loop of %s is ended', async (command) => {
+    const { dialog, refusals } = await rig();
+    const peer = await dialog();
+    const line = `${command}\r\n`;
+    peer.raw(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
+    let answer = '';
+    do answer = await peer.reply();
+    while (answer !== 'closed');
+    expect(refusals).toEqual(['too-many-commands']);
+  });
+
+  test('bounds on commands begin anew with each message', async () => {
+    const { dialog, reports } = await rig();
+    const peer = await dialog();
+    for (let n = 0; n < MAX_ENVELOPE_COMMANDS; n += 1)
+      expect(await peer.send('', tokenOf(), `X-N: ${n}\r\n${DSN}`)).toMatch(/^250 /);
+    expect(reports).toHaveLength(MAX_ENVELOPE_COMMANDS);
+  });
+
+  test.each([
+    ['no command', [], COMMANDS_MS],
+    ['no recipient', ['MAIL FROM:<>'], COMMANDS_MS],
+    ['recipients that are not here', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_MS],
+    ['a recipient again and again', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'], COMMANDS_MS],
+    ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
+  ])('a session with %s is over after a short time', async (_, lines, ms) => {
+    const clock = virtualClock(Date.now());
+    const { dialog, refusals } = await rig(undefined, null, { clock });
+    const peer = await dialog();
+    for (const line of lines) await peer.say(line);
+    await clock.advance(ms);
+    expect(await peer.reply()).toMatch(/^421 4\.4\.2 /);
+    expect(await peer.reply()).toBe('closed');
+    expect(refusals.at(-1)).toBe('too-slow');
+  });
+
+  test('a peer with all of its connections idle has room for its next one', async () => {
+    const clock = virtualClock(Date.now());
+    const { dialog, refusals } = await rig(undefined, null, { clock });
+    await Promise.all(Array.from({ length: SESSIONS.each }, () => dialog()));
+    await clock.advance(15_000);
+    const peer = await dialog();
+    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    expect(refusals).toEqual(['evicted']);
+  });
+
+  test.each([
+    ['abuse', () => `abuse@${DOMAIN}`, ROLE_MESSAGES.burst],
+    ['a return path', tokenOf, MESSAGES.burst],
+  ] as const)(
+    'over its budget for %s a peer is told to come again, and another one is not held up',
+    async (_, to, burst) => {
+      const clock = virtualClock(Date.now());
+      const { dialog, reports, refusals } = await rig(undefined, null, {
+        clock,
+        reader: { read: async () => ({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] }) },
+      });
+      const peer = await dialog('127.0.0.11');
+      const other = await dialog('127.0.0.12');
+      for (let n = 0; n < burst; n += 1) expect(await peer.send('', to(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
+      expect(await peer.send('', to(), DSN)).toMatch(/^451 /);
+      expect(await other.send('', to(), DSN)).toMatch(/^250 /);
+      expect(reports).toHaveLength(burst + 1);
+      expect(refusals).toEqual(['too-fast']);
+    },
+  );
+
+  test('the budget is charged at DATA: of sessions that begin together those beyond it are told to come again', async () => {
+    const clock = virtualClock(Date.now());
+    const { dialog, reports } = await rig(undefined, null, {
+      clock,
+      reader: { read: async () => ({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] }) },
+    });
+    const [one, other] = [await dialog(), await dialog()];
+    const abuse = `abuse@${DOMAIN}`;
+    for (let n = 1; n < ROLE_MESSAGES.burst; n += 1) await one.send('', abuse, `X: ${n}\r\n\r\nx`);
+    for (const peer of [one, other]) for (const line of ['MAIL FROM:<>', `RCPT TO:<${abuse}>`]) await peer.say(line);
+    const answers: string[] = [];
+    for (const peer of [one, other]) {
+      expect(await peer.say('DATA')).toMatch(/^354 /);
+      answers.push((await peer.say('\r\n.')).slice(0, 3));
+    }
+    expect(answers).toEqual(['250', '451']);
+    expect(reports).toHaveLength(ROLE_MESSAGES.burst);
+  });
+
+  test('of large messages of one peer no more is kept than its share, and the peer is told to come again', async () => {
+    const clock = virtualClock(Date.now());
+    const waiting: (() => void)[] = [];
+    const { dialog, refusals } = await rig(undefined, null, {
+      clock,
+      reader: {
+        read: () =>
+          new Promise((resolve) =>
+            waiting.push(() => resolve({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] })),
+          ),
+      },
+    });
+    const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
+    const count = HELD_BYTES.each / megabyte.length;
+    const sent: Promise<string>[] = [];
+    for (let n = 0; n < count; n += 1) {
+      const peer = await dialog();
+      sent.push(peer.send('', tokenOf(), megabyte));
+      await expect.poll(() => waiting.length).toBe(n + 1);
+    }
+    const one = await dialog();
+    expect(await one.send('', tokenOf(), megabyte)).toMatch(/^451 /);
+    expect(refusals).toEqual(['too-busy']);
+    for (const read of waiting.splice(0)) read();
+    for (const answer of await Promise.all(sent)) expect(answer).toMatch(/^250 /);
+    const again = one.send('', tokenOf(), megabyte);
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting[0]?.();
+    expect(await again).toMatch(/^250 /);
+  });
+});
+
+describe('a report that is too expensive to read', () => {
+  test('is answered 250, kept as it came, and the next report is read', async () => {
+    const clock = virtualClock(Date.now());
+    const module = new URL('../../rig/hostile-reading-worker.ts', import.meta.url);
+    const { dialog, reports, refusals, faults } = await rig(undefined, null, { clock, module });
+    const peer = await dialog();
+    const hostile = 'Subject: spin for ever\r\n\r\nx';
+    let answer: string | null = null;
+    void peer.send('', tokenOf(), hostile).then((text) => {
+      answer = text;
+    });
+    await expect
+      .poll(async () => {
+        await clock.advance(1_000);
+        return answer;
+      })
+      .toMatch(/^250 /);
+    expect(reports).toMatchObject([{ about: { id: ID }, notices: [{ kind: 'unknown', reason: 'too-expensive' }] }]);
+    expect(Buffer.from(reports[0]?.raw ?? []).toString()).toContain(hostile);
+    expect([refusals, faults]).toEqual([[], []]);
+    const next = await dialog();
+    expect(await next.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    expect(reports[1]).toMatchObject({ notices: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
+  });
+
+  test('where too many wait to be read the peer is told to come again', async () => {
+    const { dialog, refusals } = await rig(undefined, null, { reader: { read: async () => ({ kind: 'busy' }) } });
+    const peer = await dialog();
+    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^451 /);
+    expect(refusals).toEqual(['too-busy']);
+  });
+
+  test('where no thread can be started the peer keeps its report', async () => {
+    const module = new URL('./there-is-no-worker.ts', import.meta.url);
+    const { dialog, reports, refusals } = await rig(undefined, null, { module });
+    const peer = await dialog();
+    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^451 /);
+    expect([refusals, reports]).toEqual([['store'], []]);
+  });
+});
+
+test('under TLS too a session that ends leaves its place', async () => {
+  const { key, cert } = await certificateFor('localhost');
+  const { dialog, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
+  for (let n = 0; n < SESSIONS.each + 2; n += 1) {
+    const peer = await dialog();
+    expect(await peer.say('STARTTLS')).toMatch(/^220 /);
+    await peer.secure();
+    expect(await peer.say('EHLO peer.example')).toMatch(/^250/);
+    expect(await peer.say('QUIT')).toMatch(/^221 /);
+    expect(await peer.reply()).toBe('closed');
+  }
+  expect(refusals).toEqual([]);
 });
 
 test('with a certificate it offers STARTTLS, and holds lines to CR LF there too', async () => {

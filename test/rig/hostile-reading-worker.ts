@@ -1,0 +1,12 @@
+/** A reading thread that never comes to an end of a report with `spin` in it, and dies of one with `exhaust`; it reads all others. */
+import { parentPort } from 'node:worker_threads';
+import { readNotices } from '../../src/feedback/read/read-notices.ts';
+
+parentPort?.on('message', (raw: Uint8Array) => {
+  const text = Buffer.from(raw).toString('latin1');
+  if (text.includes('spin')) for (;;);
+  const kept: string[][] = [];
+  while (text.includes('exhaust')) kept.push(Array.from({ length: 100_000 }, (_, n) => `${kept.length} ${n}`));
+  parentPort?.postMessage({ kind: 'read', notices: readNotices(raw) });
+});
+parentPort?.postMessage({ kind: 'ready' });

@@ -1,0 +1,76 @@
+/** Reading on a thread of its own: a report that is too expensive costs itself, and no other one. */
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { createReportReader, DEADLINE_MS, WAITING } from '../../../src/feedback/report-reader.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const HOSTILE = new URL('../../rig/hostile-reading-worker.ts', import.meta.url);
+const BOUNCE = Buffer.from(
+  'From: MAILER-DAEMON@relay.example\r\nSubject: Undelivered Mail\r\n\r\n<a@b.example>: no such user',
+);
+
+function rig() {
+  const clock = virtualClock(Date.now());
+  const faults: string[] = [];
+  const reader = createReportReader({
+    clock,
+    beforeThread: () => undefined,
+    failed: (_, error) => faults.push(String(error)),
+    module: HOSTILE,
+  });
+  onTestFinished(() => reader.close());
+  return { clock, reader, faults };
+}
+
+test('a report over its deadline is too expensive; those that wait behind it are read', async () => {
+  const { clock, reader, faults } = rig();
+  const hostile = reader.read(Buffer.from('spin'));
+  const waiting = reader.read(BOUNCE);
+  let over = false;
+  void hostile.then(() => {
+    over = true;
+  });
+  await expect
+    .poll(async () => {
+      await clock.advance(DEADLINE_MS / 2);
+      return over;
+    })
+    .toBe(true);
+  expect(await hostile).toEqual({ kind: 'too-expensive' });
+  expect(await waiting).toMatchObject({ kind: 'read', notices: [{ kind: 'bounce', recipient: 'a@b.example' }] });
+  expect(faults).toEqual([]);
+});
+
+test('a report that exhausts the memory of its thread is too expensive, and the next one is read', async () => {
+  const { reader, faults } = rig();
+  expect(await reader.read(Buffer.from('exhaust'))).toEqual({ kind: 'too-expensive' });
+  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', notices: [{ kind: 'bounce' }] });
+  expect(faults).toHaveLength(1);
+});
+
+test('reports that wait are bounded in number and in bytes; beyond that the answer is busy at once', async () => {
+  const { reader } = rig();
+  const reads = [reader.read(Buffer.from('spin'))];
+  for (let n = 1; n < WAITING.maxReports; n += 1) reads.push(reader.read(BOUNCE));
+  expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
+  const settled = Promise.allSettled(reads);
+  await reader.close();
+  expect((await settled).every(({ status }) => status === 'rejected')).toBe(true);
+  await expect(reader.read(BOUNCE)).rejects.toThrow('closed');
+
+  const other = rig().reader;
+  const large = Buffer.alloc(WAITING.maxBytes);
+  const first = other.read(large);
+  expect(await other.read(BOUNCE)).toEqual({ kind: 'busy' });
+  expect(await first).toMatchObject({ kind: 'read' });
+  expect(await other.read(BOUNCE)).toMatchObject({ kind: 'read' });
+});
+
+test('the reader’s own thread reads as the reader does, and does not hold up the process', async () => {
+  const reader = createReportReader({ clock: systemClock, beforeThread: () => undefined, failed: () => undefined });
+  onTestFinished(() => reader.close());
+  expect(await reader.read(BOUNCE)).toMatchObject({
+    kind: 'read',
+    notices: [{ kind: 'bounce', mailboxMissing: true }],
+  });
+});
