@@ -189,7 +189,7 @@ export function parsed(answer: string): { readonly status: number; readonly head
 
 /** Waits until `condition` holds. */
 export async function until(condition: () => boolean): Promise<void> {
-  const giveUpAt = Date.now() + 10_000;
+  const giveUpAt = Date.now() + 60_000;
   while (!condition()) {
     if (Date.now() > giveUpAt) throw new Error('the condition never held');
     await new Promise((resolve) => setImmediate(resolve));

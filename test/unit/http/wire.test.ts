@@ -138,7 +138,8 @@ describe('slow clients', () => {
     socket.write(`${request('').replace('Content-Length: 0', 'Content-Length: 1000')}{"to":`);
     await until(ended);
     expect(parsed(text())).toMatchObject({ status: 408, body: error('Request timeout') });
-    expect((await post(rig, MAIL)).status).toBe(201);
+    // On a busy machine a whole request, too, may take longer than these limits.
+    await eventually(rig, 201);
   });
 
   test('a refused body that never comes holds the connection no longer than the linger time', async () => {
@@ -150,7 +151,7 @@ describe('slow clients', () => {
   });
 
   test('a refused body may still arrive before the connection is closed, so that the answer is not lost', async () => {
-    const rig = await rigged();
+    const rig = await rigged({ limits: { lingerMs: 60_000 } });
     const { socket, text, ended } = await opened(rig);
     socket.write(request('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await until(() => text().includes('Invalid API key'));
@@ -252,7 +253,7 @@ describe('slow clients', () => {
     const whole = request(body);
     socket.write(whole.slice(0, -1));
     await until(() => rig.seen.passed === 1);
-    const drained = rig.listener.drain(10_000);
+    const drained = rig.listener.drain(60_000);
     await expect(fetch(`${rig.at.url}/healthz`)).rejects.toThrow();
     socket.write(whole.slice(-1));
     await drained;
@@ -267,7 +268,9 @@ describe('slow clients', () => {
 
 describe('the observer', () => {
   test('hears of every refusal, also of those below HTTP', async () => {
-    const rig = await rigged({ limits: QUICK, ready: () => 'no' });
+    // Short for the one request that never ends, long for the others on a busy machine.
+    const limits = { ...QUICK, headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 };
+    const rig = await rigged({ limits, ready: () => 'no' });
     await raw(rig, 'hello there\r\n\r\n');
     await raw(rig, request(body).replace('Host: localhost\r\n', ''));
     await raw(rig, request(body, ['Expect: tea']));
@@ -321,7 +324,7 @@ describe('drain', () => {
     const busy = await opened(rig);
     busy.socket.write(request(body).replace('Connection: close\r\n', ''));
     await until(() => rig.seen.submitted.length === 1);
-    const drained = rig.listener.drain(10_000);
+    const drained = rig.listener.drain(60_000);
     await expect(fetch(`${rig.at.url}/readyz`)).rejects.toThrow();
     commit(ACCEPTED);
     await drained;
@@ -339,7 +342,7 @@ describe('drain', () => {
     const second = await opened(rig);
     second.socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n');
     await fetch(`${rig.at.url}/healthz`);
-    const drained = rig.listener.drain(10_000);
+    const drained = rig.listener.drain(60_000);
     second.socket.write('\r\n');
     await until(second.ended);
     expect(parsed(second.text())).toMatchObject({ status: 503, body: error('Not ready: draining') });

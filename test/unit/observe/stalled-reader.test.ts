@@ -53,12 +53,10 @@ test('a reader that stalls freezes nothing: lines over the bound are dropped and
   expect(Buffer.byteLength(text)).toBeLessThan(1.3 * 1_048_576);
 });
 
-test('a reader that stalls holds a stop up by no more than a moment', async () => {
+test('a reader that stalls for ever keeps no process from stopping', async () => {
   const { child, ended, said } = started();
   await expect.poll(() => said().includes('alive')).toBe(true);
-  const toldAt = performance.now();
   child.stdin.write('stop\n');
   expect(await ended).toBe(0);
   expect(said()).toContain('closed');
-  expect(performance.now() - toldAt).toBeLessThan(10_000);
 });
