@@ -16,7 +16,7 @@ export default defineConfig({
     manifest: true,
   },
   // `vite dashboard` beside a running service, for work on the pages.
-  server: { port: 5173, proxy: { '/api': 'http://127.0.0.1:8081', '/sign-in': 'http://127.0.0.1:8081' } },
+  server: { port: 5173, proxy: { '/api': 'http://127.0.0.1:8081' } },
 });
 
 /**

@@ -78,6 +78,7 @@ async function signedIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: demo.service.operatorUrl ?? '' });
   const page = await context.newPage();
   await page.goto(demo.service.signInUrl ?? '/');
+  await page.getByRole('navigation', { name: 'Pages' }).waitFor();
   await page.close();
   return context;
 }
@@ -98,7 +99,9 @@ async function take(browser: Browser, signed: BrowserContext, picture: Picture, 
     const page = await context.newPage();
     await page.clock.setFixedTime(NOW);
     const ask: Ask = async (path) => {
-      const answer = await signed.request.get(`${home}/api/v1${path}`);
+      const { origins } = await signed.storageState();
+      const secret = origins[0]?.localStorage.find(({ name: one }) => one === 'postrider-session')?.value ?? '';
+      const answer = await signed.request.get(`${home}/api/v1${path}`, { headers: { 'Postrider-Session': secret } });
       if (!answer.ok()) throw new Error(`${path}: ${answer.status()} ${await answer.text()}`);
       return (await answer.json()) as never;
     };

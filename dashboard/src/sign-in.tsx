@@ -1,15 +1,39 @@
 /** The way in: the password, or a word on where the one-time link is found. */
-import { Button, Center, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
+import { Button, Center, Loader, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
-import { post } from './api/client';
+import { useEffect, useRef, useState } from 'react';
+import { useLocation } from 'wouter';
+import { signIn as askIn } from './api/session';
 import { Failure } from './parts/states';
+
+/** Signs in by the link of the address bar, once, and goes on to the pages or to the sign-in with the reason. */
+export function SignInByLink({ link }: { readonly link: string }) {
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const begun = useRef(false);
+  useEffect(() => {
+    if (begun.current) return;
+    begun.current = true;
+    askIn({ link }).then(
+      () => {
+        void queries.resetQueries({ queryKey: ['session'] });
+        navigate('/', { replace: true });
+      },
+      () => navigate('/?refused=link', { replace: true }),
+    );
+  }, [link, navigate, queries]);
+  return (
+    <Center mih="40vh">
+      <Loader aria-label="Signing in" />
+    </Center>
+  );
+}
 
 export function SignIn({ reason }: { readonly reason: string }) {
   const queries = useQueryClient();
   const [password, setPassword] = useState('');
   const signIn = useMutation({
-    mutationFn: () => post('/sign-in', { password }),
+    mutationFn: () => askIn({ password }),
     onSuccess: () => queries.invalidateQueries(),
   });
   return (

@@ -3,7 +3,7 @@ import { Button, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { post } from './api/client';
+import { signOut as askOut } from './api/session';
 import type { Session } from './api/types';
 import { Ask } from './parts/ask';
 
@@ -11,7 +11,7 @@ export function SignOut({ session: { password } }: { readonly session: Session }
   const queries = useQueryClient();
   const [asking, { open, close }] = useDisclosure();
   const signOut = useMutation({
-    mutationFn: () => post('/sign-out'),
+    mutationFn: askOut,
     onSuccess: () => queries.resetQueries(),
     onError: ({ message }) => {
       // The dialog shows it where there is one.

@@ -28,13 +28,19 @@ export function apiDocument(version: string, base: string): string {
       description: 'The functions of the command line over JSON. Every change is in the audit log.',
     },
     servers: [{ url: base }],
-    security: [{ token: [] }, { session: [] }],
+    security: [{ token: [] }, { session: [], secret: [] }],
     tags: [...new Set(ALL.map(({ group }) => group))].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer', description: '`postrider token create NAME`' },
         session: { type: 'apiKey', in: 'cookie', name: 'postrider_session', description: 'Set by signing in.' },
+        secret: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Postrider-Session',
+          description: 'Answered by signing in; kept by the page. Neither admits anybody without the other.',
+        },
       },
       schemas: {
         Error: {

@@ -2,7 +2,7 @@
  * The operator API: JSON under `/api/v1` of the operator's listener, each route a command (routes.ts). Answers are the
  * command's own `--json`; errors have the two members that all errors have, with the command's one line.
  *
- * Promises: nothing but the document without sign-in; a change by a browser only from a page of this listener (Origin); an unknown parameter is
+ * Promises: nothing but the document without sign-in; a session's cookie admits nobody without the page's secret (sessions.ts); a change by a browser only from a page of this listener (Origin); an unknown parameter is
  * an error, not a silence; what is changed is in the audit log under the name of who changed it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -12,12 +12,11 @@ import type { News } from '../observe/news.ts';
 import type { OperatorStore, OperatorToken } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
-import { readsPages } from './dashboard.ts';
 import { delayed } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
-import { addListFiles, type ListFiles } from './list-files.ts';
-import { comesFromElsewhere, comesFromHere } from './origin.ts';
+import { addListFiles, type ListFiles, TICKET } from './list-files.ts';
+import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
 import {
   awayOr,
@@ -29,7 +28,7 @@ import {
   refuse,
 } from './refusal.ts';
 import { ROUTES, successOf } from './routes.ts';
-import { endedCookie, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
+import { endedCookie, SESSION_HEADER, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 import { tokenHash } from './token.ts';
 import { valuesOf } from './values.ts';
 
@@ -85,47 +84,36 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, connections, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
 
-  // Whoever only looks (HEAD) must not use the link up.
-  app.get(
-    '/sign-in',
-    { exposeHeadRoute: false },
-    async (request: FastifyRequest<{ Querystring: { link?: string } }>, reply) => {
-      const { link } = request.query;
-      if (typeof link === 'string' && sessions.redeem(link)) {
-        return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).redirect('/', 303);
-      }
-      // The terminal keeps showing the link, and whom it has let in already opens it again.
-      if ((await sessionOf(request)) !== null) return reply.redirect('/', 303);
-      if (readsPages(request)) return reply.redirect('/?refused=link', 303);
-      return refuse(reply, {
-        kind: 'refused',
-        status: 403,
-        message: 'This link has been used or is none; restart the service for another',
-      });
-    },
-  );
   app.post(`${API}/sign-in`, async (request, reply) => {
-    // Before the password is judged: another site's page must not use up the attempts of whoever looks at it.
+    // Before the password is judged: another site's page must not use up the attempts of a person who looks at it.
     if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
-    const password = memberOf(request.body, 'password');
-    if (password === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: password' });
-    const verdict = await judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
-    if (verdict !== null) return refuse(reply, verdict);
-    return reply.header('Set-Cookie', sessionCookie(sessions.begin(clock.now()))).send({ result: 'ok' });
+    const refusal = await signInRefusal(request);
+    if (refusal !== null) return refuse(reply, refusal);
+    const { cookie, secret } = sessions.begin(clock.now());
+    return reply
+      .header('Set-Cookie', sessionCookie(cookie, comesOverHttps(request)))
+      .send({ result: 'ok', session: secret });
   });
   app.post(`${API}/sign-out`, async (request, reply) => {
     if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
-    const session = sessionIn(request.headers.cookie);
-    const now = clock.now();
+    const session = heldSession(request);
     // Only what was given out is kept, so that a stranger cannot fill the store.
-    if (session !== null && sessions.holds(session, now)) {
+    if (session !== null) {
       try {
-        await store.endSession(tokenHash(session), sessions.endOf(session), now);
+        await store.endSession(tokenHash(session), sessions.endOf(session), clock.now());
       } catch (error) {
         return refuse(reply, awayOr(error));
       }
     }
-    return reply.header('Set-Cookie', endedCookie()).send({ result: 'ok' });
+    return reply.header('Set-Cookie', endedCookie(comesOverHttps(request))).send({ result: 'ok' });
+  });
+  app.post(`${API}/ticket`, async (request, reply) => {
+    if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+    const session = await sessionOf(request);
+    if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN });
+    const path = memberOf(request.body, 'path');
+    if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
+    return reply.send({ ticket: sessions.ticket(session, path, clock.now()) });
   });
   app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
 
@@ -213,10 +201,37 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     );
   }
 
-  /** The session that a request comes with, where it holds. */
-  async function sessionOf({ headers }: FastifyRequest): Promise<string | null> {
+  /** Why this is no sign-in, or null: by the password, or by the word of the one-time link. */
+  async function signInRefusal(request: FastifyRequest): Promise<Refusal | null> {
+    const link = memberOf(request.body, 'link');
+    if (link !== null) return sessions.redeem(link) ? null : USED_LINK;
+    const password = memberOf(request.body, 'password');
+    if (password === null) return { kind: 'refused', status: 400, message: 'Missing: password' };
+    return judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
+  }
+
+  /** The session that a request comes with, where it holds and has not been ended. */
+  async function sessionOf(request: FastifyRequest): Promise<string | null> {
+    const session = heldSession(request) ?? ticketedSession(request);
+    return session !== null && !(await isEnded(session)) ? session : null;
+  }
+
+  /** The cookie of a request that brings the page's secret too. */
+  function heldSession({ headers }: FastifyRequest): string | null {
     const session = sessionIn(headers.cookie);
-    return session !== null && sessions.holds(session, clock.now()) && !(await isEnded(session)) ? session : null;
+    const secret = headers[SESSION_HEADER];
+    return session !== null && typeof secret === 'string' && sessions.holds(session, secret, clock.now())
+      ? session
+      : null;
+  }
+
+  /** The cookie of a request that brings a ticket for its path; for files and frames alone. */
+  function ticketedSession({ headers, method, url, routeOptions }: FastifyRequest): string | null {
+    if (method !== 'GET' || !TICKETED.has(routeOptions.url ?? '')) return null;
+    const session = sessionIn(headers.cookie);
+    const [path = '', query] = url.split('?', 2);
+    const ticket = new URLSearchParams(query).get(TICKET);
+    return session !== null && ticket !== null && sessions.admits(ticket, session, path, clock.now()) ? session : null;
   }
 
   /** Where the store cannot say so nobody is shut out: its own health is what the page then tells. */
@@ -280,6 +295,19 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     }
   }
 }
+
+/** What a browser loads without headers: a frame, a download. */
+const TICKETED: ReadonlySet<string> = new Set([
+  `${API}/accounts/:account/suppressions/export`,
+  `${API}/inbox/:id/source`,
+  `${API}/inbox/:id/html`,
+]);
+
+const USED_LINK: Refusal = {
+  kind: 'refused',
+  status: 403,
+  message: 'This sign-in link is invalid or has already been used; restart the service for another',
+};
 
 const SIGN_IN =
   'Sign in first: with the link that the start printed or the password, or with a token (Authorization: Bearer po_…)';

@@ -10,7 +10,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { DashboardBuild } from './dashboard-build.ts';
 
 /** The pages' addresses; their own parts are read by the page itself. */
-const ADDRESSES = ['/', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
+const ADDRESSES = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
 /** What begins an address for programs; below any other one the page says that nothing is there. */
 const FOR_PROGRAMS: ReadonlySet<string> = new Set([
   'api',
@@ -20,7 +20,6 @@ const FOR_PROGRAMS: ReadonlySet<string> = new Set([
   'metrics',
   'openapi.json',
   'reference',
-  'sign-in',
 ]);
 const NONCE = '__NONCE__';
 const NOT_BUILT =
@@ -62,7 +61,7 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
 }
 
 /** True for a browser that wants a page; scripts take anything. */
-export function readsPages({ headers }: FastifyRequest): boolean {
+function readsPages({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? '').includes('text/html');
 }
 

@@ -16,6 +16,9 @@ import { controlsIn } from './controls.ts';
 import type { LoadFault, LoadProgress, LoadResult } from './file-routes.ts';
 import { type CommandFault, type Refusal, refusalOf, refuse } from './refusal.ts';
 
+/** The query parameter that stands for the page's secret where a browser downloads. */
+export const TICKET = 'ticket';
+
 /** A list of some million addresses. */
 const MOST_BYTES = 200 * 1024 * 1024;
 const PROGRESS_MS = 200;
@@ -69,7 +72,7 @@ export function addListFiles(
   app.get<Asked>(`${path}/export`, async (request, reply) => {
     const who = await admit(request);
     if (who.kind === 'refused') return refuse(reply, who);
-    const wrong = wrongIn(request, []);
+    const wrong = wrongIn(request, [TICKET]);
     if (wrong !== null) return refuse(reply, { status: 400, message: wrong });
     const list = request.params.account;
     const found = await files.read(list);

@@ -181,7 +181,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
 }
 
 function isApi(target: string): boolean {
-  return target.startsWith(`${API}/`) || target === '/sign-in' || target.startsWith('/sign-in?');
+  return target.startsWith(`${API}/`);
 }
 
 function html(reply: FastifyReply, text: string): FastifyReply {

@@ -11,6 +11,11 @@ export function comesFromElsewhere(request: Pick<FastifyRequest, 'headers'>): bo
   return (origin !== undefined && !comesFromHere(request)) || site === 'cross-site' || site === 'same-site';
 }
 
+/** True where the page that asks names itself, came over HTTPS, and is one of this listener. A proxy in front speaks HTTPS. */
+export function comesOverHttps(request: Pick<FastifyRequest, 'headers'>): boolean {
+  return comesFromHere(request) && request.headers.origin?.startsWith('https://') === true;
+}
+
 /** True where the page that asks names itself, and is one of this listener (RFC 6454). */
 export function comesFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   const { origin, host } = headers;

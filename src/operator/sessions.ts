@@ -1,20 +1,43 @@
 /**
- * Who signed in: a cookie that holds when it ends and a signature over that, so that any node believes it and none keeps
- * anything but who signed out before that. Without a password the way in is a link with a word of 256 random bits, good once.
+ * Sessions of people at a browser. A session has two parts. The cookie holds when the session ends, a digest of the page's secret,
+ * and a signature over both: any node accepts it and no node stores it. The page's secret is 256 random bits that the page keeps in
+ * the localStorage of its origin and sends as a header. Cookies ignore ports (RFC 6265 section 8.5): a server on another port of
+ * this host receives the cookie, but never the secret. Without a password the way in is a link with a word of 256 random bits, good
+ * once.
+ *
+ * Guarantees: neither part admits anybody alone; the secret cannot be computed from the cookie; comparison in constant time.
  */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export const SESSION_COOKIE = 'postrider_session';
+/** The header that carries the page's secret, as Node names it. */
+export const SESSION_HEADER = 'postrider-session';
 /** A working day. */
 export const SESSION_MS = 12 * 3_600_000;
+/** By which the clocks of two nodes may differ. */
+const MAX_SKEW_MS = 10_000;
+/** A ticket is asked for right before it is used. */
+export const TICKET_MS = 30_000;
+
+export interface NewSession {
+  readonly cookie: string;
+  /** For the page alone, told once. */
+  readonly secret: string;
+}
 
 export interface Sessions {
-  /** The cookie's value for somebody who signed in at `now` (ms). */
-  begin(now: number): string;
-  /** True for a value that `begin` made with the same key, until it ends by itself; whether it was ended before, the store knows. */
-  holds(value: string, now: number): boolean;
-  /** When a value that holds ends (ms since the epoch). */
-  endOf(value: string): number;
+  /** Both parts for a person who signed in at `now` (ms). */
+  begin(now: number): NewSession;
+  /** True for two parts that `begin` made together with the same key, until they end by themselves; whether they were ended before, the store knows. */
+  holds(cookie: string, secret: string, now: number): boolean;
+  /** When a cookie that holds ends (ms since the epoch). */
+  endOf(cookie: string): number;
+  /**
+   * Stands for the page's secret in one URL, for what a browser loads without headers: a frame, a download. Good for TICKET_MS, for
+   * that path, and together with the cookie.
+   */
+  ticket(cookie: string, path: string, now: number): string;
+  admits(ticket: string, cookie: string, path: string, now: number): boolean;
   /** The word of the one-time link; null where there is a password. */
   readonly link: string | null;
   /** True once, for that word. */
@@ -26,20 +49,31 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
   const link = withLink ? randomBytes(32).toString('base64url') : null;
   let spent = false;
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
+  const signTicket = (until: string, cookie: string, path: string) => sign(`ticket\n${until}\n${cookie}\n${path}`);
+  /** True for a cookie of ours that has not ended by itself. */
+  const isOurs = (cookie: string, now: number) => {
+    const at = cookie.lastIndexOf('.');
+    if (!same(cookie.slice(at + 1), sign(cookie.slice(0, Math.max(0, at))))) return false;
+    return endsSoon(endOf(cookie), now, SESSION_MS);
+  };
   return {
     link,
     begin(now) {
-      const text = `${now + SESSION_MS}.${randomBytes(9).toString('base64url')}`;
-      return `${text}.${sign(text)}`;
+      const secret = randomBytes(32).toString('base64url');
+      const text = `${now + SESSION_MS}.${digestOf(secret)}`;
+      return { cookie: `${text}.${sign(text)}`, secret };
     },
-    holds(value, now) {
-      const at = value.lastIndexOf('.');
-      const text = value.slice(0, Math.max(0, at));
-      if (!same(value.slice(at + 1), sign(text))) return false;
-      const until = endOf(value);
-      return now < until && until - now <= SESSION_MS;
-    },
+    holds: (cookie, secret, now) => isOurs(cookie, now) && same(digestOf(secret), cookie.split('.')[1] ?? ''),
     endOf,
+    ticket(cookie, path, now) {
+      const until = String(now + TICKET_MS);
+      return `${until}.${signTicket(until, cookie, path)}`;
+    },
+    admits(ticket, cookie, path, now) {
+      const [until = '', signature = ''] = ticket.split('.', 2);
+      if (!isOurs(cookie, now) || !same(signature, signTicket(until, cookie, path))) return false;
+      return endsSoon(Number(until), now, TICKET_MS);
+    },
     redeem(word) {
       if (link === null || spent || !same(word, link)) return false;
       spent = true;
@@ -48,8 +82,17 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
   };
 }
 
-function endOf(value: string): number {
-  return Number(value.split('.')[0]);
+function endOf(cookie: string): number {
+  return Number(cookie.split('.', 1)[0]);
+}
+
+/** True for an end that lies ahead, and no further than it can where nodes' clocks differ little: a clock set back prolongs nothing. */
+function endsSoon(until: number, now: number, longestMs: number): boolean {
+  return now < until && until - now <= longestMs + MAX_SKEW_MS;
+}
+
+function digestOf(secret: string): string {
+  return hash('sha256', secret, 'base64url');
 }
 
 function same(given: string, expected: string): boolean {
@@ -66,11 +109,15 @@ export function sessionIn(header: string | undefined): string | null {
   return null;
 }
 
-/** Set-Cookie: no script reads it, no other site sends it. `Secure` is left out, for the listener speaks HTTP on loopback. */
-export function sessionCookie(value: string): string {
-  return `${SESSION_COOKIE}=${value}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_MS / 1000}`;
+/** Set-Cookie: no script reads it, no other site sends it; `secure` where the page came over HTTPS. */
+export function sessionCookie(value: string, secure: boolean): string {
+  return `${SESSION_COOKIE}=${value}; ${attributes(secure)}; Max-Age=${SESSION_MS / 1000}`;
 }
 
-export function endedCookie(): string {
-  return `${SESSION_COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0`;
+export function endedCookie(secure: boolean): string {
+  return `${SESSION_COOKIE}=; ${attributes(secure)}; Max-Age=0`;
+}
+
+function attributes(secure: boolean): string {
+  return `HttpOnly; SameSite=Strict; Path=/${secure ? '; Secure' : ''}`;
 }

@@ -128,13 +128,16 @@ test('a hostile HTML mail in the inbox runs nothing, loads nothing, and leads no
   await page.getByRole('link', { name: 'History of this message' }).click();
   await page.getByRole('heading', { level: 1, name: 'A hostile letter' }).waitFor();
   // Opened by itself it is no HTML, for there a link could lead away.
-  const alone = await page.goto(`/api/v1/inbox/${letter}/html`);
+  await visit(`/inbox/${letter}`);
+  await frame.getByText('A hostile letter').waitFor();
+  const source = (await page.locator('iframe').getAttribute('src')) ?? '';
+  const alone = await page.goto(source);
   expect(alone?.headers()).toMatchObject({
     'content-type': 'text/plain; charset=utf-8',
     'content-security-policy': expect.stringContaining('sandbox'),
   });
   await page.getByText('<p>A hostile letter</p>').waitFor();
-  expect(page.url()).toBe(`${service.operatorUrl}/api/v1/inbox/${letter}/html`);
+  expect(page.url()).toBe(service.operatorUrl + source);
   expect(elsewhere.asked()).toEqual([]);
 });
 

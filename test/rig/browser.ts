@@ -14,6 +14,7 @@ import type {
 } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { launchChromium } from './chromium.ts';
+import { type SessionHeaders, signInByLink } from './session.ts';
 
 /** What has to be known of a service (test/scenarios/standing.ts). */
 export interface Visited {
@@ -62,9 +63,9 @@ export function browserRig(): BrowserRig {
   let browser: Browser;
   let open: Watched[] = [];
   // The link is good once: whoever comes later in this file brings the session that it began.
-  const sessions = new Map<string, Promise<string>>();
+  const sessions = new Map<string, Promise<SessionHeaders>>();
   const sessionOf = (service: Visited) => {
-    const session = sessions.get(service.operatorUrl) ?? beginSession(service);
+    const session = sessions.get(service.operatorUrl) ?? signInByLink(signInLink(service));
     sessions.set(service.operatorUrl, session);
     return session;
   };
@@ -87,6 +88,7 @@ export function browserRig(): BrowserRig {
   async function stranger(
     service: Visited,
     { width, dark, reducedMotion, locale }: OperatorOptions = {},
+    session: SessionHeaders | null = null,
   ): Promise<Operator> {
     const options: BrowserContextOptions = {
       baseURL: service.operatorUrl,
@@ -94,6 +96,7 @@ export function browserRig(): BrowserRig {
       colorScheme: dark === true ? 'dark' : 'light',
       reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
       locale: locale ?? 'en-GB',
+      ...(session === null ? {} : { storageState: storageOf(service.operatorUrl, session) }),
     };
     const context = await browser.newContext(options);
     context.setDefaultTimeout(PATIENCE_MS);
@@ -113,16 +116,12 @@ export function browserRig(): BrowserRig {
   }
 
   return {
-    stranger,
+    stranger: (service, options) => stranger(service, options),
     pardon: () => {
       for (const { tolerate } of open) tolerate(/./);
     },
     async operator(service, path, options) {
-      const somebody = await stranger(service, options);
-      const [name = '', value = ''] = (await sessionOf(service)).split('=');
-      await somebody.context.addCookies([
-        { name, value, url: service.operatorUrl, sameSite: 'Strict', httpOnly: true },
-      ]);
+      const somebody = await stranger(service, options, await sessionOf(service));
       await somebody.visit(path);
       return somebody;
     },
@@ -130,7 +129,7 @@ export function browserRig(): BrowserRig {
       const response = await fetch(`${service.operatorUrl}/api/v1${path}`, {
         method,
         headers: {
-          Cookie: await sessionOf(service),
+          ...(await sessionOf(service)),
           Origin: service.operatorUrl,
           ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
         },
@@ -157,10 +156,15 @@ export async function standIn(
   };
 }
 
-/** The cookie's name and value, as the link gives it. */
-async function beginSession(service: Visited): Promise<string> {
-  const answer = await fetch(signInLink(service), { redirect: 'manual' });
-  return (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+/** What the browser of a signed-in operator keeps: the cookie by host, the page's secret by origin. */
+function storageOf(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
+  const [name = '', value = ''] = session.Cookie.split('=');
+  const { hostname: domain, origin } = new URL(operatorUrl);
+  const kept = { path: '/', expires: -1, httpOnly: true, secure: false, sameSite: 'Strict' } as const;
+  return {
+    cookies: [{ name, value, domain, ...kept }],
+    origins: [{ origin, localStorage: [{ name: 'postrider-session', value: session['Postrider-Session'] }] }],
+  };
 }
 
 /** The one-time link of a service without a password. */

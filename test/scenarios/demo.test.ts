@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { STATES } from '../../src/record/states.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { environment } from '../rig/service.ts';
+import { signInByLink } from '../rig/session.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../demo/run.ts', import.meta.url));
 
@@ -65,10 +66,9 @@ function startDemo(): Running {
 
 /** Signs in by the link that the terminal shows; resolves to a function that asks the API. */
 async function signIn(link: string): Promise<(path: string) => Promise<unknown>> {
-  const answer = await fetch(link, { redirect: 'manual' });
-  const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+  const session = await signInByLink(link);
   return async (path) => {
-    const response = await fetch(new URL(`/api/v1${path}`, link), { headers: { cookie } });
+    const response = await fetch(new URL(`/api/v1${path}`, link), { headers: { ...session } });
     const body: unknown = await response.json();
     if (!response.ok) throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`);
     return body;

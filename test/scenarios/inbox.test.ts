@@ -1,12 +1,13 @@
 /** The inbox of `capture:` at the real service: hostile mail is shown as data, and only to whoever signed in. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { accepted, askCommand } from '../rig/service.ts';
+import type { SessionHeaders } from '../rig/session.ts';
 import { ask, type StandingService, scenario, signedIn } from './standing.ts';
 
 const rig = scenario();
 let folder = '';
 let service: StandingService;
-let session: { readonly Cookie: string };
+let session: SessionHeaders;
 
 beforeAll(async () => {
   folder = rig.folder();

@@ -3,6 +3,7 @@ import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { accepted, askCommand, submit } from '../rig/service.ts';
+import type { SessionHeaders } from '../rig/session.ts';
 import { type Answer, ask, idOf, type StandingService, scenario, signedIn, tally } from './standing.ts';
 
 const rig = scenario();
@@ -13,7 +14,7 @@ let folder = '';
 let service: StandingService;
 let store: Store;
 /** Of a page that is signed in. */
-let session: { readonly Cookie: string };
+let session: SessionHeaders;
 /** A service with a relay and the default sender policy. */
 let relay: StandingService;
 

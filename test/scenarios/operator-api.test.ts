@@ -5,7 +5,8 @@ import { FILE_ROUTES } from '../../src/operator/file-routes.ts';
 import { INBOX_ROUTES } from '../../src/operator/inbox.ts';
 import { ROUTES } from '../../src/operator/routes.ts';
 import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
-import { type StandingService, scenario } from './standing.ts';
+import { signIn } from '../rig/session.ts';
+import { type StandingService, scenario, signedIn } from './standing.ts';
 
 const rig = scenario();
 let folder = '';
@@ -75,50 +76,124 @@ describe('signing in', () => {
 
   test('the link of the start works once, and its session changes things only from a page of the listener', async () => {
     const fresh = await rig.serve(rig.folder());
-    const { signIn } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
-    const path = signIn.slice(fresh.operatorUrl.length);
-    const first = await ask('GET', path, undefined, {}, fresh.operatorUrl);
-    expect([first.status, first.headers.get('location')]).toEqual([303, '/']);
+    const { signIn: link } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
+    const word = new URL(link).searchParams.get('link') ?? '';
+    const at = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+      ask(method, path, body, headers, fresh.operatorUrl);
+    // Opening it, or looking at it, only loads the page that redeems it.
+    for (const method of ['HEAD', 'GET']) {
+      const opened = await at(method, link.slice(fresh.operatorUrl.length));
+      expect([opened.status, opened.headers.get('set-cookie')]).toEqual([200, null]);
+    }
+    expect((await at('POST', '/api/v1/sign-in', { link: word }, { Origin: 'https://evil.example' })).status).toBe(403);
+    const first = await at('POST', '/api/v1/sign-in', { link: word }, { Origin: fresh.operatorUrl });
+    expect([first.status, first.body]).toEqual([
+      200,
+      { result: 'ok', session: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/) },
+    ]);
     const cookie = first.headers.get('set-cookie') ?? '';
     expect(cookie).toMatch(/^postrider_session=[^;]+; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/);
-    const session = { Cookie: cookie.split(';')[0] ?? '' };
-    const again = (headers: Record<string, string>) => ask('GET', path, undefined, headers, fresh.operatorUrl);
-    const used = await again({});
-    expect([used.status, used.body]).toEqual([403, fault(/^This link has been used/)]);
-    for (const [headers, leadsTo] of [
-      [{ Accept: 'text/html,*/*;q=0.8' }, '/?refused=link'],
-      [{ Accept: 'text/html', Cookie: 'postrider_session=x.y.z' }, '/?refused=link'],
-      [session, '/'],
-    ] as const) {
-      const led = await again(headers);
-      expect([led.status, led.headers.get('location'), led.headers.get('set-cookie')]).toEqual([303, leadsTo, null]);
+    const secret = { 'Postrider-Session': (first.body as { session: string }).session };
+    const session = { Cookie: cookie.split(';')[0] ?? '', ...secret };
+    for (const headers of [{}, session]) {
+      const used = await at('POST', '/api/v1/sign-in', { link: word }, { ...headers, Origin: fresh.operatorUrl });
+      expect([used.status, used.body]).toEqual([403, fault(/^This sign-in link is invalid or has already been used/)]);
     }
-    expect((await ask('GET', '/api/v1/accounts', undefined, session, fresh.operatorUrl)).body).toMatchObject([
-      { name: 'default' },
-    ]);
+    expect((await at('GET', '/api/v1/accounts', undefined, session)).body).toMatchObject([{ name: 'default' }]);
     const change = (headers: Record<string, string>) =>
-      ask('POST', '/api/v1/accounts', { name: 'mine' }, { ...session, ...headers }, fresh.operatorUrl);
+      at('POST', '/api/v1/accounts', { name: 'mine' }, { ...session, ...headers });
     for (const headers of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }]) {
       expect([(await change(headers)).status, headers]).toEqual([403, headers]);
     }
     expect((await change({ Origin: fresh.operatorUrl })).status).toBe(201);
-    const audit = await ask('GET', '/api/v1/audit', undefined, session, fresh.operatorUrl);
+    const audit = await at('GET', '/api/v1/audit', undefined, session);
     expect(audit.body).toMatchObject([{ who: 'page', action: 'account.create', subject: 'mine' }]);
-    const changed = (cookie.split(';')[0] ?? '').replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
-    expect((await ask('GET', '/api/v1/accounts', undefined, { Cookie: changed }, fresh.operatorUrl)).status).toBe(401);
     await fresh.stop();
   });
 
-  test('who only looks at the link does not use it up; who signs out is out; the first key is for pages alone', async () => {
+  test('neither part of a session admits anybody alone, nor with the part of another session', async () => {
+    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const url = guarded.operatorUrl;
+    const [one, other] = [
+      await signIn(url, { password: 'correct horse battery' }),
+      await signIn(url, { password: 'correct horse battery' }),
+    ];
+    const cookie = { Cookie: one.Cookie };
+    const secret = { 'Postrider-Session': one['Postrider-Session'] };
+    const changed = one.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    // Before the page's secret a cookie had a random word in the place of its digest.
+    const old = one.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
+    for (const headers of [
+      cookie,
+      secret,
+      { ...cookie, 'Postrider-Session': other['Postrider-Session'] },
+      { ...cookie, 'Postrider-Session': '' },
+      { ...cookie, 'Postrider-Session': one.Cookie.split('.')[1] ?? '' },
+      { ...secret, Cookie: changed },
+      { ...secret, Cookie: old },
+    ]) {
+      for (const path of ['/session', '/accounts', '/events', '/inbox', '/accounts/default/suppressions/export']) {
+        expect([(await ask('GET', `/api/v1${path}`, undefined, headers, url)).status, path, headers]).toEqual([
+          401,
+          path,
+          headers,
+        ]);
+      }
+      const headersHere = { ...headers, Origin: url };
+      expect((await ask('POST', '/api/v1/accounts', { name: 'stolen' }, headersHere, url)).status).toBe(401);
+      expect((await ask('POST', '/api/v1/ticket', { path: '/api/v1/inbox/x/html' }, headersHere, url)).status).toBe(
+        401,
+      );
+      expect((await ask('POST', '/api/v1/sign-out', undefined, headers, url)).status).toBe(200);
+    }
+    // Signing out with the cookie alone has ended nothing.
+    expect((await ask('GET', '/api/v1/session', undefined, { ...one }, url)).status).toBe(200);
+    await guarded.stop();
+  });
+
+  test('a ticket stands for the page’s secret in the URL of one file, with the cookie, and nowhere else', async () => {
+    const fresh = await rig.serve(rig.folder());
+    const session = await signedIn(fresh);
+    const at = (path: string, headers: Record<string, string>) =>
+      ask('GET', path, undefined, headers, fresh.operatorUrl);
+    const cookie = { Cookie: session.Cookie };
+    const path = '/api/v1/accounts/default/suppressions/export';
+    const ticketFor = async (wanted: string) => {
+      const headers = { ...session, Origin: fresh.operatorUrl };
+      const { body } = await ask('POST', '/api/v1/ticket', { path: wanted }, headers, fresh.operatorUrl);
+      return encodeURIComponent((body as { ticket: string }).ticket);
+    };
+    const ticket = await ticketFor(path);
+    expect((await at(`${path}?ticket=${ticket}`, cookie)).body).toBe('address,reason,at,source\n');
+    expect((await at(`${path}?ticket=${ticket}`, {})).status).toBe(401);
+    expect((await at(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
+    expect((await at(`/api/v1/accounts/*/suppressions/export?ticket=${ticket}`, cookie)).status).toBe(401);
+    expect((await at(`/api/v1/accounts?ticket=${await ticketFor('/api/v1/accounts')}`, cookie)).status).toBe(401);
+    expect((await ask('POST', '/api/v1/sign-out', undefined, { ...session }, fresh.operatorUrl)).status).toBe(200);
+    expect((await at(`${path}?ticket=${ticket}`, cookie)).status).toBe(401);
+    await fresh.stop();
+  });
+
+  test('the cookie of a page that came over HTTPS is Secure', async () => {
+    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const origin = guarded.operatorUrl.replace('http:', 'https:');
+    const at = (path: string) =>
+      ask('POST', path, { password: 'correct horse battery' }, { Origin: origin }, guarded.operatorUrl);
+    for (const path of ['/api/v1/sign-in', '/api/v1/sign-out']) {
+      expect((await at(path)).headers.get('set-cookie')).toMatch(
+        /; HttpOnly; SameSite=Strict; Path=\/; Secure; Max-Age=/,
+      );
+    }
+    await guarded.stop();
+  });
+
+  test('who signs out is out, on every node and after a restart; the first key is for pages alone', async () => {
     const folder = rig.folder();
     const fresh = await rig.serve(folder);
-    const { signIn, key } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string; key: string };
+    const { key } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { key: string };
     const at = (method: string, path: string, headers: Record<string, string> = {}) =>
       ask(method, path, undefined, headers, fresh.operatorUrl);
-    const path = signIn.slice(fresh.operatorUrl.length);
-    expect((await at('HEAD', path)).headers.get('set-cookie')).toBeNull();
-    const cookie = (await at('GET', path)).headers.get('set-cookie') ?? '';
-    const session = { Cookie: cookie.split(';')[0] ?? '' };
+    const session: Record<string, string> = await signedIn(fresh);
     expect((await at('HEAD', '/api/v1/accounts', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
     const { token: script } = await askCommand<{ token: string }>(folder, ['token', 'create', 'script']);
@@ -139,16 +214,14 @@ describe('signing in', () => {
   test('another site’s page cannot use up the attempts; a new password ends every session', async () => {
     const folder = rig.folder();
     const guarded = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
-    const signIn = (body: unknown, headers: Record<string, string> = {}) =>
+    const attempt = (body: unknown, headers: Record<string, string> = {}) =>
       ask('POST', '/api/v1/sign-in', body, headers, guarded.operatorUrl);
     for (let n = 0; n < 12; n += 1) {
       const foreign = { Origin: 'http://evil.example', 'Content-Type': 'text/plain' };
-      expect((await signIn('{"password":"guess"}', foreign)).status).toBe(403);
-      expect((await signIn('{"password":7}')).body).toEqual(fault('Missing: password'));
+      expect((await attempt('{"password":"guess"}', foreign)).status).toBe(403);
+      expect((await attempt('{"password":7}')).body).toEqual(fault('Missing: password'));
     }
-    const good = await signIn({ password: 'correct horse battery' });
-    expect(good.status).toBe(200);
-    const session = { Cookie: (good.headers.get('set-cookie') ?? '').split(';')[0] ?? '' };
+    const session = await signIn(guarded.operatorUrl, { password: 'correct horse battery' });
     await guarded.stop();
     const holds = async (password: string) => {
       const again = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: password });
@@ -164,14 +237,13 @@ describe('signing in', () => {
     const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = guarded.operatorUrl;
     expect(JSON.parse(guarded.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
-    const signIn = (password: string) => ask('POST', '/api/v1/sign-in', { password }, {}, url);
-    const good = await signIn('correct horse battery');
-    const session = { Cookie: (good.headers.get('set-cookie') ?? '').split(';')[0] ?? '' };
+    const attempt = (password: string) => ask('POST', '/api/v1/sign-in', { password }, {}, url);
+    const session = await signIn(url, { password: 'correct horse battery' });
     expect((await ask('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
     const statuses: number[] = [];
-    for (let n = 0; n < 12; n += 1) statuses.push((await signIn(`guess ${n}`)).status);
+    for (let n = 0; n < 12; n += 1) statuses.push((await attempt(`guess ${n}`)).status);
     expect(statuses.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 401));
-    const late = await signIn('correct horse battery');
+    const late = await attempt('correct horse battery');
     expect([late.status, Number(late.headers.get('retry-after')) >= 1]).toEqual([429, true]);
     expect((await ask('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
     await guarded.stop();

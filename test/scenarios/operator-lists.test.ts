@@ -193,12 +193,11 @@ describe('an import', () => {
 
   test('by a page of another origin is refused', async () => {
     const fresh = await rig.serve(rig.folder());
-    const { signIn } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
-    const cookie = ((await fetch(signIn, { redirect: 'manual' })).headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+    const session = await signedIn(fresh);
     const send = (origin: string) =>
       fetch(`${fresh.operatorUrl}/api/v1/accounts/default/suppressions/import`, {
         method: 'POST',
-        headers: { Cookie: cookie, Origin: origin, 'Content-Type': 'text/csv' },
+        headers: { ...session, Origin: origin, 'Content-Type': 'text/csv' },
         body: 'ada@example.com\n',
       });
     expect((await send('https://evil.example')).status).toBe(403);
@@ -246,7 +245,7 @@ describe('an import', () => {
   test('that a stop breaks off is in the audit log with what it has added, and importing again adds the rest', async () => {
     const own = rig.folder();
     const first = await rig.serve(own);
-    const cookie = await signedIn(first);
+    const session = await signedIn(first);
     const body = Array.from({ length: 60_000 }, (_, n) => `user${n}@stopped.example\n`).join('');
     const send = ({ operatorUrl }: StandingService, headers: Record<string, string>) =>
       fetch(`${operatorUrl}/api/v1/accounts/default/suppressions/import`, {
@@ -254,7 +253,7 @@ describe('an import', () => {
         headers: { ...headers, Origin: operatorUrl, 'Content-Type': 'text/csv' },
         body,
       });
-    const response = await send(first, cookie);
+    const response = await send(first, { ...session });
     const reader = response.body?.getReader();
     await reader?.read();
     expect(await first.stop()).toBe(0);
@@ -267,7 +266,7 @@ describe('an import', () => {
     expect(added).toBeGreaterThan(0);
     expect(added).toBeLessThan(60_000);
     const second = await rig.serve(own);
-    const lines = (await (await send(second, await signedIn(second))).text()).trim().split('\n');
+    const lines = (await (await send(second, { ...(await signedIn(second)) })).text()).trim().split('\n');
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ result: 'ok', added: 60_000 - added, known: added });
     await second.stop();
   });

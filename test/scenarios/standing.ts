@@ -8,6 +8,7 @@ import { afterAll } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { environment, storeOf } from '../rig/service.ts';
+import { type SessionHeaders, signInByLink } from '../rig/session.ts';
 import { settingOf } from '../rig/stores.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
@@ -132,12 +133,9 @@ export async function ask(url: string, init: RequestInit = {}): Promise<Answer> 
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-/** Signs in with the link of the start, as the browser that it is opened in; the header that a signed-in page sends. */
-export async function signedIn({ signIn }: StandingService): Promise<{ readonly Cookie: string }> {
-  const answer = await ask(signIn ?? '', { redirect: 'manual' });
-  const cookie = answer.headers.get('set-cookie')?.split(';')[0];
-  if (cookie === undefined) throw new Error(`signing in was answered with ${answer.status} ${answer.text}`);
-  return { Cookie: cookie };
+/** Signs in with the link of the start, as the page does that it opens; the headers that a signed-in page sends. */
+export function signedIn({ signIn }: StandingService): Promise<SessionHeaders> {
+  return signInByLink(signIn ?? '');
 }
 
 /** How often each value occurs. */

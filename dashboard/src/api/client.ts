@@ -1,4 +1,5 @@
 /** Talks to the operator API. Every failure is an ApiError with the service's own line, or one that says it cannot be reached. */
+import { sessionHeader } from './secret';
 
 const API = '/api/v1';
 
@@ -64,7 +65,8 @@ async function answer(method: string, at: string, body?: object): Promise<Respon
   try {
     response = await fetch(API + at, {
       method,
-      ...(body === undefined ? {} : { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }),
+      headers: { ...sessionHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
     throw new ApiError(0, 'The service cannot be reached; is it running?');

@@ -5,15 +5,15 @@
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { url } from './client';
+import { readEvents } from './event-stream';
 
 /** The first words of query keys, which are the topics that the service names. */
 export type Topic = 'messages' | 'overview' | 'inbox' | 'accounts' | 'domains' | 'suppressions' | 'audit';
 
 export type Live = 'connecting' | 'live' | 'lost';
 
-/** After a refusal the browser does not ask again by itself. */
-const AGAIN_MS = 10_000;
+/** After a stream has ended, and after a refusal: the session has expired, or too many pages listen. */
+const AGAIN_MS = { ended: 2_000, refused: 10_000 } as const;
 
 export function useLive(): Live {
   const queries = useQueryClient();
@@ -24,40 +24,43 @@ export function useLive(): Live {
 
 /** Listens while the page is seen, until the returned function is called. */
 function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () => void {
-  let source: EventSource | null = null;
+  let stream: AbortController | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
   /** True from when something may have been missed. */
   let lost = false;
 
   function open(): void {
-    if (source !== null || document.visibilityState === 'hidden') return;
-    const opened = new EventSource(url('/events'));
-    source = opened;
-    opened.addEventListener('open', () => {
-      tell('live');
-      if (lost) void queries.invalidateQueries();
-      lost = false;
-    });
-    opened.addEventListener('error', () => {
+    if (stream !== null || document.visibilityState === 'hidden') return;
+    const opened = new AbortController();
+    stream = opened;
+    void readEvents('/events', opened.signal, {
+      opened: () => {
+        tell('live');
+        if (lost) void queries.invalidateQueries();
+        lost = false;
+      },
+      event: (name, data) => {
+        if (name !== 'change') return;
+        const { topics } = JSON.parse(data) as { readonly topics: readonly Topic[] };
+        for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
+      },
+    }).then((end) => {
+      // Closed by this page.
+      if (stream !== opened) return;
       lost = true;
       tell('lost');
-      if (opened.readyState !== EventSource.CLOSED) return;
-      // A refusal: the session has expired, or too many pages listen.
-      close();
-      void queries.invalidateQueries({ queryKey: ['session'] });
-      timer = setTimeout(open, AGAIN_MS);
-    });
-    opened.addEventListener('change', ({ data }: MessageEvent<string>) => {
-      const { topics } = JSON.parse(data) as { readonly topics: readonly Topic[] };
-      for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
+      stream = null;
+      if (end === 'refused') void queries.invalidateQueries({ queryKey: ['session'] });
+      timer = setTimeout(open, AGAIN_MS[end]);
     });
   }
 
   function close(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    source?.close();
-    source = null;
+    const closing = stream;
+    stream = null;
+    closing?.abort();
   }
 
   function seen(): void {

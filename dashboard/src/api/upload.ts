@@ -4,6 +4,7 @@
  */
 import { ApiError, errorOf, url } from './client';
 import type { LoadFault, LoadProgress, LoadResult } from './manage';
+import { sessionHeader } from './secret';
 
 export type UploadStep =
   | { readonly kind: 'sending'; readonly sent: number; readonly size: number }
@@ -47,6 +48,7 @@ export function upload(at: string, file: Blob, told: (step: UploadStep) => void)
   request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was broken off; nothing was added.')));
   request.open('POST', url(at));
   request.setRequestHeader('Content-Type', 'text/csv');
+  for (const [name, value] of Object.entries(sessionHeader())) request.setRequestHeader(name, value);
   request.send(file);
   return { result: promise, abort: () => request.abort() };
 }

@@ -3,9 +3,11 @@
  * own. Its width can be that of a phone.
  */
 import { Group, SegmentedControl, Text } from '@mantine/core';
-import { path, url } from '../api/client';
+import { useQuery } from '@tanstack/react-query';
+import { path } from '../api/client';
+import { ticketedUrl } from '../api/session';
 import type { InboxMail } from '../api/types';
-import { Empty } from '../parts/states';
+import { Empty, Failure, Loading } from '../parts/states';
 
 const PHONE_PX = 375;
 
@@ -18,6 +20,21 @@ interface HtmlViewProps {
 
 export function HtmlView({ mail: { id, subject, html }, width, onWidth }: HtmlViewProps) {
   if (!html) return <Empty title="This mail has no HTML">It is plain text, under “Text”.</Empty>;
+  return <Framed id={id} subject={subject} width={width} onWidth={onWidth} />;
+}
+
+type FramedProps = Pick<InboxMail, 'id' | 'subject'> & Omit<HtmlViewProps, 'mail'>;
+
+function Framed({ id, subject, width, onWidth }: FramedProps) {
+  // A frame sends no header: a ticket stands for the session, anew each time the frame is shown.
+  const source = useQuery({
+    queryKey: ['captured', id, 'frame'],
+    queryFn: () => ticketedUrl(path`/inbox/${id}/html`),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+  if (source.isPending) return <Loading />;
+  if (source.isError) return <Failure error={source.error} retry={() => source.refetch()} />;
   const phone = width === 'phone';
   return (
     <>
@@ -43,7 +60,7 @@ export function HtmlView({ mail: { id, subject, html }, width, onWidth }: HtmlVi
         sandbox=""
         referrerPolicy="no-referrer"
         title={`HTML of the mail “${subject}”`}
-        src={url(path`/inbox/${id}/html`)}
+        src={source.data}
         style={phone ? { maxWidth: PHONE_PX } : {}}
       />
     </>

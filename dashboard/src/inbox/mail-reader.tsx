@@ -4,8 +4,9 @@ import { useMediaQuery } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { Link, useSearchParams } from 'wouter';
-import { get, path, url } from '../api/client';
+import { get, path } from '../api/client';
 import type { InboxMail } from '../api/types';
+import { DownloadLink } from '../parts/download';
 import { Failure, Loading } from '../parts/states';
 import { exact, When } from '../parts/when';
 import { HtmlView } from './html-view';
@@ -68,9 +69,7 @@ function Mail({ mail }: { readonly mail: InboxMail }) {
         <Anchor component={Link} href={`/messages/${id}`} size="sm">
           History of this message
         </Anchor>
-        <Anchor href={url(path`/inbox/${id}/source`)} download={`${id}.eml`} size="sm">
-          Download
-        </Anchor>
+        <DownloadLink at={path`/inbox/${id}/source`} name={`${id}.eml`} />
       </Group>
       <Tabs value={view} onChange={(value) => choose('view', value)} keepMounted={false}>
         <Tabs.List aria-label="What to show of the mail">

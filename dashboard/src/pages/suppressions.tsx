@@ -5,13 +5,14 @@ import { useState } from 'react';
 import { AccountSelect } from '../accounts/account-select';
 import { useAccounts } from '../accounts/queries';
 import { useAddress } from '../api/address';
-import { path, url } from '../api/client';
+import { path } from '../api/client';
 import { AddDialog } from '../lists/add-dialog';
 import { ImportDialog } from '../lists/import-dialog';
 import { listName, SERVICE } from '../lists/list-name';
 import { ListTable } from '../lists/list-table';
 import { useSearch } from '../lists/queries';
 import { Why } from '../lists/why';
+import { DownloadButton } from '../parts/download';
 import { FilterBox } from '../parts/filter-box';
 import { PageHead } from '../parts/page-head';
 import { Empty, Failure, Loading } from '../parts/states';
@@ -34,15 +35,11 @@ export function SuppressionsPage() {
           <Button variant="default" onClick={() => setDoing('import')}>
             Import
           </Button>
-          <Button
-            component="a"
-            variant="default"
-            href={url(path`/accounts/${list}/suppressions/export`)}
-            download
-            aria-label={`Export the list of ${listName(list)} as CSV`}
-          >
-            Export
-          </Button>
+          <DownloadButton
+            at={path`/accounts/${list}/suppressions/export`}
+            name={`suppressions-${list === SERVICE ? 'service' : list}.csv`}
+            label={`Export the list of ${listName(list)} as CSV`}
+          />
         </Group>
       </PageHead>
       {why === null ? null : <Why key={why} address={why} onClose={() => setAddress({ address: null })} />}

@@ -14,6 +14,7 @@ import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_MS } from '../../../src/operator/sessions.ts';
 import type { OperatorToken } from '../../../src/store/operator.ts';
 import { connectionsFor } from '../../rig/connections.ts';
+import { signInByLink } from '../../rig/session.ts';
 
 const NO_FILES = { ok: false, fault: 'missing', message: 'there are no lists here' } as const;
 
@@ -61,9 +62,9 @@ async function started(
   });
   running.push(listener);
   const { port, signInUrl } = await listener.start();
-  const signedIn = await fetch(signInUrl ?? '', { redirect: 'manual' });
-  const cookie = (signedIn.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
-  return { port, news, store, listener, cookie };
+  const session = await signInByLink(signInUrl ?? '');
+  const lines = Object.entries(session).map(([name, value]) => `${name}: ${value}`);
+  return { port, news, store, listener, session: lines.join('\r\n') };
 }
 
 interface Stream {
@@ -115,8 +116,8 @@ function settable(): Clock & { on(ms: number): void } {
 }
 
 test('a change is told to sessions and tokens, as an event of its topics', async () => {
-  const { port, news, cookie } = await started();
-  const streams = [listen(port, `Cookie: ${cookie}`), listen(port, bearer)];
+  const { port, news, session } = await started();
+  const streams = [listen(port, session), listen(port, bearer)];
   for (const { text } of streams) {
     await expect.poll(text).toContain('retry: ');
     expect(text()).toMatch(/^HTTP\/1\.1 200 /);
@@ -161,8 +162,8 @@ test('there are so many streams and no more; one that ends makes room', async ()
 describe('a stream ends with its sign-in', () => {
   test('a session at its end', async () => {
     const clock = settable();
-    const { port, cookie } = await started(clock);
-    const stream = listen(port, `Cookie: ${cookie}`);
+    const { port, session } = await started(clock);
+    const stream = listen(port, session);
     await expect.poll(stream.text).toContain('retry: ');
     clock.on(15_000);
     await expect.poll(stream.text).toContain(': alive\n\n');

@@ -1,0 +1,51 @@
+/**
+ * Server-sent events (WHATWG HTML section 9.2) by fetch, since an EventSource sends no header of ours. Reads what this service
+ * writes: lines end with a line feed, and an event has one line of data.
+ */
+import { url } from './client';
+import { sessionHeader } from './secret';
+
+export interface StreamListener {
+  readonly opened: () => void;
+  readonly event: (name: string, data: string) => void;
+}
+
+/**
+ * Reads events until the stream ends or `signal` aborts it. Resolves to `refused` where the service answered with anything but a
+ * stream, and to `ended` otherwise, also where it cannot be reached. Never rejects.
+ */
+export async function readEvents(
+  at: string,
+  signal: AbortSignal,
+  { opened, event }: StreamListener,
+): Promise<'refused' | 'ended'> {
+  try {
+    const headers = { Accept: 'text/event-stream', ...sessionHeader() };
+    const { ok, body } = await fetch(url(at), { headers, signal, cache: 'no-store' });
+    if (!ok || body === null) return 'refused';
+    opened();
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return 'ended';
+      text += value;
+      const end = text.lastIndexOf('\n\n');
+      if (end === -1) continue;
+      for (const block of text.slice(0, end).split('\n\n')) tell(block, event);
+      text = text.slice(end + 2);
+    }
+  } catch {
+    return 'ended';
+  }
+}
+
+function tell(block: string, event: StreamListener['event']): void {
+  const field = (name: string) =>
+    block
+      .split('\n')
+      .find((line) => line.startsWith(`${name}: `))
+      ?.slice(name.length + 2);
+  const data = field('data');
+  if (data !== undefined) event(field('event') ?? 'message', data);
+}

@@ -1,0 +1,85 @@
+/** A session belongs to the origin of the pages, port included: a server on another port of the same host cannot take it over. */
+import { readFileSync } from 'node:fs';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { browserRig, signInLink } from '../rig/browser.ts';
+import { accepted } from '../rig/service.ts';
+import { scenario } from '../scenarios/standing.ts';
+
+const UNKNOWN_HERE = /status of 401 .*\/api\/v1\//;
+
+const rig = scenario();
+const browsers = browserRig();
+
+/** A server of somebody else on another port of this host, which keeps what browsers send it. */
+async function otherServer() {
+  const seen: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers);
+    response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Other</title><h1>Other</h1>');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, seen };
+}
+
+test('a server on another port of this host receives the cookie and cannot use it', async () => {
+  const service = await rig.serve(rig.folder());
+  const { page, context, visit, tolerate } = await browsers.operator(service, '/');
+  const other = await otherServer();
+  tolerate(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
+  await page.goto(other.url);
+  const cookie = other.seen[0]?.cookie ?? '';
+  expect(cookie).toMatch(/^postrider_session=/);
+  expect(JSON.stringify(other.seen)).not.toContain('postrider-session"');
+  expect(await page.evaluate(() => localStorage.length)).toBe(0);
+  for (const path of ['/session', '/accounts', '/events', '/inbox']) {
+    const stolen = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
+    expect([path, stolen.status]).toEqual([path, 401]);
+  }
+  const signOut = { method: 'POST', headers: { Cookie: cookie } };
+  await fetch(`${service.operatorUrl}/api/v1/sign-out`, signOut);
+  await visit('/accounts');
+  await page.getByRole('link', { name: 'default' }).first().waitFor();
+  await context.close();
+});
+
+test('tabs share a session; signing out in one ends it in all, and the pages of a cookie alone ask to sign in', async () => {
+  const service = await rig.serve(rig.folder());
+  const { page, context, tolerate } = await browsers.stranger(service);
+  tolerate(UNKNOWN_HERE, /^window: /);
+  await page.goto(signInLink(service));
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  expect(new URL(page.url()).search).toBe('');
+  const tab = await context.newPage();
+  await tab.goto('/messages');
+  await tab.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+  await tab.getByRole('button', { name: 'Sign out' }).click();
+  await tab.getByRole('dialog').getByRole('button', { name: 'Sign out' }).click();
+  await tab.getByRole('textbox', { name: 'Operator password' }).waitFor();
+  await page.reload();
+  await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
+});
+
+test('what changes is told to the page, and files are downloaded whole', async () => {
+  const service = await rig.serve(rig.folder());
+  const { page, visit } = await browsers.operator(service, '/inbox');
+  const html = '<!doctype html><p style="color: green">A green word</p>';
+  await accepted(service.publicUrl, service.key, { subject: 'Told by itself', message: html });
+  await page.getByRole('link', { name: 'Told by itself' }).click();
+  await page.frameLocator('iframe').getByText('A green word').waitFor();
+  const letter = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Download' }).click();
+  expect(readFileSync(await (await letter).path(), 'utf8')).toContain('Subject: Told by itself\r\n');
+  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
+  await visit('/suppressions?list=default');
+  const list = page.waitForEvent('download');
+  await page.getByRole('button', { name: /^Export the list/ }).click();
+  const file = await list;
+  expect(file.suggestedFilename()).toBe('suppressions-default.csv');
+  expect(readFileSync(await file.path(), 'utf8')).toMatch(/^address,reason,at,source\nada@example\.com,manual,/);
+});

@@ -1,0 +1,39 @@
+/** Sessions of two parts, and tickets: what holds, and until when. */
+import { createHmac } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { createSessions, SESSION_MS, TICKET_MS } from '../../../src/operator/sessions.ts';
+
+const KEY = Buffer.alloc(32, 7);
+const NOW = 1_800_000_000_000;
+
+test('a session holds by both parts on every node, until its end, and under no other key', () => {
+  const { cookie, secret } = createSessions(KEY, false).begin(NOW);
+  const node = createSessions(KEY, false);
+  expect(node.holds(cookie, secret, NOW)).toBe(true);
+  // Nodes' clocks differ a little.
+  expect(node.holds(cookie, secret, NOW - 1_000)).toBe(true);
+  expect(node.holds(cookie, secret, NOW + SESSION_MS - 1)).toBe(true);
+  expect(node.holds(cookie, secret, NOW + SESSION_MS)).toBe(false);
+  expect(node.holds(cookie, secret, NOW - SESSION_MS)).toBe(false);
+  expect(createSessions(Buffer.alloc(32, 8), false).holds(cookie, secret, NOW)).toBe(false);
+  expect(cookie).not.toContain(secret);
+});
+
+test('a cookie of before sessions had two parts admits nobody, whatever is sent with it', () => {
+  const text = `${NOW + SESSION_MS}.abcdefghijkl`;
+  const old = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
+  for (const secret of ['', 'abcdefghijkl', old])
+    expect(createSessions(KEY, false).holds(old, secret, NOW)).toBe(false);
+});
+
+test('a ticket admits to its path with its cookie, for half a minute', () => {
+  const sessions = createSessions(KEY, false);
+  const [one, other] = [sessions.begin(NOW), sessions.begin(NOW)];
+  const ticket = sessions.ticket(one.cookie, '/a', NOW);
+  expect(createSessions(KEY, false).admits(ticket, one.cookie, '/a', NOW)).toBe(true);
+  expect(sessions.admits(ticket, one.cookie, '/b', NOW)).toBe(false);
+  expect(sessions.admits(ticket, other.cookie, '/a', NOW)).toBe(false);
+  expect(sessions.admits(ticket, one.cookie, '/a', NOW + TICKET_MS)).toBe(false);
+  expect(sessions.admits(`${NOW + 2 * TICKET_MS}.${ticket.split('.')[1]}`, one.cookie, '/a', NOW)).toBe(false);
+  for (const none of ['', '.', 'x', `${NOW + 1}.`]) expect(sessions.admits(none, one.cookie, '/a', NOW)).toBe(false);
+});
