@@ -5,7 +5,7 @@
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
 import { StoreError } from '../store.ts';
-import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate } from './fault.ts';
+import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate, writeRefused } from './fault.ts';
 import { type OwnSettings, ownSettings, readOptions, type ServerSetting } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 
@@ -165,6 +165,7 @@ async function setUp(
   const columns = [
     "current_setting('server_version_num')::int AS version",
     "current_setting('transaction_read_only') AS read_only",
+    'pg_is_in_recovery() AS recovering',
     'pg_backend_pid() AS pid',
     ...others.map(({ name }, at) => `current_setting(${literal(name)}) AS o${at}`),
     ...own.map(([name, value], at) =>
@@ -189,8 +190,8 @@ async function setUp(
   if (set.status === 'rejected') throw refused(set.reason, where);
   if (done.status === 'rejected') throw done.reason;
   if (read.status === 'rejected') throw read.reason;
-  // A server in recovery says so too.
-  if (row.read_only === 'on') throw new StoreError(readOnly(where));
+  if (row.recovering === true) throw new StoreError(readOnly(where));
+  if (row.read_only === 'on') throw new StoreError(writeRefused(where));
   const wanted = set.value?.rows[0] ?? {};
   for (const [name, value, has] of [
     ...own.map(([name, value], at) => [name, String(value), row[`s${at}`]]),

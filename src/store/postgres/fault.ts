@@ -133,7 +133,12 @@ export function explained(error: unknown, where: string): StoreError {
   }
 }
 
-/** What to say of a server that takes no writes. */
+/** What to say of a server that is no replica and yet runs every transaction read-only. */
+export function writeRefused(where: string): string {
+  return `${where}: the server makes every transaction read-only, although it is no replica. Set default_transaction_read_only=off for the server, the database and the role.`;
+}
+
+/** What to say of a replica. */
 export function readOnly(where: string): string {
   return `${where}: the server is a read-only replica. Name the primary in POSTRIDER_DATABASE, or all hosts separated by commas.`;
 }

@@ -29,6 +29,11 @@ export function ownSettings(limitMs: number): OwnSettings {
     ['client_min_messages', 'warning'],
     ['statement_timeout', limitMs - 1_000],
     ['idle_in_transaction_session_timeout', limitMs],
+    // Waiting for a lock is bounded by the statement's own time.
+    ['lock_timeout', 0],
+    ['idle_session_timeout', 0],
+    // A default of the role or the database is no replica; pg_is_in_recovery() tells one.
+    ['default_transaction_read_only', 'off'],
     // Rows are asked for by their keys; a plan made for no particular value finds them, and is made once.
     ['plan_cache_mode', 'force_generic_plan'],
     ['jit', 'off'],

@@ -2,7 +2,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { freshDatabase, runAlone, startPostgres } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const SECRET = 'very-secret-word';
@@ -163,9 +163,11 @@ describe('one line tells', () => {
     expect(await faultOf(url)).toMatch(/no connection left\. Raise max_connections/);
   });
 
-  test('a server that takes no writes', async () => {
-    const url = await urlOfRole(await freshDatabase(), '', 'ALTER ROLE $1 SET default_transaction_read_only = on');
-    expect(await faultOf(url)).toMatch(/is a read-only replica\. Name the primary/);
+  test('a replica, which takes no writes', async () => {
+    const primary = await startPostgres();
+    const replica = await startPostgres({ standbyOf: primary });
+    const fault = await faultOf(replica.url('postgres'));
+    expect(fault).toMatch(/is a read-only replica\. Name the primary/);
   });
 
   test('a server without TLS where TLS is demanded', async () => {

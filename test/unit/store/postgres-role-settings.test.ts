@@ -1,0 +1,63 @@
+/**
+ * Settings that an administrator has given the role or the database stop nothing. They hold until the first statement of
+ * a connection, so a timeout of a few milliseconds can still end a connection before it is set up.
+ */
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { createPool } from '../../../src/store/postgres/database.ts';
+import { NO_LIMITS, newMail } from '../../rig/mail.ts';
+import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const GIVEN = {
+  default_transaction_read_only: 'on',
+  lock_timeout: '5ms',
+  statement_timeout: '8s',
+  idle_in_transaction_session_timeout: '8s',
+  idle_session_timeout: '8s',
+};
+/** Of one statement of the service, from which its own limits follow. */
+const LIMIT_MS = 30_000;
+const IN_FORCE = {
+  default_transaction_read_only: 'off',
+  lock_timeout: '0',
+  statement_timeout: '29s',
+  idle_in_transaction_session_timeout: '30s',
+  idle_session_timeout: '0',
+};
+
+test.each(['ROLE', 'DATABASE'])(
+  'settings of a %s give way to the service’s own, and first accounts and mail are stored',
+  async (kind) => {
+    const admin = await freshDatabase();
+    const url = new URL(admin);
+    const database = url.pathname.slice(1);
+    // Gone with the server: it owns the database until that is dropped.
+    const role = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+    await runAlone(
+      admin,
+      `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ALTER DATABASE ${database} OWNER TO ${role}; ALTER SCHEMA public OWNER TO ${role}`,
+    );
+    const target = kind === 'ROLE' ? `ROLE ${role}` : `DATABASE ${database}`;
+    const changes = Object.entries(GIVEN).map(([name, value]) => `ALTER ${target} SET ${name} = '${value}'`);
+    await runAlone(admin, changes.join('; '));
+    url.username = role;
+    url.password = 'pw';
+    const setting = settingOf(url.href);
+    if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+
+    const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });
+    onTestFinished(() => pool.close());
+    const columns = Object.keys(IN_FORCE).map((name) => `current_setting('${name}') AS ${name}`);
+    expect(await pool.query({ name: 'test_in_force', text: `SELECT ${columns.join(', ')}` }, [])).toEqual([IN_FORCE]);
+
+    const stores = await Promise.all([1, 2, 3].map(() => openStore(setting, { exclusive: true })));
+    for (const store of stores) onTestFinished(() => store.close());
+    const created = await Promise.all(
+      stores.flatMap((store, at) => [1, 2, 3, 4].map((n) => store.createAccount(`account-${at}-${n}`, NO_LIMITS, 1))),
+    );
+    expect(new Set(created.map(({ kind: answer }) => answer))).toEqual(new Set(['done']));
+    const answers = await Promise.all(stores.map((store) => store.accept([newMail()])));
+    expect(answers.flat().map(({ kind: answer }) => answer)).toEqual(stores.map(() => 'accepted'));
+  },
+);
