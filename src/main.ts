@@ -36,7 +36,7 @@ import type { Ran } from './operator/api.ts';
 import type { ListFiles } from './operator/list-files.ts';
 import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
-import { openStore } from './store/open.ts';
+import { type FilesFault, openStore } from './store/open.ts';
 import { remember } from './store/remember.ts';
 import { startIndexer } from './store/search/indexer.ts';
 import type { Store } from './store/store.ts';
@@ -128,7 +128,13 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   stops.push(() => log.close());
 
   const warn = (line: string) => log.warned({ node, detail: line });
-  const store = await (open?.(settings) ?? openStore(settings.database, { exclusive: true, node, warn }));
+  let filesFault: FilesFault | null = null;
+  const files: { report: (fault: FilesFault | null) => void } = { report: () => undefined };
+  const onFilesFault = (fault: FilesFault | null) => {
+    filesFault = fault;
+    files.report(fault);
+  };
+  const store = await (open?.(settings) ?? openStore(settings.database, { exclusive: true, node, warn, onFilesFault }));
   stops.push(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
@@ -138,7 +144,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const { clock } = place;
   // A node that cannot say that it ends is found dead soon.
   stops.push(() => place.leave().catch((error: unknown) => failures.report('leave', error)));
-  const health = watchHealth(store, clock);
+  const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stops.push(() => health.stop());
   let dead = false;
   void store.failed.then(() => {
@@ -170,6 +176,9 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const standing = createStanding();
   const report = createReporter({ log, metrics, node, traces, traffic, standing, news, now: clock.now });
   failures.report = report.failed;
+  files.report = report.files;
+  // What was found while the service started.
+  if (filesFault !== null) report.files(filesFault);
 
   const directory = new KeyDirectory(report.account);
   const domains = new DomainDirectory();
@@ -221,6 +230,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     node,
     version: commands?.version ?? '',
     storeFault: health.fault(),
+    storeRemedy: filesFault?.remedy ?? null,
     delivery: dispatcher === null ? null : standing.read(clock.now()),
   });
   const cancelMail: Store['cancelMail'] = async (id, now, by) => {

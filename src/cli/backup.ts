@@ -2,9 +2,11 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { secretPath } from '../domains/setup.ts';
-import { backupDatabase, restoreDatabase } from '../store/sqlite/backup.ts';
+import { backupDatabase } from '../store/sqlite/backup.ts';
+import { restoreDatabase } from '../store/sqlite/restore.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
+import { writeNewFile } from './new-file.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 
 /** Adds the commands. `terminal` is where progress goes. */
@@ -16,9 +18,10 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .action(async (file: string, flags: { json?: boolean }) => {
       const path = embedded(context, 'backup', 'pg_dump or pg_basebackup');
       const line = new StatusLine(terminal);
-      const bytes = await backupDatabase(path, file, (share) =>
-        line.show(`${Math.round(share * 100)} % copied`),
-      ).finally(() => line.end());
+      const progress = (share: number) => line.show(`${Math.round(share * 100)} % copied`);
+      const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, progress)).finally(() =>
+        line.end(),
+      );
       const secret = context.settings().secret === null ? secretPath(context.settings()) : null;
       if (flags.json) context.json({ file: resolve(file), bytes, secret });
       else {

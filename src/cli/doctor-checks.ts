@@ -95,7 +95,8 @@ async function warningsOf(database: Settings['database']): Promise<readonly stri
 
 async function readStore(context: Context, { database }: Settings): Promise<StoreFacts> {
   const nothing = { tookMs: 0, newestAcceptedAt: null, domains: [] };
-  if (database.kind === 'sqlite' && !existsSync(database.path)) return { ...nothing, opened: { kind: 'absent' } };
+  if (database.kind === 'sqlite' && !existsSync(database.path))
+    return { ...nothing, opened: await whyAbsent(database.path) };
   const startedAt = performance.now();
   try {
     return await context.withStore(async (store) => {
@@ -107,6 +108,23 @@ async function readStore(context: Context, { database }: Settings): Promise<Stor
     });
   } catch (error) {
     return { ...nothing, opened: { kind: 'failed', why: describeError(error) } };
+  }
+}
+
+/** Not there yet, or not there any more. Makes nothing. */
+async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
+  const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
+  const { isServed } = await import('../store/sqlite/serve-lock.ts');
+  try {
+    if (isServed(path))
+      return {
+        kind: 'failed',
+        why: `the database ${path} is missing, and a service runs on it: it was removed or moved`,
+      };
+    requireUsableFiles(resolveDatabasePath(path));
+    return { kind: 'absent' };
+  } catch (error) {
+    return { kind: 'failed', why: describeError(error) };
   }
 }
 

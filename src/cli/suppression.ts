@@ -4,8 +4,7 @@
  * what an import has put on a list stays, so that one that the store failed halfway is simply run again.
  */
 import { createWriteStream } from 'node:fs';
-import { open, rename, stat, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { stat, writeFile } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
@@ -16,6 +15,7 @@ import { escapeJson, printable } from '../printing/escape.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
+import { writeNewFile } from './new-file.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
 import type { SearchFlags } from './suppression-search.ts';
@@ -220,28 +220,18 @@ async function* rest(parts: AsyncIterator<string>): AsyncGenerator<string> {
   for (let next = await parts.next(); next.done !== true; next = await parts.next()) yield next.value;
 }
 
-/** Under another name first and synced, so that a file of that name is the whole list or none. Readable by its owner alone. */
+/** Never over a file that is there. A terminal or a pipe of this user's own is written to. */
 async function writeWhole(file: string, text: AsyncIterable<string>): Promise<void> {
   const found = await stat(file).catch(() => null);
   if (found?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
-  // A terminal or a named pipe is written to, never replaced.
-  if (found !== null && !found.isFile()) return pipeline(text, createWriteStream(file));
-  const draft = join(dirname(file), `.postrider-export-${process.pid}`);
-  try {
-    const handle = await open(draft, 'w', 0o600);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(draft, file);
-  } catch (error) {
-    await unlink(draft).catch(() => undefined);
-    if (error instanceof Error && 'code' in error && typeof error.code === 'string')
-      throw new CommandFailure(`cannot write ${quote(file)} (${error.code}); give a file that this user may write`);
-    throw error;
+  if (found !== null && !found.isFile()) {
+    // What another user has put there would hand the list to them.
+    const user = process.getuid?.();
+    if (user !== undefined && found.uid !== user && found.uid !== 0)
+      throw new CommandFailure(`${quote(file)} belongs to another user; give the name of a file that is not there`);
+    return pipeline(text, createWriteStream(file));
   }
+  await writeNewFile(file, (draft) => writeFile(draft, text));
 }
 
 function canonical(text: string): string {

@@ -1,8 +1,8 @@
 /** What the settings say about sending domains, and what a look at DNS writes down; for every command that needs it. */
 
 import { createHmac } from 'node:crypto';
-import { existsSync, mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, realpathSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { sendersBound } from '../admit/senders.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -60,9 +60,20 @@ function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'dat
   return loadOrMakeSecret(secretPath({ database }));
 }
 
-/** Where the secret lies when no setting gives it. */
+/**
+ * Where the secret lies when no setting gives it: beside the database. Where the path is a symbolic link, it is beside the
+ * file itself, so that every path to the database finds the same secret; one beside the link goes before it.
+ */
 export function secretPath({ database }: Pick<Settings, 'database'>): string {
-  return join(dataFolder(database), 'secret');
+  const beside = join(dataFolder(database), 'secret');
+  if (database.kind === 'postgres' || existsSync(beside)) return beside;
+  try {
+    const real = realpathSync(database.path);
+    return real === resolve(database.path) ? beside : join(dirname(real), 'secret');
+  } catch {
+    // There is no database yet.
+    return beside;
+  }
 }
 
 /** What to do about what `secretWarning` says. */

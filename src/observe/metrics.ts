@@ -48,7 +48,14 @@ export type FeedbackKind = 'bounced' | 'complained' | Exclude<FeedbackAnswer['ki
 const FEEDBACK_KINDS: readonly FeedbackKind[] = ['bounced', 'complained', 'noted', 'repeated', 'kept', 'foreign'];
 
 /** A refusal that is about this service itself, and other faults that stay until somebody mends them. */
-const ALARM_REASONS = [...ALARMING, SIGNING, 'domain-lost', 'domain-blocked', 'account-locked'] as const;
+const ALARM_REASONS = [
+  ...ALARMING,
+  SIGNING,
+  'domain-lost',
+  'domain-blocked',
+  'account-locked',
+  'database-files',
+] as const;
 export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */

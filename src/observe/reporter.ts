@@ -4,6 +4,7 @@ import type { Attempt } from '../deliver/outcome.ts';
 import type { HttpObserver } from '../http/ports.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
 import type { AfterCheck, SendingDomain } from '../record/domain.ts';
+import type { FilesFault } from '../store/open.ts';
 import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
 import type { AlarmReason, BreakerState, Metrics } from './metrics.ts';
@@ -33,6 +34,8 @@ export interface Reporter {
   breaker(state: BreakerState, retryAt: number | null): void;
   recovered(count: number): void;
   failed(what: string, error: unknown): void;
+  /** Files of the database were removed or replaced under the service; null where they are back. */
+  files(fault: FilesFault | null): void;
 }
 
 const DOMAIN_NEWS: Readonly<Record<NonNullable<AfterCheck['event']>, string>> = {
@@ -243,5 +246,19 @@ export function createReporter({
     },
     recovered,
     failed,
+    files(fault) {
+      news?.tell('overview');
+      if (fault === null) {
+        log.resumed({ node, detail: 'the files of the database are those that were opened again' });
+        return;
+      }
+      metrics.alarmed('database-files');
+      log.failed({
+        node,
+        reason: 'database-files',
+        detail: `${fault.reason}. Nothing is accepted.`,
+        error: fault.remedy,
+      });
+    },
   };
 }

@@ -19,8 +19,15 @@ export interface StoreHealth {
   stop(): void;
 }
 
-/** Starts watching; nothing runs until someone asks or a watched call fails. */
-export function watchHealth(store: Pick<Store, 'probe'>, clock: Clock): StoreHealth {
+/**
+ * Starts watching; nothing runs until someone asks or a watched call fails. `known` is a fault that the store has found by
+ * itself, in words fit for the public, or null.
+ */
+export function watchHealth(
+  store: Pick<Store, 'probe'>,
+  clock: Clock,
+  known: () => string | null = () => null,
+): StoreHealth {
   let failing = false;
   let knownAt = clock.now();
   let probing = false;
@@ -52,7 +59,7 @@ export function watchHealth(store: Pick<Store, 'probe'>, clock: Clock): StoreHea
     fault() {
       // Also after a clock was set back.
       if (Math.abs(clock.now() - knownAt) > FRESH_MS) look();
-      return failing ? 'the store cannot commit' : null;
+      return known() ?? (failing ? 'the store cannot commit' : null);
     },
     watched(call) {
       return async (...args) => {

@@ -1,8 +1,11 @@
 /** Chooses the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import { openPostgresStore } from './postgres/store.ts';
+import type { FilesFault } from './sqlite/files.ts';
 import { openSqliteStore } from './sqlite/store.ts';
 import type { Store } from './store.ts';
+
+export type { FilesFault } from './sqlite/files.ts';
 
 export interface OpenOptions {
   /** True for a service, which may be the only one on an embedded file. */
@@ -11,14 +14,20 @@ export interface OpenOptions {
   readonly node?: string;
   /** Told, in one line each, what endangers mail on this database. */
   readonly warn?: (line: string) => void;
+  /** Hears when files of an embedded database were removed or replaced, within a second, and null when they are back. */
+  readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
 /** Opens the store; rejects with a StoreError. */
 export function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
-  const { exclusive, node = 'command', warn = () => undefined } = options;
+  const { exclusive, node = 'command', warn = () => undefined, onFilesFault } = options;
   switch (database.kind) {
     case 'sqlite':
-      return openSqliteStore({ path: database.path, exclusive });
+      return openSqliteStore({
+        path: database.path,
+        exclusive,
+        ...(onFilesFault === undefined ? {} : { onFilesFault }),
+      });
     case 'postgres':
       return openPostgresStore({
         setting: database,

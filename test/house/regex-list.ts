@@ -142,6 +142,16 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'anchored, fixed counts, on the names of our own tables',
   },
   {
+    file: 'src/store/sqlite/files.ts',
+    regex: String.raw`/^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/`,
+    why: 'anchored, fixed counts, on names of files',
+  },
+  {
+    file: 'src/store/sqlite/files.ts',
+    regex: String.raw`/^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/`,
+    why: 'anchored, fixed counts, on names of files',
+  },
+  {
     file: 'src/store/search/query.ts',
     regex: String.raw`/\s/`,
     why: 'one character class, no repetition',

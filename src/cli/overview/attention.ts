@@ -53,8 +53,13 @@ function installation(facts: Facts): readonly Attention[] {
   const { settings, service, nodes, recent, now } = facts;
   const found: Attention[] = [];
   if (service !== null && service.storeFault !== null) {
+    const { storeFault, storeRemedy = null } = service;
     const remedy = 'Look at the disk, or at the database server and its log; clients get 500 and try again';
-    found.push(failure(`The database does not commit: nothing is accepted`, remedy));
+    found.push(
+      storeRemedy === null
+        ? failure(`The database does not commit: nothing is accepted`, remedy)
+        : failure(`Nothing is accepted: ${storeFault}`, storeRemedy),
+    );
   }
   const { breaker, alarms } = service?.delivery ?? { breaker: null, alarms: [] };
   if (breaker !== null && breaker.state !== 'closed') {

@@ -14,6 +14,8 @@ export interface ServiceStanding {
   readonly version: string;
   /** Why the store cannot be written, or null. */
   readonly storeFault: string | null;
+  /** What to do about it where the store says so itself, or null. */
+  readonly storeRemedy?: string | null;
   /** Null where this process does not deliver. */
   readonly delivery: {
     readonly breaker: { readonly state: 'closed' | 'probing' | 'open'; readonly retryAt: number | null };

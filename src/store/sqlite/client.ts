@@ -6,9 +6,14 @@ import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { StoreError } from '../store.ts';
 import { setThreadFlags } from '../thread-flags.ts';
 import type { Call, OperationName, Operations, Reply } from './engine.ts';
+import type { FilesFault } from './files.ts';
 import type { ThreadData } from './thread.ts';
 
-type Message = { readonly opened: true } | { readonly failed: string } | readonly Reply[];
+type Message =
+  | { readonly opened: true }
+  | { readonly failed: string }
+  | { readonly files: FilesFault | null }
+  | readonly Reply[];
 
 interface Waiting {
   readonly resolve: (value: never) => void;
@@ -22,15 +27,21 @@ export interface StoreThread {
   ): Promise<ReturnType<Operations[Name]>>;
   /** Resolves once the thread has ended although nobody closed it. */
   readonly failed: Promise<StoreError>;
+  /** What the thread last found wrong with the files of the database, or null. */
+  filesFault(): FilesFault | null;
   /** Ends the thread after the calls already made. */
   close(): Promise<void>;
 }
 
-/** Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened. */
+/**
+ * Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened.
+ * `onFilesFault` hears when files of the database are removed or replaced, and null when they are back.
+ */
 export async function startThread(
   module: URL,
   data: ThreadData,
   resourceLimits: ResourceLimits = {},
+  onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {
   setThreadFlags();
   const worker = new Worker(module, { workerData: data, name: 'postrider-store', resourceLimits });
@@ -46,6 +57,7 @@ export async function startThread(
     waiting.clear();
   };
   let closing = false;
+  let filesFault: FilesFault | null = null;
   const failed = Promise.withResolvers<StoreError>();
   const exited = new Promise<void>((resolve) => {
     worker.once('exit', () => {
@@ -59,6 +71,11 @@ export async function startThread(
   );
   worker.on('message', (message: Message) => {
     if ('opened' in message) return opened?.resolve();
+    if ('files' in message) {
+      filesFault = message.files;
+      onFilesFault(filesFault);
+      return;
+    }
     if ('failed' in message) return fail(new StoreError(message.failed));
     for (const reply of message) {
       const held = waiting.get(reply.number);
@@ -83,6 +100,7 @@ export async function startThread(
       });
     },
     failed: failed.promise,
+    filesFault: () => filesFault,
     async close() {
       closing = true;
       if (ended === null) worker.postMessage(null);

@@ -2,11 +2,12 @@
  * Opening the embedded database: durable settings, checks that the file is ours and whole enough to read, and
  * migrations, which only the holder of the serve lock may do. Fails with a StoreError of one line that names the file and the remedy.
  */
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../store.ts';
-import { explained, reasonOf } from './fault.ts';
+import { explained, reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
+import { identityOf, requireUsableFiles, resolveDatabasePath, restoreMarker, sameFile } from './files.ts';
 import { tryServeLock } from './serve-lock.ts';
 
 /** `PRAGMA application_id` of a Postrider database ("PRDR"). */
@@ -25,6 +26,9 @@ const CACHE_KIB = 65_536;
 /** How long a statement waits for another process's commit before it fails. */
 const BUSY_MS = 15_000;
 
+/** How long opening waits for another process that opens the same file. */
+const UNSHARED_MS = 5_000;
+
 /** How long a command waits for another one that migrates. */
 const MIGRATING_MS = 5_000;
 
@@ -34,19 +38,25 @@ const MIGRATIONS = new URL('./migrations/', import.meta.url);
  * Opens the file for writing, making it and its folder where they are missing (readable by the owner only). `locked` says
  * that this process holds the serve lock already; without it the lock is taken while a migration runs.
  */
-export function openDatabase(path: string, locked = false): DatabaseSync {
+export function openDatabase(given: string, locked = false): DatabaseSync {
+  const path = resolveDatabasePath(given);
   prepareFile(path);
   let database: DatabaseSync | null = null;
   try {
+    requireUnshared(path);
+    const opened = identityOf(path);
     database = new DatabaseSync(path, { timeout: BUSY_MS });
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
     checkOwner(database, path);
+    // Before the first write: a log made under the name of another file would destroy that one.
+    requireSame(path, opened);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};
        PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`,
     );
     checkDurable(database, path);
+    requireSame(path, opened);
     migrate(database, path, locked);
     return database;
   } catch (error) {
@@ -55,8 +65,40 @@ export function openDatabase(path: string, locked = false): DatabaseSync {
   }
 }
 
-/** Makes the file and its folder where they are missing; throws a StoreError where that cannot be done. */
+/**
+ * Throws a StoreError where another process has the file open under another name (moved beneath it, or mounted elsewhere):
+ * its log is not the one beside `path`, and two logs destroy the database. Whoever has it open under this name has made the
+ * shared memory file.
+ */
+function requireUnshared(path: string): void {
+  const isShared = () => existsSync(`${path}-shm`);
+  if (isShared() || statSync(path).size === 0) return;
+  const probe = new DatabaseSync(path, { timeout: UNSHARED_MS });
+  try {
+    probe.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
+  } catch (error) {
+    if (resultCode(error) !== SQLITE_BUSY) throw error;
+    if (isShared()) return;
+    throw new StoreError(
+      `another process has ${path} open under another name. End that process, and open the database by one path only.`,
+    );
+  } finally {
+    probe.close();
+  }
+}
+
+/** Throws a StoreError where the name has gone over to another file since it was opened. */
+function requireSame(path: string, opened: ReturnType<typeof identityOf>): void {
+  if (sameFile(opened, identityOf(path)) && !existsSync(restoreMarker(path))) return;
+  throw new StoreError(`${path} was replaced while it was opened; try again.`);
+}
+
+/**
+ * Makes the file and its folder where they are missing; throws a StoreError where that cannot be done, or where what was
+ * accepted would be lost by opening it.
+ */
 export function prepareFile(path: string): void {
+  requireUsableFiles(path);
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     const found = statSync(path, { throwIfNoEntry: false });

@@ -70,6 +70,17 @@ const READS: ReadonlySet<OperationName> = new Set([
   'changeMarks',
 ]);
 
+/**
+ * Writes that go on while the files of the database were removed or replaced: what is accepted already is delivered, and its
+ * outcome is recorded in case the files come back.
+ */
+const WITHOUT_FILES: ReadonlySet<OperationName> = new Set(['claim', 'settle', 'release', 'recover', 'beat', 'leave']);
+
+/** True for an operation whose answer says that something is kept: it must fail where the files are not those of the path. */
+export function needsFiles(name: OperationName): boolean {
+  return !READS.has(name) && !WITHOUT_FILES.has(name);
+}
+
 function prepareOperations(database: DatabaseSync) {
   const audit = prepareAudit(database);
   const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');

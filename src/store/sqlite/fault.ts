@@ -32,3 +32,8 @@ export function explained(error: unknown, path: string): StoreError {
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The code of a fault of the operating system, such as `ENOSPC`; else its text. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : reasonOf(error);
+}

@@ -1,11 +1,13 @@
 /**
  * One service to a database file. The lock is SQLite's own lock on a small file beside the database: the operating
- * system frees it when the process ends, however it ends. Whoever migrates the database holds it too.
+ * system frees it when the process ends, however it ends. Whoever migrates the database, moves or restores it holds it too.
+ * It goes by the file: callers hand in the path that `resolveDatabasePath` gave, and a second hard link is refused.
  */
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../store.ts';
 import { reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
+import { resolveDatabasePath } from './files.ts';
 
 /**
  * Takes the lock, waiting for it up to `waitMs`, until the returned function is called. Null where another process
@@ -34,5 +36,16 @@ export function tryServeLock(path: string, waitMs: number): (() => void) | null 
 export function takeServeLock(path: string): () => void {
   const unlock = tryServeLock(path, 0);
   if (unlock !== null) return unlock;
-  throw new StoreError(`another service runs on ${path}. Stop it, or set POSTRIDER_DATABASE to another file.`);
+  throw new StoreError(
+    `another service runs on ${path}, or a restore or a move. Stop it, or set POSTRIDER_DATABASE to another file.`,
+  );
+}
+
+/** True where a process holds the lock. Makes no file. */
+export function isServed(path: string): boolean {
+  const real = resolveDatabasePath(path);
+  if (!existsSync(`${real}-serve`)) return false;
+  const unlock = tryServeLock(real, 0);
+  unlock?.();
+  return unlock === null;
 }

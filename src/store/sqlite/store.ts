@@ -6,10 +6,11 @@
 
 import { keptThread } from '../kept-thread.ts';
 import { INDEX_MEMORY } from '../search/politeness.ts';
-import type { DirectoryChanges, Store } from '../store.ts';
+import { type DirectoryChanges, type Store, StoreError } from '../store.ts';
 import type { StoreThread } from './client.ts';
 import { startThread } from './client.ts';
 import { prepareFile } from './database.ts';
+import { type FilesFault, removeKeptLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { pack } from './settle.ts';
 
@@ -36,25 +37,43 @@ export interface SqliteOptions {
   readonly exclusive: boolean;
   /** The module that runs the store's thread. */
   readonly worker?: URL;
+  /** Hears when files of the database were removed or replaced, within a second, and null when they are back. */
+  readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
 /** Opens the store; rejects with a StoreError of one line. */
-export async function openSqliteStore({ path, exclusive, worker = WORKER }: SqliteOptions): Promise<Store> {
+export async function openSqliteStore({
+  path: given,
+  exclusive,
+  worker = WORKER,
+  onFilesFault,
+}: SqliteOptions): Promise<Store> {
+  const path = resolveDatabasePath(given);
   // Before anything is opened: a service that may not run must not migrate what another one runs on.
   if (exclusive) prepareFile(path);
   const unlock = exclusive ? takeServeLock(path) : () => undefined;
-  const start = ({ memory, ...how }: typeof WRITER | typeof INDEX) =>
-    startThread(worker, { path, locked: exclusive, ...how }, memory);
+  const start = ({ memory, ...how }: typeof WRITER | typeof INDEX, told?: typeof onFilesFault) =>
+    startThread(worker, { path, locked: exclusive, ...how }, memory, told);
   let writer: StoreThread;
   try {
-    writer = await start(WRITER);
+    // Again, now that nobody else changes them.
+    if (exclusive) {
+      requireUsableFiles(path);
+      removeKeptLinks(path);
+    }
+    writer = await start(WRITER, onFilesFault);
   } catch (error) {
     unlock();
     throw error;
   }
-  const reader = keptThread(() => start(READER), READER_IDLE_MS);
+  /** Another file of that name must not be opened beside the log that the writer holds. */
+  const startBeside = (how: typeof READER | typeof INDEX) => {
+    const fault = writer.filesFault();
+    return fault === null ? start(how) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
+  };
+  const reader = keptThread(() => startBeside(READER), READER_IDLE_MS);
   const ask: StoreThread['call'] = (name, ...args) => reader.use((thread) => thread.call(name, ...args));
-  const index = keptThread(() => start(INDEX), INDEX_IDLE_MS);
+  const index = keptThread(() => startBeside(INDEX), INDEX_IDLE_MS);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {

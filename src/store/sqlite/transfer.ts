@@ -1,18 +1,28 @@
 /** The embedded store as the source of a move. It holds the serve lock, so that nothing changes meanwhile. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../store.ts';
 import type { MovedEvent, MovedMail, MovedRow, TransferSource, TransferTable } from '../transfer.ts';
 import { openDatabase } from './database.ts';
+import { requireUsableFiles, resolveDatabasePath } from './files.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';
 import { takeServeLock } from './serve-lock.ts';
 
 /** Opens the source; throws a StoreError where there is none, or a service runs on it. */
-export function openSqliteSource(path: string): TransferSource {
+export function openSqliteSource(given: string): TransferSource {
+  const path = resolveDatabasePath(given);
+  requireUsableFiles(path);
   if (!existsSync(path)) throw new StoreError(`there is no database ${path} to move.`);
   const unlock = takeServeLock(path);
-  const database = openDatabase(path, true);
+  let database: DatabaseSync;
+  try {
+    database = openDatabase(path, true);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
   const page = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq > ? ORDER BY m.seq LIMIT ?',
   );

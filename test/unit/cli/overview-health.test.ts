@@ -80,6 +80,13 @@ test('a store that does not commit and a next hop that takes nothing come first'
   ]);
 });
 
+test('files of the database that are gone are told with the remedy that the store gives', () => {
+  const storeFault = 'the database file was removed';
+  const given = facts(RELAY, { service: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
+  expect(health(given, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
+  expect(attentionOf(given)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
+});
+
 test('what the next hop holds against the service is told in its words for an hour, each reason once', () => {
   const standing = createStanding();
   standing.alarmed('configuration', 'first', NOW - 2_000);

@@ -89,7 +89,9 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'export', 'acme', out)).code).toBe(0);
     expect(statSync(out).mode & 0o777).toBe(0o600);
     expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
-    expect(await rig.ask('suppression', 'export', 'acme', out)).toEqual({ file: out, addresses: 10_001 });
+    const again = join(rig.folder, 'again.csv');
+    expect(await rig.ask('suppression', 'export', 'acme', again)).toEqual({ file: again, addresses: 10_001 });
+    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv is there already/);
     expect(await rig.ask('suppression', 'export', 'acme')).toEqual(listed);
     expect(await rig.ask('suppression', 'import', 'other', out)).toEqual(summary);
     expect(await rig.ask('suppression', 'list', 'other')).toEqual(listed);
@@ -107,13 +109,15 @@ describe('suppression lists', () => {
     const out = join(rig.folder, 'out.csv');
     writeFileSync(out, 'old');
     mkdirSync(join(rig.folder, 'taken'));
-    expect((await rig.run('suppression', 'export', 'nobody', out)).err).toMatch(/^there is no account "nobody"/);
+    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv is there already/);
+    const free = join(rig.folder, 'free.csv');
+    expect((await rig.run('suppression', 'export', 'nobody', free)).err).toMatch(/^there is no account "nobody"/);
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'taken'))).err).toMatch(/is a folder/);
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'no/out.csv'))).err).toMatch(
       /cannot write/,
     );
     expect(readFileSync(out, 'utf8')).toBe('old');
-    expect(readdirSync(rig.folder).filter((name) => name.includes('export'))).toEqual([]);
+    expect(readdirSync(rig.folder).filter((name) => name.includes('.postrider-') || name === 'free.csv')).toEqual([]);
   });
 });
 

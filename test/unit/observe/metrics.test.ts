@@ -58,6 +58,7 @@ test('a reason to alarm is there before it first happens: no alert sees a series
     'domain-lost',
     'domain-blocked',
     'account-locked',
+    'database-files',
   ] as const;
   const shown = async () => (await metrics.scrape()).text.split('\n');
   const before = await shown();

@@ -111,6 +111,22 @@ test('mail that cannot be signed is an alarm to whoever looks on, and in the fig
   expect((await metrics.scrape()).text).toContain('postrider_alarms_total{reason="signing"} 1');
 });
 
+test('files of the database that go are an alarm with the reason and the remedy in the log, and their return is logged', async () => {
+  const { report, logged, figures } = made();
+  report.files({ reason: 'the database file was removed', remedy: 'Put it back.' });
+  report.files(null);
+  expect(logged()).toMatchObject([
+    {
+      verb: 'failed',
+      reason: 'database-files',
+      detail: 'the database file was removed. Nothing is accepted.',
+      error: 'Put it back.',
+    },
+    { verb: 'resumed' },
+  ]);
+  expect(await figures()).toContain('postrider_alarms_total{reason="database-files"} 1');
+});
+
 test('every state that feedback or the queue can lead to has its verb', () => {
   const { report, logged } = made();
   const event = { at: 0, verb: 'x', by: 'y', detail: null, attempt: null };

@@ -1,0 +1,372 @@
+/**
+ * Puts a backup in the place of the embedded database, while no service and no command has it open.
+ *
+ * Guarantees: at every moment the database is the old one or the new one, each whole, or `serve` refuses and says what to
+ * do; what is replaced is kept beside the database and never deleted. Faults are StoreErrors of one line, and leave what was
+ * there as it was.
+ *
+ * The usual way: the log of the old database is folded into it, a hard link keeps it under another name, and one rename
+ * replaces it. A database whose log cannot be folded in (damaged, or gone), or a file system without hard links, takes the
+ * other way: a marker is on disk before the first file is moved aside and until the last step is; `serve` and every command
+ * refuse while it is there, and the next restore completes what it tells of.
+ */
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { StoreError } from '../store.ts';
+import { requireOwn, requireWhole } from './backup.ts';
+import { codeOf, explained, resultCode, SQLITE_BUSY } from './fault.ts';
+import {
+  DATABASE_FILES,
+  identityOf,
+  keptLinks,
+  keptPath,
+  requireOneName,
+  resolveDatabasePath,
+  restoreDrafts,
+  restoreMarker,
+  sameFile,
+  syncPath,
+} from './files.ts';
+import { takeServeLock } from './serve-lock.ts';
+
+const CHUNK_BYTES = 1_048_576;
+/** How long a command beside may take to end. */
+const BUSY_MS = 5_000;
+/** What SQLite answers for a file that it cannot read as a database: error, I/O error, corrupt, format, not a database. */
+const UNREADABLE: ReadonlySet<number> = new Set([1, 10, 11, 24, 26]);
+/** Of the header of a database (sqlite.org/fileformat.html, 1.3): the read version, 2 in WAL mode. */
+const READ_VERSION_OFFSET = 19;
+const WAL_VERSION = 2;
+
+/** The steps that change names, so that a test can end the process at each of them. */
+export interface RestoreSteps {
+  readonly link: (from: string, to: string) => void;
+  readonly rename: (from: string, to: string) => void;
+  readonly remove: (path: string) => void;
+  readonly sync: (path: string) => void;
+  readonly write: (file: number, bytes: Uint8Array) => void;
+}
+
+const STEPS: RestoreSteps = {
+  link: linkSync,
+  rename: renameSync,
+  remove: (path) => rmSync(path, { force: true }),
+  sync: syncPath,
+  write: (file, bytes) => {
+    for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done);
+  },
+};
+
+/** Puts the backup `from` in the place of the database at `path`. Gives the name under which what was there is kept, or null. */
+export function restoreDatabase(from: string, path: string, now: Date, steps: RestoreSteps = STEPS): string | null {
+  const real = resolveDatabasePath(path);
+  const backup = statSync(from, { throwIfNoEntry: false });
+  if (backup === undefined) throw new StoreError(`there is no backup ${from}.`);
+  if (!backup.isFile()) throw new StoreError(`${from} is no file; give a backup.`);
+  makeFolder(real);
+  const unlock = takeServeLock(real);
+  try {
+    return new Restore(from, real, now, steps).run();
+  } catch (error) {
+    throw error instanceof StoreError ? error : restoreFault(error, real);
+  } finally {
+    unlock();
+  }
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new StoreError(
+      `cannot make the folder of ${path} (${codeOf(error)}). Set POSTRIDER_DATABASE to a folder that this user may write.`,
+    );
+  }
+}
+
+/** A fault of the operating system while the new database is put in its place. */
+function restoreFault(error: unknown, path: string): StoreError {
+  if (resultCode(error) !== 0) return explained(error, path);
+  switch (codeOf(error)) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+    case 'EFBIG':
+      return new StoreError(`the disk of ${path} is full (${codeOf(error)}). Free space and restore again.`);
+    default:
+      return new StoreError(
+        `cannot restore ${path} (${codeOf(error)}). Check the owner and permissions of it and its folder, and restore again.`,
+      );
+  }
+}
+
+/** What a marker says: where the files that were there go, and which draft comes in their place. Names in the same folder. */
+interface Marker {
+  readonly kept: string;
+  readonly draft: string;
+}
+
+class Restore {
+  readonly #from: string;
+  readonly #path: string;
+  readonly #now: Date;
+  readonly #steps: RestoreSteps;
+  readonly #draft: string;
+
+  constructor(from: string, path: string, now: Date, steps: RestoreSteps) {
+    this.#from = from;
+    this.#path = path;
+    this.#now = now;
+    this.#steps = steps;
+    this.#draft = `${path}.restore-${randomBytes(6).toString('hex')}`;
+  }
+
+  run(): string | null {
+    if (sameFile(identityOf(this.#from), identityOf(this.#path)))
+      throw new StoreError(`${this.#from} is the database itself; give a backup.`);
+    const marker = this.#readMarker();
+    if (marker === null) requireOneName(this.#path);
+    try {
+      this.#makeDraft();
+      const before = marker === null ? null : this.#complete(marker);
+      return before ?? this.#replace();
+    } finally {
+      // A draft that has its name is no longer there. Older ones are copies of backups and nothing else.
+      if (!existsSync(restoreMarker(this.#path)))
+        for (const draft of restoreDrafts(this.#path)) this.#removeDraft(draft);
+    }
+  }
+
+  #removeDraft(draft: string): void {
+    for (const end of DATABASE_FILES) rmSync(draft + end, { force: true });
+  }
+
+  #syncFolder(): void {
+    this.#steps.sync(dirname(this.#path));
+  }
+
+  /** A copy is checked and put in place: opening the backup itself could change it. */
+  #makeDraft(): void {
+    const draft = this.#draft;
+    this.#copy(this.#from, draft);
+    // The log of a database that a restore has kept, and could not fold in, belongs to it. A backup has none.
+    if (isInWalMode(draft) && existsSync(`${this.#from}-wal`)) this.#copy(`${this.#from}-wal`, `${draft}-wal`);
+    try {
+      const copy = new DatabaseSync(draft);
+      try {
+        requireOwn(copy, this.#from);
+        requireWhole(copy, this.#from);
+        copy.exec('PRAGMA journal_mode = DELETE');
+      } finally {
+        copy.close();
+      }
+    } catch (error) {
+      throw explained(error, this.#from);
+    }
+    this.#steps.sync(draft);
+  }
+
+  /** Into a file that was not there, readable by its owner alone. */
+  #copy(from: string, to: string): void {
+    const source = openSync(from, 'r');
+    try {
+      const target = openSync(to, 'wx', 0o600);
+      try {
+        const chunk = new Uint8Array(CHUNK_BYTES);
+        for (let read = readSync(source, chunk); read > 0; read = readSync(source, chunk))
+          this.#steps.write(target, chunk.subarray(0, read));
+      } finally {
+        closeSync(target);
+      }
+    } finally {
+      closeSync(source);
+    }
+  }
+
+  /** Replaces whatever is there by the draft. Gives the name of what was there, or null. */
+  #replace(): string | null {
+    const path = this.#path;
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size > 0) {
+      const old = foldLog(path);
+      if (old !== null) {
+        try {
+          return this.#replaceByLink() ?? this.#replaceByMoving(this.#freeName());
+        } finally {
+          // Only now: who waits to open the old file under its name finds that the name has gone over.
+          old.close();
+        }
+      }
+    } else if (!DATABASE_FILES.some((end) => end !== '' && existsSync(path + end))) {
+      this.#steps.rename(this.#draft, path);
+      this.#syncFolder();
+      return null;
+    }
+    return this.#replaceByMoving(this.#freeName());
+  }
+
+  #freeName(): string {
+    for (let later = 0; ; later += 1) {
+      const kept = keptPath(this.#path, new Date(this.#now.getTime() + later));
+      if (!DATABASE_FILES.some((end) => existsSync(kept + end))) return kept;
+    }
+  }
+
+  /** Null where the file system has no hard links. */
+  #replaceByLink(): string | null {
+    const path = this.#path;
+    const earlier = keptLinks(path);
+    const kept = this.#freeName();
+    try {
+      this.#steps.link(path, kept);
+    } catch (error) {
+      if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(codeOf(error))) return null;
+      throw error;
+    }
+    // On disk before the rename is, or a power failure could leave the new name alone.
+    this.#syncFolder();
+    this.#steps.rename(this.#draft, path);
+    this.#syncFolder();
+    // The same file under the name that an interrupted restore gave it.
+    for (const name of earlier) this.#steps.remove(name);
+    return kept;
+  }
+
+  #replaceByMoving(kept: string): string {
+    this.#writeMarker({ kept: basename(kept), draft: basename(this.#draft) });
+    this.#moveAside(kept);
+    this.#steps.rename(this.#draft, this.#path);
+    this.#syncFolder();
+    this.#removeMarker();
+    return kept;
+  }
+
+  #moveAside(kept: string): void {
+    for (const end of DATABASE_FILES) {
+      if (existsSync(this.#path + end)) this.#steps.rename(this.#path + end, kept + end);
+    }
+    this.#syncFolder();
+  }
+
+  /**
+   * Goes on where an interrupted restore ended. Gives the name of what was there where this restore's draft is in its place,
+   * or null where the interrupted one had put its own there, or had moved nothing: this one begins as usual then.
+   */
+  #complete({ kept, draft }: Marker): string | null {
+    const folder = dirname(this.#path);
+    const keptBefore = join(folder, kept);
+    if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
+      // The rename to the database was the last but one of its steps.
+      this.#removeMarker();
+      return null;
+    }
+    const clash = DATABASE_FILES.some((end) => existsSync(this.#path + end) && existsSync(keptBefore + end));
+    const aside = clash ? this.#freeName() : keptBefore;
+    this.#writeMarker({ kept: basename(aside), draft: basename(this.#draft) });
+    this.#moveAside(aside);
+    this.#steps.rename(this.#draft, this.#path);
+    this.#syncFolder();
+    this.#removeMarker();
+    return aside;
+  }
+
+  /** Whole under another name first: a marker that is there can be read. */
+  #writeMarker(marker: Marker): void {
+    const path = restoreMarker(this.#path);
+    const draft = `${path}-${randomBytes(6).toString('hex')}`;
+    const file = openSync(draft, 'wx', 0o600);
+    try {
+      this.#steps.write(file, Buffer.from(`${JSON.stringify(marker)}\n`));
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    this.#steps.rename(draft, path);
+    this.#syncFolder();
+  }
+
+  #readMarker(): Marker | null {
+    const path = restoreMarker(this.#path);
+    let text: string;
+    try {
+      text = readFileSync(path, 'utf8');
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+    const marker = parseMarker(text);
+    if (marker !== null) return marker;
+    throw new StoreError(
+      `${path} is no marker that a restore has written. Look at the files beside it and move it away.`,
+    );
+  }
+
+  #removeMarker(): void {
+    this.#steps.remove(restoreMarker(this.#path));
+    this.#syncFolder();
+  }
+}
+
+function parseMarker(text: string): Marker | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || !('kept' in value) || !('draft' in value)) return null;
+    const { kept, draft } = value;
+    if (typeof kept !== 'string' || typeof draft !== 'string') return null;
+    return { kept: basename(kept), draft: basename(draft) };
+  } catch {
+    return null;
+  }
+}
+
+function isInWalMode(path: string): boolean {
+  const header = Buffer.alloc(READ_VERSION_OFFSET + 1);
+  const file = openSync(path, 'r');
+  try {
+    return readSync(file, header) === header.length && header[READ_VERSION_OFFSET] === WAL_VERSION;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Folds the log into the database at `path`, so that the one file is all of it, and keeps every other process from opening it
+ * until the connection is closed. Null where it is damaged. Throws a StoreError where another process has it open.
+ *
+ * The caller must not open and close the file meanwhile: that drops the locks of this process on it.
+ */
+function foldLog(path: string): DatabaseSync | null {
+  let database: DatabaseSync | null = null;
+  try {
+    database = new DatabaseSync(path, { timeout: BUSY_MS });
+    database.exec('PRAGMA synchronous = FULL');
+    // Succeeds only where nobody else has the database open, and takes the log and the shared memory file away.
+    const mode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
+    database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
+    // A command may have opened it between the two, which makes a new log.
+    if (mode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
+    return database;
+  } catch (error) {
+    database?.close();
+    if (error instanceof StoreError) throw error;
+    const code = resultCode(error);
+    if (code === SQLITE_BUSY)
+      throw new StoreError(`another process has ${path} open. Wait until it ends, and restore again.`);
+    if (UNREADABLE.has(code)) return null;
+    throw explained(error, path);
+  }
+}

@@ -1,0 +1,235 @@
+/** One SQLite file is served once, by whatever name it is reached; files that go under a running service are noticed. */
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadSettings } from '../../src/config/load.ts';
+import { startService } from '../../src/main.ts';
+import { resolveDatabasePath } from '../../src/store/sqlite/files.ts';
+import { openSqliteStore } from '../../src/store/sqlite/store.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { newMail } from '../rig/mail.ts';
+import { accepted, askCommand, runCommand, startProcess, submit } from '../rig/service.ts';
+
+const ONE_LINE = /^postrider: [^\n]+\n$/;
+
+interface Listed {
+  readonly id: string;
+}
+
+const at = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
+
+test('a second service is refused by symbolic link to the file and to the folder, and a command through them reads and writes the same store', async () => {
+  const folder = temporaryFolder();
+  const service = await startProcess(folder, at('./data/postrider.db'));
+  const id = await accepted(service.publicUrl, service.key ?? '');
+  mkdirSync(join(folder, 'other'));
+  symlinkSync('../data/postrider.db', join(folder, 'other/linked.db'));
+  symlinkSync('data', join(folder, 'folder'));
+  for (const path of ['other/linked.db', 'folder/postrider.db']) {
+    const { code, stderr } = await runCommand(folder, ['serve'], at(path));
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^postrider: another service runs on [^\n]+\n$/)]);
+  }
+  expect((await askCommand<Listed[]>(folder, ['message', 'list'], at('other/linked.db')))[0]?.id).toBe(id);
+  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], at('other/linked.db'));
+  await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(201);
+  // Keys are sealed with the secret of the service, which lies beside the file.
+  await askCommand(folder, ['domain', 'add', 'default', 'example.org'], at('other/linked.db'));
+  expect(existsSync(join(folder, 'other/secret'))).toBe(false);
+  expect(existsSync(join(folder, 'other/linked.db-wal'))).toBe(false);
+});
+
+test('a file with a second hard link is refused by serve and by every command, and is as it was', async () => {
+  const folder = temporaryFolder();
+  const path = join(folder, 'one.db');
+  await (await openSqliteStore({ path, exclusive: true })).close();
+  linkSync(path, join(folder, 'two.db'));
+  const before = readFileSync(path);
+  for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
+    const { code, stderr } = await runCommand(folder, command, at('two.db'));
+    expect([code, stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
+    expect(stderr).toMatch(/has 2 names \(hard links\)/);
+  }
+  expect(readFileSync(path).equals(before)).toBe(true);
+});
+
+test('the second link of an interrupted restore does not prevent the start, and is taken away by it', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  await (await openSqliteStore({ path, exclusive: true })).close();
+  linkSync(path, `${path}.before-2026-01-31T12-00-00-000Z`);
+  const command = await openSqliteStore({ path, exclusive: false });
+  await command.listAccounts();
+  await command.close();
+  expect(statSync(path).nlink).toBe(2);
+  await (await openSqliteStore({ path, exclusive: true })).close();
+  expect(statSync(path).nlink).toBe(1);
+  linkSync(path, `${path}.before-mine`);
+  await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow(/hard links/);
+});
+
+test('a file that another process has open under the name it had before is refused', async () => {
+  const folder = temporaryFolder();
+  const service = await startProcess(folder, at('./data/postrider.db'));
+  mkdirSync(join(folder, 'moved'));
+  renameSync(join(folder, 'data/postrider.db'), join(folder, 'moved/postrider.db'));
+  const second = await runCommand(folder, ['serve'], at('moved/postrider.db'));
+  expect([second.code, second.stderr]).toEqual([1, expect.stringMatching(/open under another name/)]);
+  renameSync(join(folder, 'moved/postrider.db'), join(folder, 'data/postrider.db'));
+  await expect.poll(async () => (await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
+});
+
+test('symbolic links are followed to the real path, also to a file that is not there yet', () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'real'));
+  symlinkSync('real', join(folder, 'link'));
+  symlinkSync('link/later.db', join(folder, 'later'));
+  symlinkSync('round', join(folder, 'round'));
+  expect(resolveDatabasePath(join(folder, 'later'))).toBe(join(folder, 'real/later.db'));
+  expect(resolveDatabasePath(join(folder, 'link/later.db'))).toBe(join(folder, 'real/later.db'));
+  expect(resolveDatabasePath(join(folder, 'round'))).toBe(join(folder, 'round'));
+  expect(resolveDatabasePath('data/postrider.db')).toBe('data/postrider.db');
+});
+
+/** What happens to the files, what the service says, and how it is put right; null where only a new start does. */
+const FATES: readonly (readonly [
+  name: string,
+  reason: string,
+  harm: (path: string) => void,
+  mend: ((path: string) => void) | null,
+])[] = [
+  ['the database is unlinked', 'the database file was removed', (path) => unlinkSync(path), null],
+  [
+    'the database is renamed away',
+    'the database file was removed',
+    (path) => renameSync(path, `${path}.away`),
+    (path) => renameSync(`${path}.away`, path),
+  ],
+  [
+    'the database is replaced by a copy',
+    'the database file was replaced',
+    (path) => {
+      linkSync(path, `${path}.away`);
+      copyFileSync(path, `${path}.copy`);
+      renameSync(`${path}.copy`, path);
+    },
+    (path) => renameSync(`${path}.away`, path),
+  ],
+  [
+    'the database gets a second hard link',
+    'the database file has got a second hard link',
+    (path) => linkSync(path, `${path}.away`),
+    (path) => unlinkSync(`${path}.away`),
+  ],
+  ['the log is deleted', 'the write-ahead log of the database was removed', (path) => unlinkSync(`${path}-wal`), null],
+  [
+    'the shared memory is deleted',
+    'the shared memory file of the database was removed',
+    (path) => unlinkSync(`${path}-shm`),
+    null,
+  ],
+  ['the lock is deleted', 'the lock file of the database was removed', (path) => unlinkSync(`${path}-serve`), null],
+];
+
+test.each(FATES)(
+  '%s under a running service: nothing more is acknowledged, /readyz says why, an alarm is raised',
+  async (_name, reason, harm, mend) => {
+    const path = join(temporaryFolder(), 'postrider.db');
+    const settings = loadSettings(
+      {
+        ...at(path),
+        POSTRIDER_LISTEN: '127.0.0.1:0',
+        POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+        POSTRIDER_LOG: 'silent',
+      },
+      null,
+    );
+    const service = await startService(settings, { drainMs: 500 });
+    const [url, key] = [service.publicUrl ?? '', service.firstKey ?? ''];
+    const ready = async () => {
+      const response = await fetch(`${url}/readyz`);
+      return [response.status, ((await response.json()) as { message: string }).message];
+    };
+    expect((await submit(url, key)).status).toBe(201);
+    harm(path);
+    // At once, and not only when the files are compared again.
+    expect((await submit(url, key)).status).toBe(500);
+    expect(await ready()).toEqual([503, `Not ready: ${reason}`]);
+    if (mend !== null) {
+      mend(path);
+      await expect.poll(ready).toEqual([200, 'ready']);
+      expect((await submit(url, key)).status).toBe(201);
+    }
+    await service.stop();
+  },
+);
+
+test('files that go while nobody submits are noticed within a second, and told with the remedy; settlements go on', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const told = Promise.withResolvers<{ reason: string; remedy: string } | null>();
+  const store = await openSqliteStore({ path, exclusive: true, onFilesFault: told.resolve });
+  await store.createAccount('default', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1);
+  renameSync(path, `${path}.away`);
+  expect(await told.promise).toEqual({
+    reason: 'the database file was removed',
+    remedy: expect.stringMatching(/Put the file that was at .* back/),
+  });
+  await expect(store.accept([newMail()])).rejects.toThrow(/was removed/);
+  await expect(store.probe()).rejects.toThrow(/was removed/);
+  await expect(
+    store.createAccount('x', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1),
+  ).rejects.toThrow();
+  // What is accepted already is still delivered and recorded.
+  await store.settle([]);
+  renameSync(`${path}.away`, path);
+  await expect
+    .poll(() =>
+      store.probe().then(
+        () => 'ok',
+        () => 'refused',
+      ),
+    )
+    .toBe('ok');
+  await store.close();
+});
+
+test('what a deleted log held is in the database after a stop, and the next start has it', async () => {
+  const folder = temporaryFolder();
+  const settings = at('./data/postrider.db');
+  const service = await startProcess(folder, settings);
+  const id = await accepted(service.publicUrl, service.key ?? '');
+  unlinkSync(join(folder, 'data/postrider.db-wal'));
+  expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(500);
+  service.kill('SIGTERM');
+  expect(await service.ended).toBe(0);
+  const list = await askCommand<Listed[]>(folder, ['message', 'list'], settings);
+  expect(list.map((mail) => mail.id)).toContain(id);
+});
+
+test('a database that was removed is never followed by an empty store: the next start refuses, and doctor says it is missing', async () => {
+  const folder = temporaryFolder();
+  const settings = at('./data/postrider.db');
+  const service = await startProcess(folder, settings);
+  await accepted(service.publicUrl, service.key ?? '');
+  rmSync(join(folder, 'data/postrider.db'));
+  const doctor = await runCommand(folder, ['doctor'], settings);
+  expect(doctor.stdout).toMatch(/failure +database +[^\n]*is missing, and a service runs on it/);
+  expect(doctor.stdout).not.toContain('not there yet');
+  expect(existsSync(join(folder, 'data/postrider.db'))).toBe(false);
+  service.kill('SIGTERM');
+  await service.ended;
+  const { code, stderr } = await runCommand(folder, ['serve'], settings);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^postrider: the database [^\n]* is missing, but its log [^\n]+\n$/),
+  ]);
+});

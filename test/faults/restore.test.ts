@@ -1,0 +1,306 @@
+/** `restore` meets left-over files, is killed, or cannot go on: the old database or the new one, whole, or one line that says what to do. */
+import { spawn } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createEngine } from '../../src/store/sqlite/engine.ts';
+import { restoreDatabase } from '../../src/store/sqlite/restore.ts';
+import { takeServeLock } from '../../src/store/sqlite/serve-lock.ts';
+import { openSqliteStore } from '../../src/store/sqlite/store.ts';
+import { LONG } from '../rig/extent.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS, newMail } from '../rig/mail.ts';
+import { accepted, askCommand, runCommand, startProcess } from '../rig/service.ts';
+import { scenario } from '../scenarios/standing.ts';
+
+const rig = scenario();
+const KILLED = new URL('../rig/killed-restore.ts', import.meta.url).pathname;
+const ONE_LINE = /^postrider: [^\n]+\n$/;
+const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
+const ENDS = ['', '-wal', '-shm'] as const;
+
+/** The accounts of a database, read as a service reads them. */
+async function accountsOf(path: string): Promise<readonly string[]> {
+  const store = await openSqliteStore({ path, exclusive: true });
+  try {
+    return (await store.listAccounts()).map(({ name }) => name).sort();
+  } finally {
+    await store.close();
+  }
+}
+
+function makeDatabase(path: string, accounts: readonly string[]): void {
+  const database = openDatabase(path);
+  const { operations, run } = createEngine(database);
+  for (const name of accounts) operations.createAccount(name, NO_LIMITS, 1);
+  run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => newMail({ message: 'x'.repeat(500) }))] }]);
+  database.close();
+}
+
+/** A database whose account `in-the-log` is in the `-wal` alone, as after a SIGKILL. */
+function makeCrashed(path: string): void {
+  const folder = temporaryFolder();
+  const live = join(folder, 'live.db');
+  const database = openDatabase(live);
+  const { operations, run } = createEngine(database);
+  operations.createAccount('old', NO_LIMITS, 1);
+  run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => newMail())] }]);
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  operations.createAccount('in-the-log', NO_LIMITS, 1);
+  for (const end of ENDS) copyFileSync(live + end, path + end);
+  database.close();
+}
+
+let backup = '';
+beforeAll(() => {
+  const folder = rig.folder();
+  backup = join(folder, 'saved.db');
+  makeDatabase(backup, ['new']);
+});
+
+const OLD = ['in-the-log', 'old'];
+const NEW = ['new'];
+
+/** A restore that is killed before its Nth step; resolves to its exit code or signal. */
+function killedRestore(path: string, step: number, links: string): Promise<number | string> {
+  const child = spawn(process.execPath, [KILLED, backup, path, String(step), links], { stdio: 'ignore' });
+  return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
+}
+
+/** How a database stands before its restore. */
+const STANDINGS = {
+  'with a log that only the -wal holds': makeCrashed,
+  'that is damaged': (path: string) => {
+    makeCrashed(path);
+    writeFileSync(path, Buffer.alloc(20_000, 'garbage '));
+  },
+  'whose file is gone': (path: string) => {
+    makeCrashed(path);
+    rmSync(path);
+  },
+  'on a new machine': () => undefined,
+} as const satisfies Record<string, (path: string) => void>;
+
+/** Standing, file system, and what the old database holds. */
+const CASES = [
+  ['with a log that only the -wal holds', 'links', OLD],
+  ['that is damaged', 'links', null],
+  ['on a new machine', 'links', []],
+] as const;
+const MORE_CASES = [
+  ['with a log that only the -wal holds', 'no-links', OLD],
+  ['whose file is gone', 'links', null],
+] as const;
+
+describe.each(LONG ? [...CASES, ...MORE_CASES] : CASES)(
+  'a restore of a database %s (%s), killed at every step',
+  (standing, links, before) => {
+    // Killed before a step is killed after the one before it.
+    test('leaves the old or the new database whole, or one line to follow', async () => {
+      let refusals = 0;
+      for (let step = 1; ; step += 1) {
+        const path = join(temporaryFolder(), 'postrider.db');
+        STANDINGS[standing](path);
+        const end = await killedRestore(path, step, links);
+        if (end === 0) {
+          expect(await accountsOf(path)).toEqual(NEW);
+          expect(step).toBeGreaterThan(4);
+          break;
+        }
+        expect(end).toBe('SIGKILL');
+        const found = await accountsOf(path).catch((error: Error) => error.message);
+        if (typeof found === 'string') {
+          refusals += 1;
+          // What the line says: `postrider restore FILE` again, or the database is damaged as it was.
+          expect(found).toMatch(/restore/);
+          restoreDatabase(backup, path, new Date());
+          expect(await accountsOf(path)).toEqual(NEW);
+          if (standing === 'with a log that only the -wal holds') {
+            // What was there is whole under its new name; beside it may be what the killed restore had put there.
+            const names = readdirSync(join(path, '..')).filter((name) =>
+              /\.before-[^-]+-[^-]+-[^-]+-[^-]+-[^-]+Z$/.test(name),
+            );
+            const all = await Promise.all(names.map((name) => accountsOf(join(path, '..', name))));
+            expect(all).toContainEqual(OLD);
+          }
+          if (standing === 'that is damaged') {
+            const names = readdirSync(join(path, '..')).filter((name) => name.includes('.before-'));
+            for (const end of ['Z', 'Z-wal', 'Z-shm']) expect(names.some((name) => name.endsWith(end))).toBe(true);
+          }
+        } else if (found.length === 0) {
+          // An empty store is right only where there never was one, and nothing of the restore is left.
+          expect([standing, before]).toEqual(['on a new machine', []]);
+        } else if (before === null) expect(found).toEqual(NEW);
+        else expect([OLD, NEW]).toContainEqual(found);
+        expect(readdirSync(join(path, '..')).filter((name) => /\.restor/.test(name) && !existsSync(path))).toEqual([]);
+      }
+      if (standing !== 'with a log that only the -wal holds' || links === 'no-links')
+        expect(refusals).toBeGreaterThan(0);
+      else expect(refusals).toBe(0);
+    });
+  },
+);
+
+test('a restore beside a left-over -wal replays nothing of it, and keeps it', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  makeCrashed(path);
+  const log = readFileSync(`${path}-wal`);
+  rmSync(path);
+  const kept = restoreDatabase(backup, path, new Date());
+  expect(await accountsOf(path)).toEqual(NEW);
+  const database = new DatabaseSync(path);
+  expect(database.prepare('PRAGMA integrity_check').get()?.integrity_check).toBe('ok');
+  database.close();
+  expect(readFileSync(`${kept}-wal`).equals(log)).toBe(true);
+  expect(existsSync(`${kept}-shm`)).toBe(true);
+});
+
+test.each(['missing', 'empty'])(
+  'serve and every command refuse where the database is %s and its log is there',
+  async (how) => {
+    const folder = temporaryFolder();
+    mkdirSync(join(folder, 'data'));
+    const path = join(folder, 'data/postrider.db');
+    makeCrashed(path);
+    rmSync(path);
+    if (how === 'empty') writeFileSync(path, '');
+    for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
+      const { code, stdout, stderr } = await runCommand(folder, command, EMBEDDED);
+      expect([code, stdout]).toEqual([1, '']);
+      expect(stderr).toMatch(ONE_LINE);
+      expect(stderr).toMatch(/(missing|empty), but its log .*-wal is there.*postrider restore FILE/);
+    }
+    const doctor = await runCommand(folder, ['doctor'], EMBEDDED);
+    expect(doctor.stdout).not.toContain('not there yet');
+    expect((await runCommand(folder, ['restore', backup], EMBEDDED)).code).toBe(0);
+    expect(await accountsOf(path)).toEqual(NEW);
+  },
+);
+
+test('serve refuses where the database is missing and a draft of an earlier version stands there', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  copyFileSync(backup, `${path}.restore`);
+  await expect(accountsOf(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
+  restoreDatabase(backup, path, new Date());
+  expect(await accountsOf(path)).toEqual(NEW);
+  expect(existsSync(`${path}.restore`)).toBe(false);
+});
+
+test('what a restore kept can be restored, with what only its log holds', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  makeCrashed(path);
+  const kept = join(temporaryFolder(), 'kept.db');
+  makeCrashed(kept);
+  restoreDatabase(backup, path, new Date());
+  restoreDatabase(kept, path, new Date());
+  expect(await accountsOf(path)).toEqual(OLD);
+});
+
+test('a restore keeps what was there by a hard link, whole in one file, readable by its owner alone', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  makeCrashed(path);
+  const was = statSync(path).ino;
+  const kept = restoreDatabase(backup, path, new Date(0)) ?? '';
+  expect(kept).toBe(`${path}.before-1970-01-01T00-00-00-000Z`);
+  expect([statSync(kept).ino, statSync(kept).nlink, existsSync(`${kept}-wal`)]).toEqual([was, 1, false]);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(await accountsOf(kept)).toEqual(OLD);
+  expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
+});
+
+test('a restore refuses the database itself, a service, another restore and an open command, and changes nothing', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  makeDatabase(path, ['old']);
+  expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);
+  const unlock = takeServeLock(path);
+  expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another service runs on .*or a restore/);
+  unlock();
+  const command = openDatabase(path);
+  expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another process has .* open.*restore again/i);
+  command.close();
+  expect(await accountsOf(path)).toEqual(['old']);
+  expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
+});
+
+test('two restores at once: at least one succeeds, the other is refused in one line, and the database is whole', async () => {
+  const folder = temporaryFolder();
+  mkdirSync(join(folder, 'data'));
+  makeCrashed(join(folder, 'data/postrider.db'));
+  const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED)));
+  expect(ends.some(({ code }) => code === 0)).toBe(true);
+  for (const { code, stderr } of ends)
+    if (code !== 0) expect(stderr).toMatch(/^postrider: another service runs on [^\n]+\n$/);
+  expect(await accountsOf(join(folder, 'data/postrider.db'))).toEqual(NEW);
+});
+
+test.each(['ENOSPC', 'EACCES', 'EIO'])(
+  'a restore that the disk refuses with %s says so in one line, and the old database is as it was',
+  async (code) => {
+    for (const failing of ['write', 'sync', 'link', 'rename'] as const) {
+      const path = join(temporaryFolder(), 'postrider.db');
+      makeCrashed(path);
+      const fail = () => {
+        throw Object.assign(new Error('no'), { code });
+      };
+      const steps = {
+        link: linkSync,
+        rename: renameSync,
+        remove: rmSync,
+        sync: () => undefined,
+        write: () => undefined,
+      };
+      const real =
+        failing === 'write' ? {} : { write: (file: number, bytes: Uint8Array) => writeFileSync(file, bytes) };
+      expect(() => restoreDatabase(backup, path, new Date(), { ...steps, ...real, [failing]: fail })).toThrow(
+        code === 'ENOSPC' ? /^the disk of .* is full/ : /^cannot restore .*restore again\.$/,
+      );
+      expect(await accountsOf(path)).toEqual(OLD);
+    }
+  },
+);
+
+test('a restore onto a full disk fails in one line, and the database is as it was', async () => {
+  const folder = temporaryFolder();
+  const first = await startProcess(folder, EMBEDDED);
+  const id = await accepted(first.publicUrl, first.key ?? '');
+  first.kill('SIGKILL');
+  await first.ended;
+  const big = join(folder, 'big.db');
+  makeDatabase(big, ['new']);
+  const database = new DatabaseSync(big);
+  database.exec('CREATE TABLE filler AS SELECT randomblob(3000000) AS bytes');
+  database.close();
+  const script = `trap '' XFSZ; ulimit -f 3000; exec '${process.execPath}' '${new URL('../../bin/postrider.js', import.meta.url).pathname}' restore big.db`;
+  const child = spawn('/bin/sh', ['-c', script], { cwd: folder, env: { ...process.env, ...EMBEDDED } });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
+  expect(stderr).toMatch(/^postrider: [^\n]*full[^\n]*\n$/);
+  const list = await askCommand<{ id: string }[]>(folder, ['message', 'list'], EMBEDDED);
+  expect(list.map((mail) => mail.id)).toEqual([id]);
+});
+
+test('a restore into a folder where nothing can be written fails in one line', () => {
+  // Refuses root too.
+  expect(() => restoreDatabase(backup, '/proc/postrider.db', new Date())).toThrow(/^cannot lock [^\n]+$/);
+  const file = join(temporaryFolder(), 'file');
+  writeFileSync(file, '');
+  expect(() => restoreDatabase(backup, join(file, 'postrider.db'), new Date())).toThrow(
+    /^cannot make the folder [^\n]+$/,
+  );
+});

@@ -1,0 +1,72 @@
+/** Files that commands write for a person. */
+import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { CommandFailure } from '../../../src/cli/failure.ts';
+import { writeNewFile } from '../../../src/cli/new-file.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+const noLinks = (code: string) => ({
+  link: () => Promise.reject(Object.assign(new Error('no links'), { code })),
+});
+
+test('a file has its name only when it is whole, is its owner’s alone, and leaves no draft', async () => {
+  const folder = temporaryFolder();
+  const file = join(folder, 'out');
+  await writeNewFile(file, async (draft) => {
+    expect(existsSync(file)).toBe(false);
+    expect([statSync(draft).mode & 0o777, statSync(join(draft, '..')).mode & 0o777]).toEqual([0o600, 0o700]);
+    await writeFile(draft, 'whole');
+  });
+  expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777, statSync(file).nlink]).toEqual(['whole', 0o600, 1]);
+  expect(readdirSync(folder)).toEqual(['out']);
+});
+
+test('two drafts of one file have different names that nobody can know before', async () => {
+  const folder = temporaryFolder();
+  const names: string[] = [];
+  for (const file of ['a', 'b']) await writeNewFile(join(folder, file), async (draft) => void names.push(draft));
+  expect(new Set(names).size).toBe(2);
+  for (const name of names) expect(name).toMatch(/\/\.postrider-[A-Za-z0-9]{6}\/draft$/);
+});
+
+test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
+  'nothing that is there is written over or followed, also not what comes meanwhile (%s)',
+  async (how) => {
+    const folder = temporaryFolder();
+    const publishing = how === 'link' ? undefined : noLinks(how);
+    const victim = join(folder, 'victim');
+    writeFileSync(victim, 'untouched');
+    const [there, dangling, late] = [join(folder, 'there'), join(folder, 'dangling'), join(folder, 'late')];
+    symlinkSync(victim, there);
+    symlinkSync(join(folder, 'nowhere'), dangling);
+    const write = (draft: string) => writeFile(draft, 'new');
+    for (const file of [victim, there, dangling])
+      await expect(writeNewFile(file, write, publishing)).rejects.toThrow(/is there already; give a name that is not/);
+    const planting = async (draft: string) => {
+      await write(draft);
+      symlinkSync(victim, late);
+    };
+    await expect(writeNewFile(late, planting, publishing)).rejects.toThrow(CommandFailure);
+    expect(readFileSync(victim, 'utf8')).toBe('untouched');
+    expect([lstatSync(late).isSymbolicLink(), existsSync(join(folder, 'nowhere'))]).toEqual([true, false]);
+    expect(readdirSync(folder).sort()).toEqual(['dangling', 'late', 'there', 'victim']);
+  },
+);
+
+test('where there are no hard links the copy is exclusive, whole and its owner’s alone', async () => {
+  const file = join(temporaryFolder(), 'out');
+  await writeNewFile(file, (draft) => writeFile(draft, 'whole'), noLinks('EPERM'));
+  expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);
+});
+
+test.each([
+  ['ENOSPC', /^cannot write .*\(ENOSPC\); free space/],
+  ['EACCES', /^cannot write .*\(EACCES\); give a file in a folder/],
+])('a fault with %s is one line, and nothing stays', async (code, said) => {
+  const folder = temporaryFolder();
+  const write = () => Promise.reject(Object.assign(new Error('no'), { code }));
+  await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(said);
+  expect(readdirSync(folder)).toEqual([]);
+});
