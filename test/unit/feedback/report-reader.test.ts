@@ -24,6 +24,8 @@ function rig() {
 
 test('a report over its deadline is too expensive; those that wait behind it are read', async () => {
   const { clock, reader, faults } = rig();
+  // The thread is there then, and the clock can be moved.
+  await reader.read(BOUNCE);
   const hostile = reader.read(Buffer.from('spin'));
   const waiting = reader.read(BOUNCE);
   let over = false;

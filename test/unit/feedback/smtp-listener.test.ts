@@ -41,6 +41,8 @@ interface Rig {
   readonly reports: FeedbackReport[];
   readonly refusals: FeedbackRefusal[];
   readonly faults: string[];
+  /** Reports that were given to the reader so far. */
+  readonly reads: () => number;
   readonly close: () => Promise<void>;
 }
 
@@ -67,6 +69,7 @@ async function rig(
     },
     recorded: () => undefined,
   });
+  let reads = 0;
   const failed = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);
   const reader = createReportReader({
     clock,
@@ -78,7 +81,12 @@ async function rig(
     at: { host: '127.0.0.1', port: 0 },
     bind,
     clock,
-    reader: given ?? reader,
+    reader: {
+      read(raw) {
+        reads += 1;
+        return (given ?? reader).read(raw);
+      },
+    },
     returnPath: { domain: DOMAIN, key: KEY },
     name: DOMAIN,
     certificate,
@@ -100,7 +108,7 @@ async function rig(
     dialogs.push(made);
     return made;
   };
-  return { port, dialog, reports, refusals, faults, close };
+  return { port, dialog, reports, refusals, faults, reads: () => reads, close };
 }
 
 describe('who is taken mail for', () => {
@@ -502,25 +510,28 @@ describe('a report that is too expensive to read', () => {
   test('is answered 250, kept as it came, and the next report is read', async () => {
     const clock = virtualClock(Date.now());
     const module = new URL('../../rig/hostile-reading-worker.ts', import.meta.url);
-    const { dialog, reports, refusals, faults } = await rig(undefined, null, { clock, module });
+    const { dialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
     const peer = await dialog();
+    // The thread is there then, and the clock can be moved.
+    expect(await peer.send('', tokenOf(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
     const hostile = 'Subject: spin for ever\r\n\r\nx';
     let answer: string | null = null;
     void peer.send('', tokenOf(), hostile).then((text) => {
       answer = text;
     });
+    await expect.poll(reads).toBe(2);
     await expect
       .poll(async () => {
         await clock.advance(1_000);
         return answer;
       })
       .toMatch(/^250 /);
-    expect(reports).toMatchObject([{ about: { id: ID }, notices: [{ kind: 'unknown', reason: 'too-expensive' }] }]);
-    expect(Buffer.from(reports[0]?.raw ?? []).toString()).toContain(hostile);
+    expect(reports[1]).toMatchObject({ about: { id: ID }, notices: [{ kind: 'unknown', reason: 'too-expensive' }] });
+    expect(Buffer.from(reports[1]?.raw ?? []).toString()).toContain(hostile);
     expect([refusals, faults]).toEqual([[], []]);
     const next = await dialog();
     expect(await next.send('', tokenOf(), DSN)).toMatch(/^250 /);
-    expect(reports[1]).toMatchObject({ notices: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
+    expect(reports[2]).toMatchObject({ notices: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
 
   test('where too many wait to be read the peer is told to come again', async () => {
