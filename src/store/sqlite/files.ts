@@ -190,7 +190,7 @@ export function sameFile(one: Identity | null, other: Identity | null): boolean 
 }
 
 /**
- * Remembers the files that are open now. The returned function compares them with what is there, in about 15 µs, and says
+ * Remembers the files that are open now. The returned function compares them with what is there, in 8 to 36 µs (2 busy cores), and says
  * what is wrong first. It never opens a file: closing one would drop the locks that SQLite holds on it.
  */
 export function guardFiles(path: string): () => FilesFault | null {
