@@ -11,7 +11,7 @@ import {
   symlinkSync,
   unlinkSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
@@ -129,6 +129,18 @@ const FATES: readonly (readonly [
     'the database file has got a second hard link',
     (path) => linkSync(path, `${path}.away`),
     (path) => unlinkSync(`${path}.away`),
+  ],
+  [
+    'the folder cannot be entered',
+    'the database file cannot be reached (ELOOP)',
+    (path) => {
+      renameSync(dirname(path), `${dirname(path)}.away`);
+      symlinkSync(basename(dirname(path)), dirname(path));
+    },
+    (path) => {
+      unlinkSync(dirname(path));
+      renameSync(`${dirname(path)}.away`, dirname(path));
+    },
   ],
   ['the log is deleted', 'the write-ahead log of the database was removed', (path) => unlinkSync(`${path}-wal`), null],
   [

@@ -6,6 +6,7 @@
  * are followed to the real path, and a second hard link is refused. Faults are StoreErrors of one line with the remedy.
  */
 import {
+  type BigIntStats,
   closeSync,
   existsSync,
   fsyncSync,
@@ -200,13 +201,26 @@ export function guardFiles(path: string): () => FilesFault | null {
     for (const { end, name, was } of opened) {
       // What was not there at the start is nothing to miss: the lock file is a service's alone.
       if (was === null) continue;
-      const now = statSync(path + end, { bigint: true, throwIfNoEntry: false });
+      let now: BigIntStats | undefined;
+      try {
+        now = statSync(path + end, { bigint: true, throwIfNoEntry: false });
+      } catch (error) {
+        return unreachable(path + end, name, codeOf(error));
+      }
       if (now === undefined) return faultOf(path, end, `${name} was removed`);
       if (!sameFile(was, now)) return faultOf(path, end, `${name} was replaced`);
       // A link that an interrupted restore made may go at any time.
       if (now.nlink > BigInt(end === '' ? links : 1)) return faultOf(path, end, `${name} has got a second hard link`);
     }
     return null;
+  };
+}
+
+/** The folder has become closed to this user, or its disk fails. */
+function unreachable(file: string, name: string, code: string): FilesFault {
+  return {
+    reason: `${name} cannot be reached (${code})`,
+    remedy: `Check the owner, the permissions and the disk of the folder of ${file}; the service then goes on.`,
   };
 }
 
@@ -223,7 +237,7 @@ function faultOf(path: string, end: WatchedEnd, reason: string): FilesFault {
     case '-wal':
       return {
         reason,
-        remedy: `Stop the service with SIGTERM and start it again: while it stops it writes what the log held into ${path}. Do not end it with SIGKILL.`,
+        remedy: `Stop the service with SIGTERM and start it again: while it stops it writes what the log held into ${path}. Do not end it with SIGKILL, and run no command meanwhile.`,
       };
     case '-shm':
     case '-serve':
