@@ -8,6 +8,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Notice } from '../../src/record/notice.ts';
 import type { FeedbackReport } from '../../src/store/feedback.ts';
 import { openStore } from '../../src/store/open.ts';
+import { createPool } from '../../src/store/postgres/database.ts';
+import { prove } from '../../src/store/postgres/proof.ts';
 import type { Lease, Store } from '../../src/store/store.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { extent } from '../rig/extent.ts';
@@ -309,6 +311,26 @@ test('a commit whose connection is ended while it waits for the standby is not b
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.lost()).toBe(1);
+}, 120_000);
+
+test('while the standby is away, what was given up holds no connection of the server', async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
+  const setting = settingOf(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: 2_000 });
+  onTestFinished(() => pool.close());
+  await pool.sync();
+  await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
+  await server.run('SELECT pg_reload_conf()');
+  const waits = async () => {
+    const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    return (rows[0] as { n: number }).n;
+  };
+  const calls = Promise.allSettled([pool.sync(), pool.transaction((transaction) => prove(transaction))]);
+  await expect.poll(waits, PATIENCE).toBe(2);
+  expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  await expect.poll(waits, { timeout: 15_000 }).toBe(0);
 }, 120_000);
 
 test('behind a pooler that drops startup options, nothing acknowledged is lost in an immediate shutdown although the role has synchronous_commit=off', async () => {

@@ -35,6 +35,15 @@ const END: Statement = {
   name: 'fate_end',
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
 };
+/**
+ * A statement's time limit does not bound its commit, so that a connection of ours on which nobody waits any more would wait
+ * for the standby until it is back, and keep its locks and its place among the server's connections.
+ */
+const END_WAITS: Statement = {
+  name: 'end_waits',
+  text: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = ANY($1::int[]) AND usename = current_user AND wait_event = 'SyncRep'`,
+};
 
 export interface Pool extends Database {
   /** A connection of one's own, outside the pool's number; `limitMs` is the time of one statement. */
@@ -56,6 +65,20 @@ type End<T> =
 export function createPool(options: PoolOptions): Pool {
   const connections = keepConnections(options);
   const { where } = connections;
+  /** Server's numbers of connections that were given up and may still wait for the standby. */
+  const givenUp = new Set<number>();
+
+  /** Ends what waits for the standby on connections that were given up; whatever fails is tried again with the next one. */
+  function endWaits(pid: number): void {
+    givenUp.add(pid);
+    const pids = [...givenUp];
+    use((connection) => connection.query(END_WAITS, [pids])).then(
+      () => {
+        for (const one of pids) givenUp.delete(one);
+      },
+      () => undefined,
+    );
+  }
 
   /** Gives a connection back after `error`, or ends it where it is of no more use. */
   function after(connection: Connection, error: unknown): void {
@@ -63,6 +86,7 @@ export function createPool(options: PoolOptions): Pool {
     if (isStalePlan(error) || isSilence(error)) connections.renew();
     if (endsConnection(error)) connections.drop(connection);
     else connections.give(connection);
+    if (isSilence(error)) endWaits(connection.pid);
   }
 
   async function use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
