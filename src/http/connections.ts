@@ -104,6 +104,9 @@ interface Connection extends Member {
   newest: ServerResponse | null;
   /** When reading stopped for want of answers (ms since the epoch), or null. */
   heldAt: number | null;
+  /** Bytes that the system has taken of what was written, and at how many looks on end an answer waited and these were the same. */
+  sentBytes: number;
+  stuckLooks: number;
   /** What ends the connection once no more than `answers` answers are owed. */
   last: { readonly answers: 0 | 1; readonly run: () => void } | null;
 }
@@ -230,6 +233,8 @@ export class Connections implements HttpConnections {
       unanswered: 0,
       newest: null,
       heldAt: null,
+      sentBytes: 0,
+      stuckLooks: 0,
       last: null,
       close: (reason) => {
         if (socket.destroyed) return;
@@ -319,16 +324,25 @@ export class Connections implements HttpConnections {
     this.#held -= 1;
   }
 
-  /** Looks for answers that wait for their client; Node's own timeout of the socket then says whether they move. */
+  /**
+   * Closes connections whose client does not read. The socket's timeout does not tell: each byte that the client sends begins it
+   * anew, and node:http leaves it alone after a CONNECT.
+   */
   #look(): void {
-    const { unreadTimeoutMs } = this.#limits;
+    const { unreadTimeoutMs, timeoutCheckMs } = this.#limits;
     const now = this.#clock.now();
     for (const connection of this.#all) {
-      const { top, heldAt, unanswered } = connection;
-      if (unanswered === 0 || top.writableLength === 0) continue;
+      const { bottom, top, heldAt, unanswered } = connection;
+      if (unanswered === 0 || top.writableLength === 0) {
+        connection.stuckLooks = 0;
+        continue;
+      }
+      const sentBytes = sentBytesOf(bottom);
+      connection.stuckLooks = sentBytes === connection.sentBytes ? connection.stuckLooks + 1 : 0;
+      connection.sentBytes = sentBytes;
       // Answers to pipelined requests are small: a client that reads has read them by then, however slowly.
-      if (heldAt !== null && now - heldAt >= unreadTimeoutMs) connection.close('unread-answers');
-      else if (top.timeout !== unreadTimeoutMs) top.setTimeout(unreadTimeoutMs);
+      const isLate = heldAt !== null && now - heldAt >= unreadTimeoutMs;
+      if (isLate || connection.stuckLooks * timeoutCheckMs >= unreadTimeoutMs) connection.close('unread-answers');
     }
   }
 
@@ -336,8 +350,7 @@ export class Connections implements HttpConnections {
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unanswered === 0) socket.destroy();
-    else if (socket.writableLength > 0) connection.close('unread-answers');
-    // It is we who are slow.
+    // Its client is `#look`'s matter; else it is we who are slow.
     else socket.setTimeout(0);
   }
 
@@ -356,6 +369,13 @@ export class Connections implements HttpConnections {
 /** Both ends of a connection: one text for each that is open. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
+}
+
+/** How much of what was written to it the system has taken from the process; NaN, which equals nothing, once it is closed. */
+function sentBytesOf(socket: Socket): number {
+  const handle: unknown = Reflect.get(socket, '_handle');
+  if (typeof handle !== 'object' || handle === null) return Number.NaN;
+  return Number(Reflect.get(handle, 'bytesWritten')) - Number(Reflect.get(handle, 'writeQueueSize'));
 }
 
 /** What the answer's Keep-Alive header will say; node:http keeps it under this name and takes it from the server alone. */

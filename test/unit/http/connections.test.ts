@@ -1,9 +1,15 @@
 /** Connections as the public listener holds them: resets, pipelining, unread answers, a full listener. */
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import type { DropReason } from '../../../src/http/connection-table.ts';
+import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts';
 import type { ListenerOptions } from '../../../src/http/ports.ts';
 import type { AcceptAnswer } from '../../../src/store/store.ts';
 import { extent } from '../../rig/extent.ts';
@@ -148,6 +154,71 @@ describe('pipelining', () => {
     await until(() => clients.filter(({ ended }) => ended()).length === 3);
     expect(rig.seen.dropped).toEqual(['pipelining', 'pipelining', 'pipelining']);
     expect((await fetch(`${rig.at.url}/healthz`)).status).toBe(200);
+  });
+});
+
+describe('an answer larger than what the system buffers', () => {
+  const bytes = 20_000_000;
+
+  async function downloads(tls: boolean): Promise<{ readonly port: number; readonly dropped: DropReason[] }> {
+    const dropped: DropReason[] = [];
+    const connections = new Connections({
+      limits: { ...CONNECTION_LIMITS, unreadTimeoutMs: 400, timeoutCheckMs: 50 },
+      clock: systemClock,
+      sharesNothing: () => true,
+      dropped: (reason) => dropped.push(reason),
+    });
+    const answer: RequestListener = (_request, response) => response.end(Buffer.alloc(bytes));
+    const server = tls ? createTlsServer(await certificateFor(), answer) : createServer(answer);
+    server.on('connect', (_request, socket) => connections.endWith(socket, 'HTTP/1.1 404 Not Found\r\n\r\n'));
+    connections.watch(server);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    return { port: (server.address() as AddressInfo).port, dropped };
+  }
+
+  function visitor(port: number, tls: boolean): Socket {
+    const socket = tls ? connectTls({ port, rejectUnauthorized: false }) : connect(port, '127.0.0.1');
+    sockets.push(socket);
+    return socket.on('error', () => undefined);
+  }
+
+  test.each([
+    ['then sends nothing', false, HEALTH, ''],
+    ['then sends nothing, under TLS', true, HEALTH, ''],
+    ['asked for a tunnel behind it', false, `${HEALTH}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, ''],
+    ['goes on sending empty lines', false, HEALTH, '\r\n'],
+    ['goes on sending empty lines under TLS', true, HEALTH, '\r\n'],
+  ])('that a client does not read ends the connection where it %s', async (_what, tls, text, drip) => {
+    const { port, dropped } = await downloads(tls);
+    const socket = visitor(port, tls);
+    socket.pause();
+    socket.write(text);
+    const dripping = setInterval(() => drip !== '' && socket.write(drip), 50);
+    onTestFinished(() => clearInterval(dripping));
+    await until(() => dropped.length > 0);
+    expect(dropped).toEqual(['unread-answers']);
+  });
+
+  test.each([false, true])('reaches a client that reads slowly, and so does the next (TLS: %s)', async (tls) => {
+    const { port, dropped } = await downloads(tls);
+    const socket = visitor(port, tls);
+    let read = 0;
+    // Some 10 MB a second: an answer takes several times the limit.
+    socket.on('data', (chunk: Buffer) => {
+      read += chunk.length;
+      socket.pause();
+      setTimeout(() => socket.resume(), chunk.length / 10_000);
+    });
+    socket.write(HEALTH);
+    await until(() => read > bytes);
+    socket.write(HEALTH);
+    await until(() => read > 2 * bytes);
+    expect(dropped).toEqual([]);
   });
 });
 
