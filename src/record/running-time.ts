@@ -45,7 +45,7 @@ export function advanceRunningTime(before: RunningTime, now: number, passedMs: n
   }
   const { ranMs } = before;
   // What was accepted after the step and before this reading bears a time from here on.
-  const stretch = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - passedMs - TOLERANCE_MS };
+  const stretch = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - Math.ceil(passedMs) - TOLERANCE_MS };
   return { ranMs, seenAt: now, stretches: merged([...before.stretches, stretch]) };
 }
 

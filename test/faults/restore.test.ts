@@ -293,6 +293,15 @@ test('a restore onto a full disk fails in one line, and the database is as it wa
   expect(list.map((mail) => mail.id)).toEqual([id]);
 });
 
+// A file whose reading fails, for root too: no memory is at address 0.
+test.runIf(process.platform === 'linux')('a backup that cannot be read is named, and the database is as it was', () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  makeDatabase(path, ['old']);
+  const before = readFileSync(path);
+  expect(() => restoreDatabase('/proc/self/mem', path, new Date())).toThrow(/^cannot read \/proc\/self\/mem \(EIO\)/);
+  expect(readFileSync(path).equals(before)).toBe(true);
+});
+
 test('a restore into a folder where nothing can be written fails in one line', () => {
   // Refuses root too.
   expect(() => restoreDatabase(backup, '/proc/postrider.db', new Date())).toThrow(/^cannot lock [^\n]+$/);

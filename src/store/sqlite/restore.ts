@@ -114,6 +114,15 @@ function restoreFault(error: unknown, path: string): StoreError {
   }
 }
 
+/** What `read` gives; a fault is the backup's, not the database's. */
+function ofBackup<T>(from: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new StoreError(`cannot read ${from} (${codeOf(error)}). Check its owner, its permissions and its disk.`);
+  }
+}
+
 /** What a marker says: where the files that were there go, and which draft comes in their place. Names in the same folder. */
 interface Marker {
   readonly kept: string;
@@ -182,13 +191,13 @@ class Restore {
 
   /** Into a file that was not there, readable by its owner alone. */
   #copy(from: string, to: string): void {
-    const source = openSync(from, 'r');
+    const source = ofBackup(from, () => openSync(from, 'r'));
     try {
       const target = openSync(to, 'wx', 0o600);
       try {
         const chunk = new Uint8Array(CHUNK_BYTES);
-        for (let read = readSync(source, chunk); read > 0; read = readSync(source, chunk))
-          this.#steps.write(target, chunk.subarray(0, read));
+        const next = () => ofBackup(from, () => readSync(source, chunk));
+        for (let read = next(); read > 0; read = next()) this.#steps.write(target, chunk.subarray(0, read));
       } finally {
         closeSync(target);
       }

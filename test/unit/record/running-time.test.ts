@@ -95,6 +95,11 @@ describe('whatever the steps of the clock', () => {
   });
 });
 
+test('times are whole milliseconds, as a database takes them, whatever the monotonic clock counts in', () => {
+  const stepped = advanceRunningTime(beginRunningTime(START), START - 40 * DAY, 1_000.25);
+  expect(Number.isInteger(datedBefore(stepped, DAY))).toBe(true);
+});
+
 test('while the clock runs evenly, ages are by the clock', () => {
   let time = beginRunningTime(START);
   for (let now = START; now <= START + 2 * DAY; now += 10_000) time = advanceRunningTime(time, now, 10_000);
