@@ -105,7 +105,7 @@ export function scenario(): Scenario {
     },
     async serveForPeople(folder, settings = {}) {
       // The last thing printed: the curl's body on an empty store, the hint for a key on any other.
-      const running = await start(folder, [], settings, /(?: -d '.*|key create ACCOUNT)\n\n/);
+      const running = await start(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = running.stdout();
       const found = (what: RegExp) => what.exec(banner)?.[1] ?? '';
       return {
