@@ -323,12 +323,12 @@ async function idle(): Promise<void> {
   await end(service);
 }
 
-/** Half of the rate that lasts, beside hostile clients and without them. */
+/** A steady load beside hostile clients and without them. */
 async function hostile(): Promise<void> {
-  const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 5);
+  const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
   const progress = (line: string) => process.stderr.write(`${line}\n`);
-  const perSecond = 2_000;
-  const result = await runHostile({ windows, windowSeconds: 20, perSecond, kills: true, progress });
+  const perSecond = 1_000;
+  const result = await runHostile({ windows, windowSeconds: 60, perSecond, kills: true, progress });
   const median = (member: 'acceptedPerSecond' | 'p99', of: typeof result.calm) =>
     of.map((one) => one[member]).sort((a, b) => a - b)[Math.floor(of.length / 2)] ?? 0;
   record(`accepted without hostile clients, ${perSecond}/s offered`, median('acceptedPerSecond', result.calm), '/s');

@@ -4,8 +4,10 @@
  *
  * Guarantees: every socket has an error listener from its first moment to its last, so that no reset ends the process; at
  * most `maxConnections`, by the rules of connection-table.ts; a connection with more than `maxUnanswered` requests without
- * an answer is not read further until half of them are answered; one whose client reads no answer for `unreadTimeoutMs`
- * is closed; an answer below HTTP follows the answers that are still owed and never comes between them.
+ * an answer is not read further until half of them are answered; keyless ones among these are then read on one at a time,
+ * every `keylessTurnMs`, so that requests without a key cannot take the whole processor; a connection whose client reads no
+ * answer for `unreadTimeoutMs` is closed; an answer below HTTP follows the answers that are still owed and never comes
+ * between them.
  *
  * Node parses each piece that it reads to its end, 64 KiB or some 3,600 requests of the shortest kind, before a pause has any
  * effect. Pieces are therefore cut up on connections that are keyless or pipeline, and the stream's own buffer holds back
@@ -30,6 +32,8 @@ export interface ConnectionLimits {
   readonly maxUnanswered: number;
   /** Connections at once that are not read further; one more is closed. */
   readonly maxHeld: number;
+  /** One keyless connection that pipelines is read on in each such time: this bounds what all of them cost together. */
+  readonly keylessTurnMs: number;
   /** How long a client may read nothing of an answer that waits for it. */
   readonly unreadTimeoutMs: number;
   /** How often unread answers are looked for. */
@@ -42,6 +46,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   keylessKeepAliveTimeoutMs: 5_000,
   maxUnanswered: 8,
   maxHeld: 256,
+  keylessTurnMs: 4,
   unreadTimeoutMs: 10_000,
   timeoutCheckMs: 1_000,
 };
@@ -124,7 +129,11 @@ export class Connections implements HttpConnections {
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections whose TLS handshake is under way, by both ends. */
   readonly #handshakes = new Map<string, Connection>();
-  #held = 0;
+  /** Connections that are not read, the one that has waited for longest first. */
+  readonly #held = new Set<Connection>();
+  /** Of these, the keyless ones whose answers are sent: they take turns. */
+  readonly #waiting = new Set<Connection>();
+  #turnIsSet = false;
 
   constructor({ limits, clock, sharesNothing, dropped }: ConnectionParts) {
     this.#limits = limits;
@@ -301,19 +310,43 @@ export class Connections implements HttpConnections {
     // Half of them, so that a client that keeps up is not stopped at each request.
     if (connection.heldAt === null || unanswered !== this.#limits.maxUnanswered >> 1) return;
     // In a later turn of the event loop: other connections are served between two pieces of this one.
-    setImmediate(() => {
-      if (top.destroyed || connection.last !== null) return;
-      this.#letGo(connection);
-      startReading(top);
+    if (identified) setImmediate(() => this.#readOn(connection));
+    else {
+      this.#waiting.add(connection);
+      this.#setTurn();
+    }
+  }
+
+  /** Lets the next keyless connection be read on after `keylessTurnMs`, and so forth while any waits. */
+  #setTurn(): void {
+    if (this.#turnIsSet) return;
+    this.#turnIsSet = true;
+    this.#clock.after(this.#limits.keylessTurnMs, () => {
+      this.#turnIsSet = false;
+      const [next] = this.#waiting;
+      if (next === undefined) return;
+      this.#waiting.delete(next);
+      this.#readOn(next);
+      if (this.#waiting.size > 0) this.#setTurn();
     });
   }
 
+  #readOn(connection: Connection): void {
+    const { top, last } = connection;
+    if (top.destroyed || last !== null) return;
+    this.#letGo(connection);
+    startReading(top);
+  }
+
   #hold(connection: Connection): void {
-    if (this.#held >= this.#limits.maxHeld) {
-      connection.close('pipelining');
-      return;
+    if (this.#held.size >= this.#limits.maxHeld) {
+      // A keyless connection makes room; where there is none the new one has to go.
+      const keyless = [...this.#held].find(({ identified }) => !identified) ?? connection;
+      keyless.close('pipelining');
+      if (keyless === connection) return;
+      this.#letGo(keyless);
     }
-    this.#held += 1;
+    this.#held.add(connection);
     connection.heldAt = this.#clock.now();
     stopReading(connection.top);
   }
@@ -321,7 +354,8 @@ export class Connections implements HttpConnections {
   #letGo(connection: Connection): void {
     if (connection.heldAt === null) return;
     connection.heldAt = null;
-    this.#held -= 1;
+    this.#held.delete(connection);
+    this.#waiting.delete(connection);
   }
 
   /**

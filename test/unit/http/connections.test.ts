@@ -157,6 +157,61 @@ describe('pipelining', () => {
   });
 });
 
+test('keyless connections that pipeline are read on one at a time, and only when the clock says so', async () => {
+  const turns: (() => void)[] = [];
+  const connections = new Connections({
+    limits: CONNECTION_LIMITS,
+    clock: {
+      now: systemClock.now,
+      after(delayMs, run) {
+        if (delayMs === CONNECTION_LIMITS.keylessTurnMs) turns.push(run);
+        return () => undefined;
+      },
+    },
+    sharesNothing: () => true,
+    dropped: () => undefined,
+  });
+  const served = new Map<number, number>();
+  const server = createServer((incoming, response) => {
+    const port = incoming.socket.remotePort ?? 0;
+    served.set(port, (served.get(port) ?? 0) + 1);
+    response.end('ok');
+  });
+  connections.watch(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  /** Enough turns of the event loop for whatever may still be read to be read. */
+  const settled = async () => {
+    for (let n = 0; n < 50; n += 1) await (await fetch(`http://127.0.0.1:${port}/`)).text();
+  };
+  const ports = await Promise.all(
+    ['first', 'second'].map(async () => {
+      const socket = connect(port, '127.0.0.1');
+      sockets.push(socket);
+      socket.resume();
+      await once(socket, 'connect');
+      socket.write(HEALTH.repeat(1_000));
+      return socket.localPort ?? 0;
+    }),
+  );
+  const counts = () => ports.map((one) => served.get(one) ?? 0);
+  await until(() => turns.length === 1 && counts().every((count) => count > CONNECTION_LIMITS.maxUnanswered));
+  await settled();
+  const before = counts();
+  for (const count of before) expect(count).toBeLessThan(100);
+  turns.shift()?.();
+  await until(() => turns.length === 1 && counts().some((count, at) => count > (before[at] ?? 0)));
+  await settled();
+  const after = counts();
+  expect(after.filter((count, at) => count > (before[at] ?? 0))).toHaveLength(1);
+  for (const count of after) expect(count).toBeLessThan(200);
+});
+
 describe('an answer larger than what the system buffers', () => {
   const bytes = 20_000_000;
 
