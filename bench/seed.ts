@@ -1,6 +1,6 @@
 /** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
 import { randomUUID } from 'node:crypto';
-import { mailIds } from '../src/admit/mail-id.ts';
+import { mailIds } from '../src/model/message-id.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/engine.ts';
 import type { NewMail } from '../src/store/store.ts';

@@ -1,5 +1,5 @@
 /** The played applications: an account each, with limits, sender, and what kinds of mail it sends to people of which fate. */
-import type { AccountLimits } from '../src/store/account.ts';
+import type { AccountLimits } from '../src/model/account.ts';
 import type { Fate } from './fates.ts';
 import type { Kind } from './mail.ts';
 

@@ -3,7 +3,7 @@
  * tries, and what comes back afterwards. Replies are worded as real servers word them (test/corpus/replies); what they
  * mean is found out by `classify`, as for any reply.
  */
-import type { Stage } from '../src/deliver/outcome.ts';
+import type { Stage } from '../src/model/outcome.ts';
 
 export type Fate =
   | 'fine'

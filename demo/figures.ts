@@ -1,6 +1,6 @@
 /** The past in figures by minutes and hours, counted as the running service counts (observe/traffic.ts), only not by the clock. */
-import { latencyBucket } from '../src/record/latency.ts';
-import type { State } from '../src/record/states.ts';
+import { latencyBucket } from '../src/model/latency.ts';
+import type { State } from '../src/model/state-machine.ts';
 import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficCount, type TrafficRow } from '../src/store/traffic.ts';
 
 type Sums = Record<TrafficCount, number> &

@@ -2,13 +2,14 @@
  * What operators did in the past, each at its time and through the store as commands use it, so that the audit log is the
  * one that the real service would have: accounts with their limits, keys, domains, lists, a lock, a few single mail requests.
  */
-import { newApiKey } from '../src/admit/api-key.ts';
+
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
 import { newKeys } from '../src/domains/keys.ts';
 import { sealingKey } from '../src/domains/setup.ts';
+import { newApiKey } from '../src/model/api-key.ts';
+import type { DkimKey } from '../src/model/domain.ts';
 import { newToken } from '../src/operator/token.ts';
-import type { DkimKey } from '../src/record/domain.ts';
 import type { AccountLimits, Changed, Store } from '../src/store/store.ts';
 import type { Suppression } from '../src/store/trust.ts';
 import type { Zone } from '../test/rig/dns.ts';

@@ -3,17 +3,18 @@
  * operators did. Only the clock is set back: `accept`, `claim`, `settle` and `recordFeedback` are the store's own, the
  * changes are made by `record`, so limits, suppression, retries, expiry and locks come about as in the real service.
  */
-import { canonicalAddress, parseAddress } from '../src/admit/address.ts';
-import { mailIds } from '../src/admit/mail-id.ts';
+
 import { isAlarming } from '../src/classify/classify.ts';
-import type { Attempt } from '../src/deliver/outcome.ts';
 import { readNotices } from '../src/feedback/read/read-notices.ts';
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { reportOf } from '../src/feedback/smtp-report.ts';
 import { returnPathToken } from '../src/message/return-path.ts';
+import { canonicalAddress, parseAddress } from '../src/model/address.ts';
+import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, type Policy } from '../src/model/after-attempt.ts';
+import { mailIds } from '../src/model/message-id.ts';
+import type { Attempt } from '../src/model/outcome.ts';
 import { audited } from '../src/operator/audited.ts';
 import { LEASE_MS } from '../src/queue/dispatcher.ts';
-import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, type Policy } from '../src/record/record.ts';
 import type { Change, LeasedMail, NewMail, Settlement, Store } from '../src/store/store.ts';
 import { DAY, HOUR, MINUTE } from './accounts.ts';
 import type { Chance } from './chance.ts';

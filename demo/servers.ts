@@ -3,9 +3,9 @@
  * and its outcome is what `classify` finds in the reply, so that every history is one that the real service would write.
  */
 import { classify } from '../src/classify/classify.ts';
-import type { Attempt, Outcome, Reply } from '../src/deliver/outcome.ts';
-import { toReply } from '../src/deliver/smtp/reply-parser.ts';
-import { Transcript } from '../src/deliver/smtp/transcript.ts';
+import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
+import { toReply } from '../src/transports/smtp/reply-parser.ts';
+import { Transcript } from '../src/transports/smtp/transcript.ts';
 import type { Chance } from './chance.ts';
 import { type Fate, type Hitch, hitchOf, STORIES } from './fates.ts';
 

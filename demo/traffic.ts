@@ -4,8 +4,8 @@
  * to the simulator's addresses, some that are refused.
  */
 import type { SteadyClock } from '../src/clock.ts';
-import { smtpTransport } from '../src/deliver/smtp/transport.ts';
-import type { OutgoingMessage, Transport } from '../src/deliver/transport.ts';
+import { smtpTransport } from '../src/transports/smtp/transport.ts';
+import type { OutgoingMessage, Transport } from '../src/transports/transport.ts';
 import { APPLICATIONS, type Application } from './accounts.ts';
 import type { Chance } from './chance.ts';
 import { type Fate, STORIES } from './fates.ts';

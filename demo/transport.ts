@@ -3,8 +3,8 @@
  * they would take, and what they take is captured. A visitor's own mail is captured at once, as with `capture:` itself.
  */
 import type { Clock } from '../src/clock.ts';
-import type { Attempt } from '../src/deliver/outcome.ts';
-import type { OutgoingMessage, Transport } from '../src/deliver/transport.ts';
+import type { Attempt } from '../src/model/outcome.ts';
+import type { OutgoingMessage, Transport } from '../src/transports/transport.ts';
 import type { Chance } from './chance.ts';
 import type { Fate } from './fates.ts';
 import type { People } from './people.ts';

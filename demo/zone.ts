@@ -5,7 +5,7 @@ import type { Resolver } from '../src/domains/dns.ts';
 import { recordsFor } from '../src/domains/records.ts';
 import { sendingSetup, updateAfter } from '../src/domains/setup.ts';
 import { checkRecords } from '../src/domains/verify.ts';
-import type { DnsRecord, SendingDomain } from '../src/record/domain.ts';
+import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
 import type { Store } from '../src/store/store.ts';
 import type { Zone } from '../test/rig/dns.ts';
 

@@ -11,8 +11,6 @@ import type { ServiceStanding } from './cli/overview/facts.ts';
 import type { SteadyClock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
-import { openTransport } from './deliver/open.ts';
-import type { Transport } from './deliver/transport.ts';
 import { DomainDirectory } from './domains/directory.ts';
 import { dataFolder, operatorKey, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
 import { readEntity } from './feedback/read/entity.ts';
@@ -23,16 +21,17 @@ import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
-import { createFeedbackReporter } from './observe/feedback-reporter.ts';
-import { createLog } from './observe/log.ts';
-import { createMetrics, type HttpListenerName } from './observe/metrics.ts';
-import { createNews, TOPICS } from './observe/news.ts';
-import { createReporter } from './observe/reporter.ts';
-import { createStanding } from './observe/standing.ts';
-import { storeChanges } from './observe/store-changes.ts';
-import { createTraces } from './observe/traces.ts';
-import { countTraffic } from './observe/traffic.ts';
+import { createFeedbackReporter } from './observability/feedback-reporter.ts';
+import { createLog } from './observability/log.ts';
+import { createMetrics, type HttpListenerName } from './observability/metrics.ts';
+import { createNews, TOPICS } from './observability/news.ts';
+import { createReporter } from './observability/reporter.ts';
+import { createStanding } from './observability/standing.ts';
+import { storeChanges } from './observability/store-changes.ts';
+import { createTraces } from './observability/traces.ts';
+import { countTraffic } from './observability/traffic.ts';
 import type { Ran } from './operator/api.ts';
+import { audited } from './operator/audited.ts';
 import type { ListFiles } from './operator/list-files.ts';
 import { createOperatorListener } from './operator/listener.ts';
 import { watchHealth } from './store/health.ts';
@@ -40,6 +39,8 @@ import { type FilesFault, openStore } from './store/open.ts';
 import { remember } from './store/remember.ts';
 import { startIndexer } from './store/search/indexer.ts';
 import type { Store } from './store/store.ts';
+import { openTransport } from './transports/open.ts';
+import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
@@ -266,6 +267,12 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
           : {
               store,
               run: (args, who) => commands.run({ ...store, queueFigures, cancelMail }, service, args, who),
+              operate: (actor) => ({
+                actor,
+                clock,
+                settings,
+                store: audited({ ...store, queueFigures, cancelMail }, actor, clock.now),
+              }),
               news,
               files,
               version: commands.version,

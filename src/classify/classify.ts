@@ -5,7 +5,7 @@
  * Promises: pure, linear in the text. A 4yz, malformed or missing reply code never bounces; an enhanced code 5.7.x
  * never suppresses; unknown failure is temporary.
  */
-import type { Outcome, Reason, Reply } from '../deliver/outcome.ts';
+import type { Outcome, Reason, Reply } from '../model/outcome.ts';
 import { RULES, type Rule, type Verdict } from './rules.ts';
 
 /** 5 only where code and enhanced code agree that it is final; 4 otherwise; null for a code that is none. */

@@ -7,7 +7,7 @@
  * and enhanced code are both final. Each rule carries replies it was written for, `stage` first; a test holds every
  * sample to its rule. Enhanced codes are those of RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
  */
-import type { Reason, Stage } from '../deliver/outcome.ts';
+import type { Reason, Stage } from '../model/outcome.ts';
 
 export type Verdict =
   | { readonly kind: 'permanent'; readonly reason: Reason; readonly suppress: boolean }

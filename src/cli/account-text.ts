@@ -1,6 +1,6 @@
 /** Accounts as the commands print them: JSON, tables, lines for people. Pure. */
 import { formatRate, formatThrottle, isoTime } from '../config/units.ts';
-import { measures, percent, standing, type WindowCounts } from '../record/reputation.ts';
+import { measures, percent, standing, type WindowCounts } from '../model/reputation.ts';
 import type { Account } from '../store/store.ts';
 import { accountVersion } from '../store/version.ts';
 import { type Cell, pairs, span, table, time } from './text.ts';

@@ -1,7 +1,7 @@
 /** `postrider account …`: makes, changes, shows, locks and unlocks accounts. */
 import type { Command } from 'commander';
 import { parseCount, parseMoment, parsePercent, parseRate, parseThrottle, quote } from '../config/units.ts';
-import type { Thresholds, WindowCounts } from '../record/reputation.ts';
+import type { Thresholds, WindowCounts } from '../model/reputation.ts';
 import type { Account, AccountLimits, Guarded, Store } from '../store/store.ts';
 import { accountJson, accountLine, accountPairs, accountTable } from './account-text.ts';
 import { type Context, findAccount, noAccount } from './context.ts';

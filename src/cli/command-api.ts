@@ -44,6 +44,8 @@ export async function runForApi(
       value = told;
       written?.();
     },
+    warn: () => undefined,
+    operate: (work) => work({ actor: who, clock, store: audited(store, who, clock.now), settings }),
     withStore: (work) => work(audited(store, who, clock.now), settings),
   };
   try {

@@ -7,6 +7,7 @@ import { userInfo } from 'node:os';
 import { type SteadyClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
+import type { OperationContext } from '../operations/context.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { Account, Store } from '../store/store.ts';
 import { asCalled } from './command-line.ts';
@@ -29,6 +30,10 @@ export interface Context {
   inputLine(flag: string): Promise<string>;
   /** One JSON value and a line feed to standard output, with the same characters escaped; `written` is called once they are out. */
   json(value: unknown, written?: () => void): void;
+  /** One line to standard error. */
+  warn(message: string): void;
+  /** Runs an operation for the user of this command, on the store of the settings. */
+  operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>): Promise<T>;
   /** What the service knows of itself in which the command runs; absent for a command beside it. */
   readonly service?: () => ServiceStanding;
   /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
@@ -46,6 +51,11 @@ export function processContext(): Context {
     inputLine: (flag) => readInputLine(flag, process.stdin),
     data: (text) => void process.stdout.write(text),
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
+    warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
+    operate: (work) =>
+      context.withStore((store, settings) =>
+        work({ actor: `cli:${userName()}`, clock: context.clock, store, settings }),
+      ),
     async withStore(work) {
       const settings = context.settings();
       const { openStore } = await import('../store/open.ts');

@@ -6,10 +6,8 @@ import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, readFile, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { sendersBound } from '../admit/senders.ts';
 import { isLoopback } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
-import type { SesAccount } from '../deliver/ses/client.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
@@ -23,7 +21,9 @@ import { openKey } from '../domains/keys.ts';
 import { recordsFor } from '../domains/records.ts';
 import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
-import type { SendingDomain } from '../record/domain.ts';
+import type { SendingDomain } from '../model/domain.ts';
+import { sendersBound } from '../model/senders.ts';
+import type { SesAccount } from '../transports/ses/client.ts';
 import type { Context } from './context.ts';
 import { describeError } from './failure.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
@@ -199,7 +199,7 @@ async function conversationOf(relay: Promise<Probe> | null): Promise<Conversatio
 
 async function sesAccount(setting: Settings['transport'], clock: Context['clock']): Promise<SesAccount> {
   if (setting.kind !== 'ses') throw new Error('the transport is not Amazon SES');
-  const { createSesClient } = await import('../deliver/ses/client.ts');
+  const { createSesClient } = await import('../transports/ses/client.ts');
   const client = await createSesClient(setting, 1, clock);
   try {
     return await client.account(AbortSignal.timeout(RELAY_MS));

@@ -1,11 +1,11 @@
 /** `doctor --loop`: what the trial of the loop needs of this installation. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { mailIds } from '../admit/mail-id.ts';
 import type { Settings } from '../config/settings.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
 import { trialOf } from '../message/return-path.ts';
+import { mailIds } from '../model/message-id.ts';
 import type { Account, NewMail, Store } from '../store/store.ts';
 import { type Context, findAccount } from './context.ts';
 import { describeError } from './failure.ts';

@@ -3,21 +3,21 @@
  * nothing prints them. Fails with a CommandFailure of one line; what failed has changed nothing.
  */
 import { randomInt } from 'node:crypto';
-import { parseHost } from '../admit/host.ts';
 import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
 import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
-import { printable } from '../printing/escape.ts';
 import {
   beginRotation,
   cancelRotation,
   type DnsRecord,
   type RecordCheck,
   type SendingDomain,
-} from '../record/domain.ts';
+} from '../model/domain.ts';
+import { parseHost } from '../model/host.ts';
+import { printable } from '../printing/escape.ts';
 import type { Account, Changed, Store } from '../store/store.ts';
 import type { TrustStore } from '../store/trust.ts';
 import { type Context, findAccount, noAccount } from './context.ts';

@@ -12,7 +12,7 @@ import {
 } from '../domains/ses-identity.ts';
 import { identityChecks, identityRecords } from '../domains/ses-view.ts';
 import { sealingKey } from '../domains/setup.ts';
-import type { DnsRecord, RecordCheck, SendingDomain } from '../record/domain.ts';
+import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type { TrustStore } from '../store/trust.ts';
 
 /** The settings that are looked at. */

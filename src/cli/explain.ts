@@ -2,12 +2,12 @@
  * What a mail request waits for and what decided its fate, in plain sentences. A pure function of what the store
  * knows; it guesses nothing, and what the history does not tell it leaves out.
  */
-import type { Attempt, Outcome, Reason } from '../deliver/outcome.ts';
-import { isSimulated } from '../deliver/simulator/address.ts';
-import { LONGEST_RETRY_MS } from '../record/schedule.ts';
-import { STATE_MEANING } from '../record/states.ts';
+import type { Attempt, Outcome, Reason } from '../model/outcome.ts';
+import { LONGEST_RETRY_MS } from '../model/retry-schedule.ts';
+import { STATE_MEANING } from '../model/state-machine.ts';
 import type { Account, MailDetails, MailEvent, MailStanding } from '../store/store.ts';
 import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
+import { isSimulated } from '../transports/simulator/address.ts';
 import { commandLine } from './command-line.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
 import { ended, span, time } from './text.ts';

@@ -1,8 +1,8 @@
 /** `postrider key …`: makes, lists, revokes and rotates API keys. A key is printed once, by the command that makes it. */
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
-import { newApiKey } from '../admit/api-key.ts';
 import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
+import { newApiKey } from '../model/api-key.ts';
 import type { ApiKey, Changed } from '../store/store.ts';
 import { checkText } from './account.ts';
 import { type Context, noAccount } from './context.ts';

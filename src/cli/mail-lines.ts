@@ -1,7 +1,7 @@
 /** Mail requests in lists, for people and for machines, and the state by which they are asked for. */
 import { didYouMean } from '../config/nearest.ts';
 import { isoTime, quote } from '../config/units.ts';
-import { STATES, type State } from '../record/states.ts';
+import { STATES, type State } from '../model/state-machine.ts';
 import type { MailSummary } from '../store/store.ts';
 import { CommandFailure } from './failure.ts';
 import { shorten, stateCell, table, time } from './text.ts';

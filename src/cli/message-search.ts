@@ -1,8 +1,8 @@
 /** `postrider message search …`: finds mail requests by words, addresses, subject, account, state and time, page by page. */
 import type { Command } from 'commander';
-import { timeOf } from '../admit/mail-id.ts';
 import { isoTime, parseCount, parseDuration, parseMoment, quote } from '../config/units.ts';
-import { TERMINAL } from '../record/states.ts';
+import { timeOf } from '../model/message-id.ts';
+import { TERMINAL } from '../model/state-machine.ts';
 import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';
 import type { MailFound, MailSearch } from '../store/search.ts';
 import type { Account, MailSummary, Store } from '../store/store.ts';

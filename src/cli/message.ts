@@ -1,9 +1,9 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels mail requests. */
 import type { Command } from 'commander';
-import { canonicalAddress, parseAddress } from '../admit/address.ts';
-import { isMailId } from '../admit/mail-id.ts';
 import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
-import type { Attempt } from '../deliver/outcome.ts';
+import { canonicalAddress, parseAddress } from '../model/address.ts';
+import { isMailId } from '../model/message-id.ts';
+import type { Attempt } from '../model/outcome.ts';
 import { printable } from '../printing/escape.ts';
 import type { Account, MailDetails, MailEvent, OperatorAnswer, Store } from '../store/store.ts';
 import type { ListedSuppression } from '../store/trust.ts';

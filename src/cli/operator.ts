@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { isoTime, MOST_INT, parseCount, parseMoment, quote } from '../config/units.ts';
+import { difference } from '../model/audit-difference.ts';
 import { newToken } from '../operator/token.ts';
-import { difference } from '../record/difference.ts';
 import type { AuditEntry, OperatorToken } from '../store/operator.ts';
 import { checkText } from './account.ts';
 import type { Context } from './context.ts';

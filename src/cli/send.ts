@@ -6,11 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { newApiKey } from '../admit/api-key.ts';
 import { formatHostPort } from '../config/host.ts';
 import { apiKeyOf } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
+import { newApiKey } from '../model/api-key.ts';
 import { printable } from '../printing/escape.ts';
 import { type Context, noAccount } from './context.ts';
 import { CommandFailure } from './failure.ts';

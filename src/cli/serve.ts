@@ -5,10 +5,10 @@
  */
 
 import type { Command } from 'commander';
-import { sendersBound } from '../admit/senders.ts';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
+import { sendersBound } from '../model/senders.ts';
 import type { Store } from '../store/store.ts';
 
 import { runForApi } from './command-api.ts';

@@ -7,9 +7,9 @@
  */
 import { pipeline } from 'node:stream/promises';
 import { parse } from 'csv-parse';
-import { canonicalAddress, parseAddress } from '../admit/address.ts';
-import { isMailId } from '../admit/mail-id.ts';
 import { parseMoment, quote } from '../config/units.ts';
+import { canonicalAddress, parseAddress } from '../model/address.ts';
+import { isMailId } from '../model/message-id.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 
 /** A file that cannot be read as CSV from `line` on; the message is a predicate for the file's name. */

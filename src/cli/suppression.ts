@@ -8,18 +8,26 @@ import { stat, writeFile } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { canonicalAddress, parseAddress } from '../admit/address.ts';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
+import {
+  addSuppression,
+  entryOf,
+  listLabel,
+  listSuppressions,
+  removeSuppression,
+  type SuppressionEntry,
+  showSuppression,
+} from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
+import { operationCommand } from './operation-command.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
-import type { SearchFlags } from './suppression-search.ts';
-import { styled, time } from './text.ts';
+import { pairs, styled, time } from './text.ts';
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
 
@@ -34,31 +42,15 @@ export function addSuppressionCommands(
     .description('addresses that get no mail; ACCOUNT * is the list of the whole service')
     .helpCommand(false);
 
-  const add = group.command('add <account> <address>').description('put an address on a list');
-  add.option('--reason <reason>', 'bounce, complaint or manual', 'manual').option('--json', 'for machines');
-  add.action(async (account: string, address: string, flags: { reason: string; json?: boolean }) => {
-    const entry = {
-      address: canonical(address),
-      reason: parseReason(flags.reason),
-      source: null,
-      at: context.clock.now(),
-    };
-    const added = done(account, await context.withStore((store) => store.addSuppressions(account, [entry]))) === 1;
-    if (flags.json) context.json({ address: entry.address, added });
-    else if (added) context.out(`${entry.address} gets no more mail from ${ofList(account)}\n`);
-    else context.out(`${entry.address} was on the list of ${ofList(account)} already\n`);
+  operationCommand(group, context, 'add <account> <address>', addSuppression, {
+    text: ({ address, added }, { account }) =>
+      added
+        ? `${address} is on the suppression list of ${listLabel(String(account))}.\n`
+        : `${address} was already on the suppression list of ${listLabel(String(account))}.\n`,
   });
-
-  const remove = group.command('remove <account> <address>').description('take an address off a list');
-  remove
-    .option('--json', 'for machines')
-    .action(async (account: string, written: string, flags: { json?: boolean }) => {
-      const address = canonical(written);
-      const removed = done(account, await context.withStore((store) => store.removeSuppression(account, address)));
-      if (!removed) throw new CommandFailure(`${address} is not on the list of ${ofList(account)}`);
-      if (flags.json) context.json({ address, removed });
-      else context.out(`${address} may get mail from ${ofList(account)} again\n`);
-    });
+  operationCommand(group, context, 'remove <account> <address>', removeSuppression, {
+    text: ({ address }, { account }) => `${address} can receive messages from ${listLabel(String(account))} again.\n`,
+  });
 
   const list = group.command('list <account>').description('list the addresses in their order');
   list.option('--json', 'for machines: [{"address","reason","source","at"}]');
@@ -66,26 +58,21 @@ export function addSuppressionCommands(
     context.withStore((store) => (flags.json ? listJson(context, store, account) : listText(context, store, account))),
   );
 
-  const search = group
-    .command('search <account> [text]')
-    .description('find addresses that begin with the text, or whose domain does (@example.com), page by page');
-  search.option('--after <address>', 'the last one of the page before').option('--limit <n>', 'at most so many', '50');
-  search.option('--json', 'for machines: {"suppressions","next"}');
-  search.action(async (account: string, text: string | undefined, flags: SearchFlags) => {
-    const { pageJson, searchList } = await import('./suppression-search.ts');
-    const page = await context.withStore((store) => searchList(store, account, text, flags));
-    if (flags.json) return context.json(pageJson(page));
-    if (page.entries.length === 0) return context.out('nothing found\n');
-    context.out(headLine() + page.entries.map(entryLine).join(''));
-    if (page.next !== null) context.out(`\nmore: --after ${page.next}\n`);
+  operationCommand(group, context, 'search <account> [text]', listSuppressions, {
+    arguments: { text: 'search' },
+    jsonHelp: 'for machines: {"suppressions","next"}',
+    text: ({ suppressions, next }) =>
+      suppressions.length === 0
+        ? 'No address matches.\n'
+        : `${headLine()}${suppressions.map(searchLine).join('')}${next === null ? '' : `\nmore: --after ${next}\n`}`,
   });
-
-  const show = group.command('show <address>').description('say which lists an address is on, and why');
-  show
-    .option('--json', 'for machines: {"address","suppressed","lists":[{"list","reason","source","at"}]}')
-    .action(async (written: string, flags: { json?: boolean }) =>
-      (await import('./suppression-search.ts')).showAddress(context, written, flags),
-    );
+  operationCommand(group, context, 'show <address>', showSuppression, {
+    jsonHelp: 'for machines: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
+    text: ({ address, lists }) =>
+      lists.length === 0
+        ? `${address} is on no suppression list.\n`
+        : lists.map((entry) => `${entryText(address, entry)}\n`).join(''),
+  });
 
   const load = group
     .command('import <account> <file>')
@@ -108,7 +95,7 @@ export function addSuppressionCommands(
     else {
       const { read, added, known, skipped } = summary;
       const counts = `${grouped(added)} added, ${grouped(known)} known before, ${grouped(skipped)} skipped`;
-      context.out(`read ${grouped(read)} ${read === 1 ? 'row' : 'rows'} for ${ofList(account)}: ${counts}\n`);
+      context.out(`read ${grouped(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`);
     }
   });
 
@@ -128,13 +115,34 @@ export function addSuppressionCommands(
   );
 }
 
+function searchLine({ address, reason, source, at }: SuppressionEntry): string {
+  return `${listLine(reason, isoTimeText(at), source ?? '-', address)}\n`;
+}
+
+/** `2030-12-31 18:00:00Z`, out of ISO 8601. */
+function isoTimeText(at: string): string {
+  return time(Date.parse(at));
+}
+
+function entryText(
+  address: string,
+  { list, reason, source, at }: Omit<SuppressionEntry, 'address'> & { list: string },
+): string {
+  return pairs([
+    ['address', address],
+    ['list of', list === '*' ? 'the whole service (*): no account can send to it' : `account ${list}`],
+    ['reason', reason],
+    ['since', isoTimeText(at)],
+    ['caused by', source === null ? 'no message: an operator or an import' : `message ${source}`],
+  ]);
+}
+
 async function listJson(context: Context, store: Lists, account: string): Promise<void> {
-  const { entryJson } = await import('./suppression-search.ts');
   let text = '[';
   let first = true;
   for await (const page of pages(store, account)) {
     for (const entry of page) {
-      text += `${first ? '' : ',\n'}${escapeJson(JSON.stringify(entryJson(entry)))}`;
+      text += `${first ? '' : ',\n'}${escapeJson(JSON.stringify(entryOf(entry)))}`;
       first = false;
     }
     context.out(text);
@@ -153,7 +161,7 @@ async function listText(context: Context, store: Lists, account: string): Promis
     context.out(page.map(entryLine).join(''));
     await drained(process.stdout);
   }
-  if (lines === 0) context.out(`the list of ${ofList(account)} is empty\n`);
+  if (lines === 0) context.out(`the list of ${listLabel(account)} is empty\n`);
 }
 
 function headLine(): string {
@@ -234,12 +242,6 @@ async function writeWhole(file: string, text: AsyncIterable<string>): Promise<vo
   await writeNewFile(file, (draft) => writeFile(draft, text));
 }
 
-function canonical(text: string): string {
-  const address = parseAddress(text);
-  if (address === null) throw new CommandFailure(`${quote(text)} is not an email address such as ada@example.com`, 2);
-  return canonicalAddress(address);
-}
-
 /** @throws CommandFailure naming the flag. */
 export function parseReason(text: string): SuppressionReason {
   const reason = REASONS.find((known) => known === text);
@@ -250,9 +252,4 @@ export function parseReason(text: string): SuppressionReason {
     );
   }
   return reason;
-}
-
-/** `account acme` or `the whole service`. */
-function ofList(account: string): string {
-  return account === '*' ? 'the whole service' : `account ${account}`;
 }

@@ -3,8 +3,8 @@
  * escapes and bidi controls; all of it passes through `printable` before it meets a terminal.
  */
 import { styleText } from 'node:util';
+import type { State } from '../model/state-machine.ts';
 import { printable } from '../printing/escape.ts';
-import type { State } from '../record/states.ts';
 
 /** At most `width` characters, the cut shown. */
 export function shorten(text: string, width: number): string {

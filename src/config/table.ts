@@ -3,7 +3,7 @@
  * `postrider config` and the table in docs/operating.md, which a test holds equal to it.
  */
 import { type Stats, statSync } from 'node:fs';
-import { parseAddress } from '../admit/address.ts';
+import { parseAddress } from '../model/address.ts';
 import { HIDDEN, maskUrl } from '../printing/mask.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseListen, parseNetworks, parseResolver } from './host.ts';

@@ -1,5 +1,5 @@
 /** One sending domain: its records in DNS, and whether its private keys open with the secret of the installation. */
-import type { RecordCheck, SendingDomain } from '../record/domain.ts';
+import type { RecordCheck, SendingDomain } from '../model/domain.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 export interface DomainParts {

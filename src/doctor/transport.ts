@@ -1,6 +1,6 @@
 /** Whether the next hop is there and lets us in, by a conversation without a mail; for `capture:`, whether its folder takes files. */
 import type { TransportSetting } from '../config/settings.ts';
-import type { SesAccount } from '../deliver/ses/client.ts';
+import type { SesAccount } from '../transports/ses/client.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 /** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */

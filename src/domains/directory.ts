@@ -2,8 +2,8 @@
  * Sending domains by heart, so that admission and signing cost no look at the store. The store's watch feeds it; what the
  * last `apply` said holds from the next question on.
  */
-import type { DkimKey, SendingDomain } from '../record/domain.ts';
-import { maySend, signingKeys } from '../record/domain.ts';
+import type { DkimKey, SendingDomain } from '../model/domain.ts';
+import { maySend, signingKeys } from '../model/domain.ts';
 
 /** What a message from an address of this domain is signed with. */
 export interface Signing {

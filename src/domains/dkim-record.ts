@@ -2,7 +2,7 @@
  * DKIM key records (RFC 6376 section 3.6.1): written, and compared with what DNS has by what they mean, not by how they
  * are written. Pure.
  */
-import type { DkimKey, RecordCheck } from '../record/domain.ts';
+import type { DkimKey, RecordCheck } from '../model/domain.ts';
 import { lists, parseTags } from './tag-list.ts';
 
 export type Verdict = Pick<RecordCheck, 'found' | 'detail'>;

@@ -4,7 +4,7 @@
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { DkimAlgorithm, DkimKey } from '../record/domain.ts';
+import type { DkimAlgorithm, DkimKey } from '../model/domain.ts';
 import { open, seal } from './secret.ts';
 
 export interface KeyPair {

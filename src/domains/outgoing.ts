@@ -2,11 +2,12 @@
  * A leased mail request as it goes out: composed, with the envelope sender of the return path, signed for its domain. The
  * same bytes on every attempt, unless the keys that sign were changed in between. Rejects where it cannot be signed though it must be: it is then deferred, never unsigned.
  */
-import { parseAddress } from '../admit/address.ts';
-import type { OutgoingMessage } from '../deliver/transport.ts';
+
 import { compose } from '../message/compose.ts';
 import { returnPathToken } from '../message/return-path.ts';
+import { parseAddress } from '../model/address.ts';
 import type { LeasedMail } from '../store/store.ts';
+import type { OutgoingMessage } from '../transports/transport.ts';
 import type { DomainDirectory } from './directory.ts';
 import type { Signer } from './signer.ts';
 

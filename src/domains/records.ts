@@ -1,6 +1,6 @@
 /** The DNS records that an operator publishes for a sending domain, and their text for a zone file. Pure. */
 
-import { type DnsRecord, dkimRecordName, type SendingDomain } from '../record/domain.ts';
+import { type DnsRecord, dkimRecordName, type SendingDomain } from '../model/domain.ts';
 import { dkimRecordValue } from './dkim-record.ts';
 
 export interface SendingSetup {

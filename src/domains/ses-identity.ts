@@ -5,7 +5,7 @@
  *
  * An identity that somebody else made, or with a key that is none of ours, is left as it is. Calls reject with the SDK's errors.
  */
-import type { SendingDomain } from '../record/domain.ts';
+import type { SendingDomain } from '../model/domain.ts';
 
 export interface SesIdentitySetting {
   readonly region: string;

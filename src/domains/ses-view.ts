@@ -2,7 +2,7 @@
  * What the identity of a domain at Amazon SES means to the operator: records to publish, and findings with what to do. Pure.
  * An identity that could not be looked at is `unknown`, never `missing`.
  */
-import type { DnsRecord, RecordCheck } from '../record/domain.ts';
+import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import type { SesIdentity } from './ses-identity.ts';
 
 /** The provider's view of a domain, which is no record but stands among them. */

@@ -3,11 +3,11 @@
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { sendersBound } from '../admit/senders.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { AfterCheck, RecordCheck, SendingDomain } from '../record/domain.ts';
-import { advanceRotation, afterCheck, withoutRetired } from '../record/domain.ts';
+import type { AfterCheck, RecordCheck, SendingDomain } from '../model/domain.ts';
+import { advanceRotation, afterCheck, withoutRetired } from '../model/domain.ts';
+import { sendersBound } from '../model/senders.ts';
 import type { DomainUpdate, TrustStore } from '../store/trust.ts';
 import { createResolver } from './dns.ts';
 import { openKey } from './keys.ts';

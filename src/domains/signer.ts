@@ -6,8 +6,8 @@
  * error holds one.
  */
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
-import { parseHost } from '../admit/host.ts';
 import { type SignatureName, signable, signatureField, signatureInput, withSignatures } from '../message/dkim.ts';
+import { parseHost } from '../model/host.ts';
 import { yieldSigningThreads } from './signing-threads.ts';
 
 export interface SigningKey extends SignatureName {

@@ -4,7 +4,7 @@
  * kept, whoever wrote it.
  */
 
-import type { DnsRecord, RecordCheck } from '../record/domain.ts';
+import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import { compareDkim, type Verdict } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';

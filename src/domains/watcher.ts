@@ -4,7 +4,7 @@
  * Nodes may check the same domain twice; nothing depends on who does, and news is told by the one whose result was written.
  */
 import type { Clock } from '../clock.ts';
-import type { AfterCheck, SendingDomain } from '../record/domain.ts';
+import type { AfterCheck, SendingDomain } from '../model/domain.ts';
 import type { DomainUpdate, TrustStore } from '../store/trust.ts';
 
 const HOUR = 3_600_000;

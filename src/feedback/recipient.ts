@@ -2,8 +2,9 @@
  * Whom the feedback listener takes mail for: the return path of one of this installation's own messages, while it is
  * young enough, and the two mailboxes that every mail domain has (RFC 5321 section 4.5.1, RFC 2142). Pure but for the hash.
  */
-import { parseAddress } from '../admit/address.ts';
+
 import { readReturnPath } from '../message/return-path.ts';
+import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
 /** A return path is good for so long: retries take a day, slow gateways a week, complaints some weeks. */

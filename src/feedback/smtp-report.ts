@@ -1,6 +1,6 @@
 /** A message that the feedback listener took, as the report that goes into the store. */
 import { createHash } from 'node:crypto';
-import type { Notice } from '../record/notice.ts';
+import type { Notice } from '../model/notice.ts';
 import type { FeedbackReport } from '../store/feedback.ts';
 import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
 

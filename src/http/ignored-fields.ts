@@ -6,7 +6,7 @@
  * names come in the order of the body, each once, ten at most. A body with the four fields alone costs one count of its members;
  * any other is scanned once, up to the tenth name.
  */
-import { FIELDS } from '../admit/admit.ts';
+import { FIELDS } from '../model/submission.ts';
 
 export interface IgnoredFields {
   /** Of all unknown members, named or not. */

@@ -8,9 +8,9 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { admit } from '../admit/admit.ts';
-import { sendersBound } from '../admit/senders.ts';
-import { peerOf } from '../record/peer.ts';
+import { peerOf } from '../model/peer.ts';
+import { sendersBound } from '../model/senders.ts';
+import { admit } from '../model/submission.ts';
 import type { AcceptAnswer, Account, ApiKey, LimitsLeft, NewMail } from '../store/store.ts';
 import type { Answers } from './answer.ts';
 import { announcesMoreThan, type Body, parseJson, readBody } from './body.ts';

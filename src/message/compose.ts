@@ -6,7 +6,7 @@
  * addresses; the body, decoded, is the submitted message with its line ends as CRLF. Throws only where the mail
  * request never passed admission, or an extra header is malformed: both are bugs of the caller.
  */
-import { type Address, addrSpec, parseAddress } from '../admit/address.ts';
+import { type Address, addrSpec, parseAddress } from '../model/address.ts';
 import { HeaderWriter } from './headers.ts';
 import { isHtml } from './html.ts';
 import { textFromHtml } from './html-text.ts';

@@ -6,10 +6,18 @@ import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
 import { INBOX_ROUTES } from './inbox.ts';
+import { describedOf } from './operation-route.ts';
+import { OPERATION_ROUTES } from './operation-routes.ts';
 import { type Described, type Parameter, ROUTES, successOf } from './routes.ts';
 
 /** Every route under the API's base: commands first, then what is no command. */
-const ALL: readonly Described[] = [...ROUTES, ...INBOX_ROUTES, ...EVENTS_ROUTES, ...FILE_ROUTES];
+const ALL: readonly Described[] = [
+  ...ROUTES,
+  ...OPERATION_ROUTES.map(describedOf),
+  ...INBOX_ROUTES,
+  ...EVENTS_ROUTES,
+  ...FILE_ROUTES,
+];
 
 const ERROR = { $ref: '#/components/schemas/Error' };
 
@@ -45,8 +53,13 @@ export function apiDocument(version: string, base: string): string {
       schemas: {
         Error: {
           type: 'object',
-          required: ['result', 'message'],
-          properties: { result: { const: 'error' }, message: { type: 'string' } },
+          required: ['result', 'code', 'message'],
+          properties: {
+            result: { const: 'error' },
+            code: { type: 'string' },
+            message: { type: 'string' },
+            field: { type: 'string', description: 'The parameter at fault, where one is.' },
+          },
           additionalProperties: false,
         },
       },
@@ -56,14 +69,14 @@ export function apiDocument(version: string, base: string): string {
 }
 
 function operation(route: Described): object {
-  const { operation: operationId, group, summary, parameters, answer, takes, notes } = route;
+  const { operation: operationId, group, summary, parameters, answer, takes, notes, result } = route;
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
   const schema = {
     type: 'object',
     ...(required.length === 0 ? {} : { required }),
-    properties: Object.fromEntries(inBody.map((one) => [one.name, { type: one.type, description: one.about }])),
+    properties: Object.fromEntries(inBody.map((one) => [one.name, { ...schemaOf(one), description: one.about }])),
     additionalProperties: false,
   };
   const refusals = [400, 401, 403, 404, 409, ...(takes === undefined ? [] : [413, 415]), 429, 503].map((status) => [
@@ -81,7 +94,10 @@ function operation(route: Described): object {
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
     responses: {
-      [successOf(route)]: { description: 'Done.', content: { [answer ?? 'application/json']: { schema: {} } } },
+      [successOf(route)]: {
+        description: 'Done.',
+        content: { [answer ?? 'application/json']: { schema: result ?? {} } },
+      },
       ...Object.fromEntries(refusals),
     },
   };
@@ -99,8 +115,13 @@ const REFUSALS: Readonly<Record<number, string>> = {
   503: 'The database does not answer as it should.',
 };
 
-function parameterOf({ name, in: place, type, required, about }: Parameter): object {
-  return { name, in: place, required: required === true, description: about, schema: { type } };
+function parameterOf(parameter: Parameter): object {
+  const { name, in: place, required, about } = parameter;
+  return { name, in: place, required: required === true, description: about, schema: schemaOf(parameter) };
+}
+
+function schemaOf({ type, schema }: Parameter): object {
+  return schema ?? { type };
 }
 
 /** The page for people; no script in it. */
@@ -118,7 +139,7 @@ export function apiReference(base: string): string {
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body><main>` +
     '<h1>Operator API</h1><p>JSON over HTTP, the functions of the command line. Sign in with a token of ' +
     '<code>postrider token create NAME</code>: <code>Authorization: Bearer po_…</code>. Errors are ' +
-    '<code>{"result":"error","message":"…"}</code>. The document for machines is ' +
+    '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> where one parameter is at fault. The document for machines is ' +
     `<a href="${base}/openapi.json">${base}/openapi.json</a>.</p><nav><ul>${contents.join('')}</ul></nav>${sections.join('')}` +
     '<p><a href="/">Back</a></p></main></body></html>'
   );

@@ -8,7 +8,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import type { News } from '../observe/news.ts';
+import type { News } from '../observability/news.ts';
+import type { OperationContext } from '../operations/context.ts';
+import { perform } from '../operations/operation.ts';
 import type { OperatorStore, OperatorToken } from '../store/operator.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
@@ -16,6 +18,8 @@ import { delayed } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles, TICKET } from './list-files.ts';
+import { answerOf, membersIn } from './operation-route.ts';
+import { OPERATION_ROUTES } from './operation-routes.ts';
 import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
 import type { Inbox, ReadEntity } from './ports.ts';
 import {
@@ -35,6 +39,8 @@ import { valuesOf } from './values.ts';
 export const API = '/api/v1';
 /** A token's last use is written at most so often. */
 const TOUCH_MS = 60_000;
+/** When to ask a store again that does not answer. */
+const STORE_RETRY_SECONDS = 5;
 
 /** What a command came to; `broken` where the store does not do its part. */
 export type Ran = { readonly ok: true; readonly value: unknown } | CommandFault;
@@ -47,6 +53,8 @@ export interface ApiParts {
   readonly store: Pick<OperatorStore, 'findToken' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
+  /** What an operation is given when this actor asks. */
+  readonly operate: (actor: string) => Omit<OperationContext, 'warn'>;
   /** Live updates. */
   readonly news: News;
   /** Suppression lists as files. */
@@ -134,6 +142,23 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   });
 
   addInbox(app, API, parts, admitted);
+
+  for (const route of OPERATION_ROUTES) {
+    app.route({
+      method: route.method,
+      url: `${API}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
+      handler: async (request, reply) => {
+        const who = await admit(request);
+        if (who.kind === 'refused') return refuse(reply, who);
+        const given = membersIn(route, request);
+        if (!given.ok) return reply.code(400).send(given.body);
+        const { status, body } = answerOf(route, await perform(route.operation, given.members, parts.operate(who.who)));
+        if (route.operation.changes) news.look();
+        if (status === 503) reply.header('Retry-After', STORE_RETRY_SECONDS);
+        return reply.code(status).send(body);
+      },
+    });
+  }
 
   for (const route of ROUTES) {
     app.route({

@@ -3,6 +3,7 @@
  * body as everywhere, in place of the framework's own; the connection ends with it.
  */
 import { STATUS_CODES } from 'node:http';
+import { errorOf } from './refusal.ts';
 
 /** For `clientError`: what was wrong, as a whole answer. */
 export function clientErrorAnswer(error: NodeJS.ErrnoException): string {
@@ -18,7 +19,7 @@ export function clientErrorAnswer(error: NodeJS.ErrnoException): string {
 
 /** One error that ends the connection; `more` is whole header lines. */
 export function rawAnswer(status: number, message: string, more = ''): string {
-  const body = JSON.stringify({ result: 'error', message });
+  const body = JSON.stringify(errorOf(status, message));
   const head =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json; charset=utf-8\r\n` +
     `X-Content-Type-Options: nosniff\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${more}Connection: close\r\n\r\n`;

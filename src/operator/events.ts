@@ -8,7 +8,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
-import type { News } from '../observe/news.ts';
+import type { News } from '../observability/news.ts';
 import { refuse } from './refusal.ts';
 import type { Described } from './routes.ts';
 

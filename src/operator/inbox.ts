@@ -8,7 +8,7 @@
  * answer is meant for (it says so over HTTPS and to loopback alone) gets the HTML wherever it opens it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { isMailId } from '../admit/mail-id.ts';
+import { isMailId } from '../model/message-id.ts';
 import { framed, readCapturedMail } from './captured-mail.ts';
 import type { Inbox, InboxEntry, ReadEntity } from './ports.ts';
 import { refuse } from './refusal.ts';

@@ -17,7 +17,7 @@ import { addDashboard, isDashboard, isLost } from './dashboard.ts';
 import { delayed } from './delay.ts';
 import { comesFromElsewhere } from './origin.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
-import { FOREIGN_CREDENTIALS } from './refusal.ts';
+import { errorOf, FOREIGN_CREDENTIALS } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 const CSP =
@@ -94,7 +94,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     connections.endWith(socket, rawAnswer(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
   );
   app.server.on('checkExpectation', (_request, response) => {
-    const body = errorBody('Expectation failed');
+    const body = JSON.stringify(errorOf(417, 'Expectation failed'));
     const headers = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-Length': body.length, Connection: 'close' };
     response.writeHead(417, headers).end(body);
   });
@@ -189,11 +189,10 @@ function html(reply: FastifyReply, text: string): FastifyReply {
 }
 
 function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
-  return reply.code(status).type(JSON_TYPE).send(errorBody(message));
-}
-
-function errorBody(message: string): string {
-  return JSON.stringify({ result: 'error', message });
+  return reply
+    .code(status)
+    .type(JSON_TYPE)
+    .send(JSON.stringify(errorOf(status, message)));
 }
 
 function hostCount({ rawHeaders }: IncomingMessage): number {

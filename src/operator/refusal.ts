@@ -54,8 +54,30 @@ export function refusalOf({ fault, message }: CommandFault): Refusal {
 
 type Said = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 
+/** The code of a refusal by its status; those of operations are in operations/errors.ts. */
+const CODES: Readonly<Record<number, string>> = {
+  400: 'invalid',
+  401: 'unauthenticated',
+  403: 'forbidden',
+  404: 'not-found',
+  405: 'method-not-allowed',
+  408: 'timeout',
+  409: 'conflict',
+  413: 'too-large',
+  415: 'unsupported-media-type',
+  417: 'expectation-failed',
+  429: 'rate-limited',
+  431: 'too-large',
+  503: 'unavailable',
+};
+
+/** The body of every error of this listener. */
+export function errorOf(status: number, message: string) {
+  return { result: 'error', code: CODES[status] ?? 'internal', message } as const;
+}
+
 export function refuse(reply: FastifyReply, { status, message, retryAfterMs }: Said): FastifyReply {
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
-  return reply.code(status).send({ result: 'error', message });
+  return reply.code(status).send(errorOf(status, message));
 }

@@ -12,6 +12,8 @@ export interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly required?: true;
   readonly about: string;
+  /** Its JSON Schema; `type` alone unless given. */
+  readonly schema?: object;
 }
 
 /** A route as the document and the reference tell of it. */
@@ -29,6 +31,9 @@ export interface Described {
   readonly takes?: string;
   /** What else there is to know; code between backticks. */
   readonly notes?: string;
+  /** The status of success and the JSON Schema of the answer, of a route that is an operation. */
+  readonly status?: number;
+  readonly result?: object;
 }
 
 /** A route that is a command. */
@@ -37,8 +42,8 @@ export interface Route extends Described {
 }
 
 /** The status of an answer that is no refusal. */
-export function successOf({ method, operation }: Described): 200 | 201 {
-  return method === 'POST' && operation.startsWith('create') ? 201 : 200;
+export function successOf({ method, operation, status }: Described): number {
+  return status ?? (method === 'POST' && operation.startsWith('create') ? 201 : 200);
 }
 
 /** What a request holds of a route's parameters; those left out are undefined. */
@@ -68,7 +73,6 @@ export const MESSAGE: Parameter = {
   about: 'The mail request’s id.',
 };
 const NUMBER: Parameter = { name: 'id', in: 'path', type: 'integer', required: true, about: 'Its number.' };
-const ADDRESS: Parameter = { name: 'address', in: 'path', type: 'string', required: true, about: 'The email address.' };
 const LIMIT: Parameter = { name: 'limit', in: 'query', type: 'integer', about: 'At most so many; 50 unless given.' };
 const BEFORE: Parameter = {
   name: 'before',
@@ -314,52 +318,6 @@ export const ROUTES: readonly Route[] = [
     summary: 'Forget a domain; mail from it is refused',
     parameters: [DOMAIN],
     args: (v) => command('domain remove', [], v('domain')),
-  },
-  {
-    method: 'GET',
-    path: '/accounts/{account}/suppressions',
-    operation: 'listSuppressions',
-    group: 'Suppressions',
-    summary: 'Find addresses that get no mail, in their order, page by page',
-    parameters: [
-      LIST,
-      query('search', 'The beginning of the addresses, or behind an `@` of their domains.'),
-      query('after', 'The `next` of the page before.'),
-      LIMIT,
-    ],
-    args: (v) =>
-      command('suppression search', flags(v, { after: 'after', limit: 'limit' }), v('account'), v('search') ?? ''),
-  },
-  {
-    method: 'GET',
-    path: '/suppressions/{address}',
-    operation: 'showSuppression',
-    group: 'Suppressions',
-    summary: 'Which lists an address is on, and why',
-    parameters: [ADDRESS],
-    args: (v) => command('suppression show', [], v('address')),
-  },
-  {
-    method: 'POST',
-    path: '/accounts/{account}/suppressions',
-    operation: 'addSuppression',
-    group: 'Suppressions',
-    summary: 'Put an address on a list',
-    parameters: [
-      LIST,
-      body('address', 'The email address.', { required: true }),
-      body('reason', '`bounce`, `complaint` or `manual`.'),
-    ],
-    args: (v) => command('suppression add', flags(v, { reason: 'reason' }), v('account'), v('address')),
-  },
-  {
-    method: 'DELETE',
-    path: '/accounts/{account}/suppressions/{address}',
-    operation: 'removeSuppression',
-    group: 'Suppressions',
-    summary: 'Take an address off a list',
-    parameters: [LIST, ADDRESS],
-    args: (v) => command('suppression remove', [], v('account'), v('address')),
   },
   {
     method: 'GET',

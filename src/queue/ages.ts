@@ -6,7 +6,7 @@
  * the keeping alone.
  */
 import type { SteadyClock } from '../clock.ts';
-import { advanceRunningTime, datedBefore, type RunningTime, runningAge } from '../record/running-time.ts';
+import { advanceRunningTime, datedBefore, type RunningTime, runningAge } from '../model/running-time.ts';
 import type { NodesStore } from '../store/nodes.ts';
 import { ALIVE_MS } from './membership.ts';
 

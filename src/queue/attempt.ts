@@ -3,10 +3,10 @@
  * throws, or does not come back, is an outcome too, and an unknown failure is temporary.
  */
 import type { SteadyClock } from '../clock.ts';
-import type { Attempt, Outcome } from '../deliver/outcome.ts';
-import type { OutgoingMessage, Transport } from '../deliver/transport.ts';
-import type { Policy } from '../record/record.ts';
+import type { Policy } from '../model/after-attempt.ts';
+import type { Attempt, Outcome } from '../model/outcome.ts';
 import type { LeasedMail, LeaseRef, SettleAnswer } from '../store/store.ts';
+import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 
 /** An attempt that has not ended by then is given up. Longer than the transports' own bounds add up to. */
 export const ATTEMPT_MS = 10 * 60_000;

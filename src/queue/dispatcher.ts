@@ -6,8 +6,9 @@
  * of them cannot be recorded nothing more is begun, so sending never runs far ahead of the record. A fault anywhere
  * leaves the mail request to its lease's end; nothing here drops one.
  */
-import type { Attempt } from '../deliver/outcome.ts';
-import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../record/record.ts';
+
+import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../model/after-attempt.ts';
+import type { Attempt } from '../model/outcome.ts';
 import type {
   Change,
   Claimed,

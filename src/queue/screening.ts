@@ -3,8 +3,9 @@
  * when it was accepted or leased. What this node itself has just suppressed it knows at once; what anybody else may have
  * suppressed since is asked of the store, in batches, once the last look is a second old.
  */
-import { canonicalAddress, parseAddress } from '../admit/address.ts';
+
 import type { Clock } from '../clock.ts';
+import { canonicalAddress, parseAddress } from '../model/address.ts';
 import type { Change, LeasedMail } from '../store/store.ts';
 import { LEASE_MS } from './dispatcher.ts';
 

@@ -3,8 +3,8 @@
  * over, puts right what a clock set back has left too far ahead, erases bodies kept long enough. A failed round is reported and tried again at the next.
  */
 import type { Clock } from '../clock.ts';
-import type { Policy } from '../record/record.ts';
-import { LONGEST_RETRY_MS } from '../record/schedule.ts';
+import type { Policy } from '../model/after-attempt.ts';
+import { LONGEST_RETRY_MS } from '../model/retry-schedule.ts';
 import type { Store } from '../store/store.ts';
 import type { Ages } from './ages.ts';
 import { LEASE_MS } from './dispatcher.ts';

@@ -3,9 +3,10 @@
  * transaction of the change: both are there or neither is. Before and after are what that transaction saw. Secrets, hashes of keys
  * and message texts are in no entry.
  */
-import type { SendingDomain } from '../record/domain.ts';
-import type { State } from '../record/states.ts';
-import type { Account, ApiKey } from './account.ts';
+
+import type { Account, ApiKey } from '../model/account.ts';
+import type { SendingDomain } from '../model/domain.ts';
+import type { State } from '../model/state-machine.ts';
 import type { AuditEntry } from './operator.ts';
 import type { Suppression } from './trust.ts';
 

@@ -2,8 +2,9 @@
  * The part of the store contract for what comes back: notices about mail requests, each applied once, in one transaction
  * with everything that follows from it; and those that were not understood, kept for the operator.
  */
-import type { Attempt } from '../deliver/outcome.ts';
-import type { Notice } from '../record/notice.ts';
+
+import type { Notice } from '../model/notice.ts';
+import type { Attempt } from '../model/outcome.ts';
 
 /** Where a report came in. */
 export type FeedbackSource = 'smtp' | 'sns' | 'sqs';

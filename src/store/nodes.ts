@@ -2,7 +2,7 @@
  * The store contract's part for installations of more than one node: who is alive, and throttles that hold on all nodes
  * together. Held by the same suite.
  */
-import type { RunningTime } from '../record/running-time.ts';
+import type { RunningTime } from '../model/running-time.ts';
 
 /** One running process. */
 export interface NodeBeat {

@@ -1,6 +1,7 @@
 /** The part of the store contract for operators: who changed what, the tokens by which scripts sign in, and who signed out. */
-import type { State } from '../record/states.ts';
-import type { Changed } from './account.ts';
+
+import type { Changed } from '../model/account.ts';
+import type { State } from '../model/state-machine.ts';
 import type { Actor, NewAuditEntry } from './audit.ts';
 
 /** One change by an operator. Secrets are in none of them. */

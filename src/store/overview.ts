@@ -2,8 +2,9 @@
  * The part of the store contract for an operator's first look: what wants attention, found cheaply however much is stored, and
  * marks that move when something has changed, whichever process did it.
  */
-import type { RecordCheck } from '../record/domain.ts';
-import type { Account, ApiKey } from './account.ts';
+
+import type { Account, ApiKey } from '../model/account.ts';
+import type { RecordCheck } from '../model/domain.ts';
 
 /** Volumes and keys that lapse within this are told of beforehand; a volume that has lapsed, for as long after. */
 export const SOON_MS = 7 * 24 * 3_600_000;

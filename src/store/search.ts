@@ -1,5 +1,5 @@
 /** The part of the store contract for finding mail requests. The words of a search are read by search/query.ts. */
-import type { State } from '../record/states.ts';
+import type { State } from '../model/state-machine.ts';
 import type { Want } from './search/query.ts';
 import type { MailSummary } from './store.ts';
 

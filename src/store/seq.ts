@@ -3,7 +3,7 @@
  * the counter. Below 2^53 until the year 2094, so an exact number in JavaScript, and increasing with acceptance. The embedded
  * store makes it the row number, so rows are appended; nodes that share a store may give the same place to several.
  */
-import { counterOf, timeOf } from '../admit/mail-id.ts';
+import { counterOf, timeOf } from '../model/message-id.ts';
 
 const EPOCH_MS = Date.UTC(2025, 0, 1);
 const COUNTERS = 4096;

@@ -5,8 +5,7 @@
  * promise means that nothing of the batch was stored. Times are milliseconds since the epoch, handed in by the
  * caller. Nothing here speaks HTTP or SMTP.
  */
-import type { Attempt } from '../deliver/outcome.ts';
-import type { State } from '../record/states.ts';
+
 import type {
   Account,
   AccountChange,
@@ -16,7 +15,9 @@ import type {
   DirectoryChanges,
   FoundKeys,
   Guarded,
-} from './account.ts';
+} from '../model/account.ts';
+import type { Attempt } from '../model/outcome.ts';
+import type { State } from '../model/state-machine.ts';
 import type { Actor } from './audit.ts';
 import type { FeedbackStore } from './feedback.ts';
 import type { NodesStore } from './nodes.ts';
@@ -35,7 +36,7 @@ export type {
   DirectoryChanges,
   FoundKeys,
   Guarded,
-} from './account.ts';
+} from '../model/account.ts';
 export type { OperatorAnswer } from './operator.ts';
 export type { QueueFigures } from './overview.ts';
 

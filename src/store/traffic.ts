@@ -3,7 +3,7 @@
  * and in each hour. Each node writes rows of its own, whole each time, so that no node waits for another and a write that is
  * done twice counts once.
  */
-import type { Latencies } from '../record/latency.ts';
+import type { Latencies } from '../model/latency.ts';
 
 /** What is counted, in the order of the columns. */
 export const TRAFFIC_COUNTS = [

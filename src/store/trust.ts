@@ -1,6 +1,6 @@
 /** The store contract's part for trust: suppression lists, sending domains, reputation. Held by the same suite. */
-import type { DkimKey, RecordCheck, SendingDomain } from '../record/domain.ts';
-import type { WindowCounts } from '../record/reputation.ts';
+import type { DkimKey, RecordCheck, SendingDomain } from '../model/domain.ts';
+import type { WindowCounts } from '../model/reputation.ts';
 import type { Actor } from './audit.ts';
 import type { Changed } from './store.ts';
 

@@ -1,23 +1,23 @@
 /** The role `api`: the public listener, and on an empty store the first account with its key. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { newApiKey } from '../admit/api-key.ts';
-import { mailIds } from '../admit/mail-id.ts';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import { simulatorKind } from '../deliver/simulator/address.ts';
 import type { DomainDirectory } from '../domains/directory.ts';
 import type { KeyDirectory } from '../http/directory.ts';
 import { createListener } from '../http/listener.ts';
 import type { ListenerLimits } from '../http/ports.ts';
 import { askTogether, SharedThrottle } from '../http/shared-throttle.ts';
 import { Throttle } from '../http/throttle.ts';
-import type { Metrics } from '../observe/metrics.ts';
-import type { Reporter } from '../observe/reporter.ts';
+import { newApiKey } from '../model/api-key.ts';
+import { mailIds } from '../model/message-id.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Reporter } from '../observability/reporter.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createIntake } from '../queue/intake.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import type { Store } from '../store/store.ts';
+import { simulatorKind } from '../transports/simulator/address.ts';
 import type { NodePlace } from './node.ts';
 import type { Undo } from './stops.ts';
 

@@ -2,25 +2,25 @@
 
 import { keepingProvider } from '../cli/domain-provider.ts';
 import type { Settings } from '../config/settings.ts';
-import { createBreaker } from '../deliver/breaker.ts';
-import type { Handover } from '../deliver/open.ts';
-import { isSimulated, simulatorKind } from '../deliver/simulator/address.ts';
 import type { DomainDirectory } from '../domains/directory.ts';
 import { outgoing } from '../domains/outgoing.ts';
 import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/directory.ts';
 import { trialOf } from '../message/return-path.ts';
-import type { Metrics } from '../observe/metrics.ts';
-import type { Reporter } from '../observe/reporter.ts';
+import { simulatedComplaint } from '../model/after-attempt.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import type { Reporter } from '../observability/reporter.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createDispatcher, LEASE_MS } from '../queue/dispatcher.ts';
 import { createScreening } from '../queue/screening.ts';
 import { startSweeper } from '../queue/sweeper.ts';
-import { simulatedComplaint } from '../record/record.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import type { Store } from '../store/store.ts';
+import { createBreaker } from '../transports/breaker.ts';
+import type { Handover } from '../transports/open.ts';
+import { isSimulated, simulatorKind } from '../transports/simulator/address.ts';
 import type { NodePlace } from './node.ts';
 import type { Undo } from './stops.ts';
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DkimKey } from '../../src/record/domain.ts';
+import type { DkimKey } from '../../src/model/domain.ts';
 import type { Actor } from '../../src/store/audit.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -1,7 +1,7 @@
 /** What every store promises about what comes back. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Notice } from '../../src/record/notice.ts';
+import type { Notice } from '../../src/model/notice.ts';
 import type { FeedbackReport } from '../../src/store/feedback.ts';
 import type { NewMail, Store } from '../../src/store/store.ts';
 import { attemptWith, idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';

@@ -1,8 +1,8 @@
 /** What every store promises of searches: complete, newest first, the same whatever of the mail is in the index. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { timeOf } from '../../src/admit/mail-id.ts';
-import { STATES, type State } from '../../src/record/states.ts';
+import { timeOf } from '../../src/model/message-id.ts';
+import { STATES, type State } from '../../src/model/state-machine.ts';
 import { leastIdAt } from '../../src/store/search/bounds.ts';
 import { ALL_FIELDS, type Field, matches, type Want, wantsOf } from '../../src/store/search/query.ts';
 import type { MailSearch } from '../../src/store/search.ts';

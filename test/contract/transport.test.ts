@@ -1,12 +1,12 @@
-/** One suite for every transport: what src/deliver/transport.ts promises. */
+/** One suite for every transport: what src/transports/transport.ts promises. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { captureTransport } from '../../src/deliver/capture/transport.ts';
-import { sesTransport } from '../../src/deliver/ses/transport.ts';
-import { simulatorTransport } from '../../src/deliver/simulator/transport.ts';
-import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
+import { captureTransport } from '../../src/transports/capture/transport.ts';
+import { sesTransport } from '../../src/transports/ses/transport.ts';
+import { simulatorTransport } from '../../src/transports/simulator/transport.ts';
+import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
 import { outgoing, smtpTo } from '../rig/smtp-message.ts';

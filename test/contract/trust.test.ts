@@ -1,6 +1,6 @@
 /** What every store promises about trust: suppression lists, sending domains, reputation. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DkimKey } from '../../src/record/domain.ts';
+import type { DkimKey } from '../../src/model/domain.ts';
 import type { DirectoryChanges, Store } from '../../src/store/store.ts';
 import { accountVersion } from '../../src/store/version.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';

@@ -5,7 +5,7 @@
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { Notice } from '../../src/record/notice.ts';
+import type { Notice } from '../../src/model/notice.ts';
 import type { FeedbackReport } from '../../src/store/feedback.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';

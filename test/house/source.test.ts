@@ -65,7 +65,7 @@ describe('the import rule', () => {
   it('a stage takes types from anywhere and values from itself and the pure rooms', () => {
     expect(breaches('src/http/a.ts', "import type { Store } from '../store/store.ts';")).toEqual([]);
     expect(
-      breaches('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../admit/address.ts';"),
+      breaches('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../model/address.ts';"),
     ).toEqual([]);
     expect(breaches('src/http/a.ts', "import { openStore } from '../store/open.ts';")).toHaveLength(1);
     expect(breaches('src/http/a.ts', "const { openStore } = await import('../store/open.ts');")).toHaveLength(1);
@@ -74,10 +74,10 @@ describe('the import rule', () => {
   });
 
   it('a pure room loads nothing with effects', () => {
-    expect(breaches('src/record/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
-    expect(breaches('src/record/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);
-    expect(breaches('src/record/a.ts', "import { readFileSync } from 'node:fs';")).toHaveLength(1);
-    expect(breaches('src/record/a.ts', "import { send } from '../deliver/transport.ts';")).toHaveLength(1);
+    expect(breaches('src/model/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
+    expect(breaches('src/model/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);
+    expect(breaches('src/model/a.ts', "import { readFileSync } from 'node:fs';")).toHaveLength(1);
+    expect(breaches('src/model/a.ts', "import { send } from '../transports/transport.ts';")).toHaveLength(1);
     expect(breaches('src/message/a.ts', "import nodemailer from 'nodemailer';")).toHaveLength(1);
   });
 

@@ -1,8 +1,7 @@
 /** A queue over a real embedded database in this thread, with a clock and a transport that the test holds. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Attempt } from '../../src/deliver/outcome.ts';
-import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
+import type { Attempt } from '../../src/model/outcome.ts';
 import type { Gate } from '../../src/queue/attempt.ts';
 import type { DispatcherParts } from '../../src/queue/dispatcher.ts';
 import { createDispatcher } from '../../src/queue/dispatcher.ts';
@@ -12,6 +11,7 @@ import { createEngine } from '../../src/store/sqlite/engine.ts';
 import { pack } from '../../src/store/sqlite/settle.ts';
 import type { LeasedMail } from '../../src/store/store.ts';
 import { StoreError } from '../../src/store/store.ts';
+import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { virtualClock } from './clock.ts';
 import { temporaryFolder } from './folder.ts';
 import { attemptWith, NO_LIMITS } from './mail.ts';

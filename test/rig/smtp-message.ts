@@ -1,8 +1,8 @@
 /** Messages and settings for tests of transports. */
 import { systemClock } from '../../src/clock.ts';
-import type { SmtpSetting } from '../../src/deliver/smtp/authentication.ts';
-import { type SmtpDeps, smtpTransport } from '../../src/deliver/smtp/transport.ts';
-import type { OutgoingMessage, Transport } from '../../src/deliver/transport.ts';
+import type { SmtpSetting } from '../../src/transports/smtp/authentication.ts';
+import { type SmtpDeps, smtpTransport } from '../../src/transports/smtp/transport.ts';
+import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 
 let serial = 0;
 

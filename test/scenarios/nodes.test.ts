@@ -1,10 +1,10 @@
 /** Several nodes on one PostgreSQL: limits that are exact on all together, changes that reach all, roles apart. */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { newApiKey } from '../../src/admit/api-key.ts';
 import { systemClock } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
+import { newApiKey } from '../../src/model/api-key.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';

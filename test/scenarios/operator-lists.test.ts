@@ -66,7 +66,7 @@ test('a list is searched by address and by domain, page by page', async () => {
   const second = await found(list, `search=%40exam&limit=2&after=${encodeURIComponent(first.next ?? '')}`);
   expect(second).toMatchObject({ suppressions: [{ address: 'adam@example.org' }], next: null });
   const foreign = await get(`/accounts/${list}/suppressions?search=bob&after=${encodeURIComponent('ada@example.com')}`);
-  expect(foreign).toMatchObject({ result: 'error', message: expect.stringContaining('no cursor of this search') });
+  expect(foreign).toMatchObject({ result: 'error', code: 'invalid', field: 'after' });
 });
 
 test('why an address is suppressed is one answer: every list that has it, with reason, time and the message that caused it', async () => {
@@ -156,7 +156,7 @@ describe('an import', () => {
     const answer = await upload('default', body);
     expect([answer.status, answer.lines]).toEqual([
       status,
-      [{ result: 'error', message: expect.stringMatching(message) }],
+      [{ result: 'error', code: expect.any(String), message: expect.stringMatching(message) }],
     ]);
     expect((await found('default', 'search=ada')).suppressions).toEqual([]);
   });
@@ -187,7 +187,7 @@ describe('an import', () => {
     });
     expect([response.status, await response.json()]).toEqual([
       status,
-      { result: 'error', message: expect.stringMatching(message) },
+      { result: 'error', code: expect.any(String), message: expect.stringMatching(message) },
     ]);
   });
 
@@ -236,7 +236,11 @@ describe('an import', () => {
     });
     expect(await heard.promise).toMatch(/^HTTP\/1\.1 429 /);
     expect((await upload(list, 'bob@example.com\n')).lines).toEqual([
-      { result: 'error', message: '4 imports are under way; try again when one of them has ended' },
+      {
+        result: 'error',
+        code: 'rate-limited',
+        message: '4 imports are under way; try again when one of them has ended',
+      },
     ]);
     for (const socket of sockets) socket.destroy();
     await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(200);
@@ -284,7 +288,9 @@ describe('an import', () => {
     expect((await upload(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
     expect((await found(list, '')).suppressions.map(({ address }) => address)).toEqual(['bob@example.com']);
     // What was kept of it is gone with it: the temporary file has no name.
-    expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(/is on no list/);
+    expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(
+      /is on no suppression list/,
+    );
   });
 
   test('that has arrived whole is added to its end, although nobody waits for the answer', async () => {
@@ -331,6 +337,7 @@ test('of two operators who change one account, the second is told how it is now,
     409,
     {
       result: 'error',
+      code: 'conflict',
       message:
         'somebody else changed account "contested" meanwhile, so nothing was done; it is now: active, volume unlimited, rate 100/1h, throttle none, locks itself at 20 % hard bounces or 0.15 % complaints',
     },

@@ -1,5 +1,5 @@
 /** What the operator API answers about accounts, keys, domains, suppression lists and the audit log. Times are ISO 8601 in UTC. */
-import type { Measure } from '../../../src/record/reputation.ts';
+import type { Measure } from '../../../src/model/reputation.ts';
 
 export type { LoadFault, LoadProgress, LoadResult } from '../../../src/operator/file-routes.ts';
 export type { Measure };

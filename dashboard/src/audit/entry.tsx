@@ -1,7 +1,7 @@
 /** One change in the audit log: who, what, and the difference that it made. */
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import { difference, type Line, type Wording } from '../../../src/record/difference';
+import { difference, type Line, type Wording } from '../../../src/model/audit-difference.ts';
 import { path } from '../api/client';
 import type { AuditEntry } from '../api/manage';
 import { listName } from '../lists/list-name';

@@ -1,7 +1,8 @@
 /** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
-import { sendersBound } from '../../admit/senders.ts';
-import { SIGNING } from '../../observe/standing.ts';
-import { GRACE_MS, maySend } from '../../record/domain.ts';
+
+import { GRACE_MS, maySend } from '../../model/domain.ts';
+import { sendersBound } from '../../model/senders.ts';
+import { SIGNING } from '../../observability/standing.ts';
 import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../store/overview.ts';
 import type { Account } from '../../store/store.ts';
 import { shorten, span, time } from '../text.ts';

@@ -1,6 +1,6 @@
 /** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
 import type { Settings } from '../../config/settings.ts';
-import type { Alarm, Failure } from '../../observe/standing.ts';
+import type { Alarm, Failure } from '../../observability/standing.ts';
 import type { NodeStanding } from '../../store/nodes.ts';
 import type { OverviewFacts } from '../../store/overview.ts';
 import type { QueueFigures, Store } from '../../store/store.ts';

@@ -1,6 +1,6 @@
 /** Figures over time as the overview tells them: points without gaps, sums, percentiles read out of the histograms. */
 import { isoTime } from '../../config/units.ts';
-import { addLatencies, type Latencies, percentile } from '../../record/latency.ts';
+import { addLatencies, type Latencies, percentile } from '../../model/latency.ts';
 import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../store/traffic.ts';
 
 /** How far back, and by which steps: so many that a line can be read. */

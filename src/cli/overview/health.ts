@@ -1,8 +1,9 @@
 /** How the parts of an installation are, one line each. What only the running service knows is told as not known elsewhere. Pure. */
-import { sendersBound } from '../../admit/senders.ts';
+
 import type { TransportSetting } from '../../config/settings.ts';
-import { SIGNING } from '../../observe/standing.ts';
-import { maySend } from '../../record/domain.ts';
+import { maySend } from '../../model/domain.ts';
+import { sendersBound } from '../../model/senders.ts';
+import { SIGNING } from '../../observability/standing.ts';
 import { span } from '../text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';

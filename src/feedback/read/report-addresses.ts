@@ -2,7 +2,7 @@
  * Addresses in text that people read, and how sure it is that one is the recipient in question: it begins a line, or
  * follows words that announce a recipient. Promises one pass over the text, at most MOST_FOUND addresses, never throws.
  */
-import { parseAddress } from '../../admit/address.ts';
+import { parseAddress } from '../../model/address.ts';
 import { ANNOUNCING, CONTACT_WORDS, CONTACTS, ORIGINS, QUOTED_TO, SENDER_WORDS } from './idioms.ts';
 
 const MOST_FOUND = 1_000;

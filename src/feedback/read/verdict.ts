@@ -6,7 +6,7 @@
  * and an attempt that was given up after a time are not final.
  */
 import { classify, ruleFor } from '../../classify/classify.ts';
-import type { Outcome, Reason, Reply } from '../../deliver/outcome.ts';
+import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
 import { CAUSES, type CauseRule } from './causes.ts';
 import { enhancedIn, replyCodeIn } from './codes.ts';
 import { holds, plainWords } from './phrases.ts';

@@ -1,5 +1,5 @@
 /** The end of mail requests: out of the queue, the terminal state into their own row. */
-import type { State } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
 import type { Session, Statement } from './session.ts';
 
 export interface Ended {

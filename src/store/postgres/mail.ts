@@ -1,6 +1,6 @@
 /** Looking at mail requests, and what an operator may do to one. */
-import type { Attempt } from '../../deliver/outcome.ts';
-import { allowed } from '../../record/states.ts';
+import type { Attempt } from '../../model/outcome.ts';
+import { allowed } from '../../model/state-machine.ts';
 import { type Actor, mailShown } from '../audit.ts';
 import type {
   MailDetails,

@@ -1,5 +1,5 @@
 /** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
-import { advanceRunningTime, beginRunningTime, type Stretch } from '../../record/running-time.ts';
+import { advanceRunningTime, beginRunningTime, type Stretch } from '../../model/running-time.ts';
 import type { NodesStore, TokenRequest, TokensGranted } from '../nodes.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';

@@ -1,7 +1,7 @@
 /** Rows of the PostgreSQL database turned into the contract's types. */
-import { DEFAULT_THRESHOLDS } from '../../record/reputation.ts';
-import type { State } from '../../record/states.ts';
-import { STATES } from '../../record/states.ts';
+import { DEFAULT_THRESHOLDS } from '../../model/reputation.ts';
+import type { State } from '../../model/state-machine.ts';
+import { STATES } from '../../model/state-machine.ts';
 import type { Account, ApiKey, MailSummary } from '../store.ts';
 import { StoreError } from '../store.ts';
 import type { Row } from './session.ts';

@@ -1,5 +1,5 @@
 /** Finding mail requests on PostgreSQL: what the course of a search asks for, one statement at a time. */
-import type { State } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
 import type { Window } from '../search/bounds.ts';
 import { searchCourse } from '../search/course.ts';
 import { Directories } from '../search/directories.ts';

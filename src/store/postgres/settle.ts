@@ -2,8 +2,8 @@
  * The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. Rows are
  * locked in order of their id, so that batches of several nodes never wait for each other in a circle.
  */
-import type { State } from '../../record/states.ts';
-import { allowed, TERMINAL } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
+import { allowed, TERMINAL } from '../../model/state-machine.ts';
 import { referenceOf } from '../feedback.ts';
 import type { SettleAnswer, Settlement, Store } from '../store.ts';
 import { Tallies } from '../tallies.ts';

@@ -1,6 +1,6 @@
 /** How every writer of this store asks the one table of transitions before it changes a state. */
-import type { Cause, State } from '../../record/states.ts';
-import { allowed } from '../../record/states.ts';
+import type { Cause, State } from '../../model/state-machine.ts';
+import { allowed } from '../../model/state-machine.ts';
 import { StoreError } from '../store.ts';
 
 /** The state `to`, where the table has the transition; throws a StoreError where it has not, and nothing is written. */

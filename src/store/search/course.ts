@@ -3,7 +3,7 @@
  * the index speak for a range, only their candidates are looked at; everywhere else every row is, so that an answer is the same
  * with and without an index. What a mail request must hold is decided by query.ts alone.
  */
-import type { State } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
 import type { MailSearch } from '../search.ts';
 import { leastIdOf, seqOf } from '../seq.ts';
 import { FIRST_ID, START, type Window, windowOf } from './bounds.ts';

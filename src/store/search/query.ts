@@ -6,7 +6,7 @@
  * is in double quotes. A word with an `@` inside is a whole address or its beginning, one that begins with `@` a domain or its
  * beginning. The id of a mail request is that mail request.
  */
-import { isMailId } from '../../admit/mail-id.ts';
+import { isMailId } from '../../model/message-id.ts';
 import { fold, wordsOf } from './words.ts';
 
 export type Field = 'to' | 'from' | 'subject';

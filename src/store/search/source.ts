@@ -1,5 +1,5 @@
 /** What a store must be able to do for the course of a search. Everything is told the newest first. */
-import type { State } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
 import type { Window } from './bounds.ts';
 import type { SearchedMail } from './query.ts';
 import type { Soon } from './step.ts';

@@ -3,7 +3,7 @@
  * Within a batch each mail request sees what those before it did.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../limits.ts';
+import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../store.ts';
 import * as rows from './rows.ts';
 import { seqOf } from './seq.ts';

@@ -1,6 +1,6 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { WindowCounts } from '../../record/reputation.ts';
+import type { WindowCounts } from '../../model/reputation.ts';
 import { type Actor, accountShown, keyShown } from '../audit.ts';
 import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
 import { accountVersion } from '../version.ts';

@@ -1,8 +1,8 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
-import type { DkimKey, RecordCheck, SendingDomain } from '../../record/domain.ts';
-import { lastAnswers, publishedSelectors } from '../../record/domain.ts';
+import type { DkimKey, RecordCheck, SendingDomain } from '../../model/domain.ts';
+import { lastAnswers, publishedSelectors } from '../../model/domain.ts';
 import { type Actor, domainDiffers, domainShown } from '../audit.ts';
 import type { Changed } from '../store.ts';
 import { StoreError } from '../store.ts';

@@ -1,6 +1,6 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import type { DatabaseSync } from 'node:sqlite';
-import { afterNotices, isProviderSimulator } from '../../record/feedback.ts';
+import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
 import {
   earlyDigest,
   type FeedbackAnswer,

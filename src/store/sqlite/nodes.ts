@@ -1,6 +1,6 @@
 /** Who runs on this file (one service and its commands), and the token buckets of the throttles. */
 import type { DatabaseSync } from 'node:sqlite';
-import { advanceRunningTime, beginRunningTime, type RunningTime, type Stretch } from '../../record/running-time.ts';
+import { advanceRunningTime, beginRunningTime, type RunningTime, type Stretch } from '../../model/running-time.ts';
 import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../nodes.ts';
 import * as rows from './rows.ts';
 

@@ -10,7 +10,7 @@ import {
   standing,
   WINDOW_HOURS,
   type WindowCounts,
-} from '../../record/reputation.ts';
+} from '../../model/reputation.ts';
 import type { Tally } from '../tallies.ts';
 import * as rows from './rows.ts';
 

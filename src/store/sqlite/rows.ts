@@ -1,8 +1,8 @@
 /** Rows of the embedded database turned into the contract's types. */
 import type { SQLOutputValue } from 'node:sqlite';
-import { DEFAULT_THRESHOLDS } from '../../record/reputation.ts';
-import type { State } from '../../record/states.ts';
-import { STATES } from '../../record/states.ts';
+import { DEFAULT_THRESHOLDS } from '../../model/reputation.ts';
+import type { State } from '../../model/state-machine.ts';
+import { STATES } from '../../model/state-machine.ts';
 import type { Account, ApiKey, MailSummary } from '../store.ts';
 import { StoreError } from '../store.ts';
 

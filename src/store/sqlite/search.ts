@@ -1,6 +1,6 @@
 /** Finding mail requests in the embedded database: what the course of a search asks for, answered at once. */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { State } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
 import type { Window } from '../search/bounds.ts';
 import { searchCourse } from '../search/course.ts';
 import { Directories } from '../search/directories.ts';

@@ -1,7 +1,7 @@
 /** The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { State } from '../../record/states.ts';
-import { allowed, TERMINAL } from '../../record/states.ts';
+import type { State } from '../../model/state-machine.ts';
+import { allowed, TERMINAL } from '../../model/state-machine.ts';
 import { referenceOf } from '../feedback.ts';
 import type { SettleAnswer, Store } from '../store.ts';
 import { Tallies, type Tally } from '../tallies.ts';

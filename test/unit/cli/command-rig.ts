@@ -42,7 +42,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
     store,
     now: Date.UTC(2030, 0, 1),
     async run(...args) {
-      let out = '';
+      let [out, err] = ['', ''];
       const context: Context = {
         environment: {},
         clock: { ...systemClock, now: () => rig.now ?? Date.now() },
@@ -58,6 +58,13 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         json: (value) => {
           out += `${JSON.stringify(value)}\n`;
         },
+        warn: (message) => {
+          err += `${message}\n`;
+        },
+        operate: (work) =>
+          context.withStore((audited, settings) =>
+            work({ actor: 'cli:tester', clock: context.clock, store: audited, settings }),
+          ),
         withStore: (work) =>
           work(
             audited(store, 'cli:tester', () => rig.now ?? Date.now()),
@@ -66,7 +73,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
       };
       try {
         await runCommand(args, context);
-        return { code: 0, out, err: '' };
+        return { code: 0, out, err };
       } catch (error) {
         if (!(error instanceof Error)) throw error;
         return { code: error instanceof CommandFailure ? error.exitCode : 1, out, err: error.message };

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Attempt } from '../../../src/deliver/outcome.ts';
+import type { Attempt } from '../../../src/model/outcome.ts';
 import { openStore } from '../../../src/store/open.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');

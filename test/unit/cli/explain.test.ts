@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { explain, waitsFor } from '../../../src/cli/explain.ts';
 import type { ServiceStanding } from '../../../src/cli/overview/facts.ts';
-import type { Attempt, Outcome } from '../../../src/deliver/outcome.ts';
-import { STATE_MEANING, STATES, TERMINAL } from '../../../src/record/states.ts';
+import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
+import { STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
 import type { Account, MailDetails, MailEvent } from '../../../src/store/store.ts';
 import type { ListedSuppression } from '../../../src/store/trust.ts';
 

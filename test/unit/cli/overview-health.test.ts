@@ -4,7 +4,7 @@ import { attentionOf } from '../../../src/cli/overview/attention.ts';
 import type { Facts, ServiceStanding } from '../../../src/cli/overview/facts.ts';
 import { healthOf } from '../../../src/cli/overview/health.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { createStanding } from '../../../src/observe/standing.ts';
+import { createStanding } from '../../../src/observability/standing.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/store/traffic.ts';
 
 const NOW = Date.UTC(2030, 0, 1);

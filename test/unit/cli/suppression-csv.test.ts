@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalAddress, parseAddress } from '../../../src/admit/address.ts';
 import { CSV_HEADER, csvRow, readCsv } from '../../../src/cli/suppression-csv.ts';
+import { canonicalAddress, parseAddress } from '../../../src/model/address.ts';
 import type { Suppression } from '../../../src/store/trust.ts';
 
 const CORPUS = join(import.meta.dirname, '../../corpus/csv');

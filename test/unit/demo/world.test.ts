@@ -7,8 +7,8 @@ import { People } from '../../../demo/people.ts';
 import { planPast } from '../../../demo/plan.ts';
 import { type ReportKind, rawReport } from '../../../demo/reports.ts';
 import { RECIPIENT_DOMAINS, tryServer } from '../../../demo/servers.ts';
-import { admit } from '../../../src/admit/admit.ts';
 import { readNotices } from '../../../src/feedback/read/read-notices.ts';
+import { admit } from '../../../src/model/submission.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 

@@ -6,7 +6,7 @@ import { checkNotices, checkReturnPath } from '../../../src/doctor/return-path.t
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { type Conversation, checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
-import type { RecordCheck, SendingDomain } from '../../../src/record/domain.ts';
+import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { DomainDirectory } from '../../../src/domains/directory.ts';
-import { type DkimKey, GRACE_MS, type SendingDomain } from '../../../src/record/domain.ts';
+import { type DkimKey, GRACE_MS, type SendingDomain } from '../../../src/model/domain.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
 const key = (algorithm: DkimKey['algorithm'], state: DkimKey['state']): DkimKey => ({

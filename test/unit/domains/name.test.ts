@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { organisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
-import { dkimRecordName } from '../../../src/record/domain.ts';
+import { dkimRecordName } from '../../../src/model/domain.ts';
 
 describe('a domain name', () => {
   it.each([

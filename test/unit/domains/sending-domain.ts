@@ -1,6 +1,6 @@
 /** Sending domains and checks of their records, for tests. */
-import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/record/domain.ts';
-import { dkimRecordName } from '../../../src/record/domain.ts';
+import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
+import { dkimRecordName } from '../../../src/model/domain.ts';
 
 export function dkimKey(given: Partial<DkimKey> = {}): DkimKey {
   return {

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openSesIdentities, type SesIdentity, settleIdentity } from '../../../src/domains/ses-identity.ts';
 import { identityChecks, identityRecords } from '../../../src/domains/ses-view.ts';
-import type { DkimKey } from '../../../src/record/domain.ts';
+import type { DkimKey } from '../../../src/model/domain.ts';
 import { CREDENTIALS, type Identity, startSesFake } from '../../rig/ses-fake.ts';
 
 beforeEach(() => {

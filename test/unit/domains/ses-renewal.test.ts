@@ -6,7 +6,7 @@ import { keepingProvider } from '../../../src/cli/domain-provider.ts';
 import type { TransportSetting } from '../../../src/config/settings.ts';
 import { newKeys } from '../../../src/domains/keys.ts';
 import { sealingKey } from '../../../src/domains/setup.ts';
-import type { SendingDomain } from '../../../src/record/domain.ts';
+import type { SendingDomain } from '../../../src/model/domain.ts';
 import type { DomainUpdate } from '../../../src/store/trust.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';

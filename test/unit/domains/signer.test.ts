@@ -5,7 +5,7 @@ import { newKeyPair, newKeys, openKey } from '../../../src/domains/keys.ts';
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createSigner, type SigningKey } from '../../../src/domains/signer.ts';
 import { compose } from '../../../src/message/compose.ts';
-import { dkimRecordName } from '../../../src/record/domain.ts';
+import { dkimRecordName } from '../../../src/model/domain.ts';
 import { verify } from '../message/dkim-verifier.ts';
 
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');

@@ -5,7 +5,7 @@ import { checkDmarc } from '../../../src/domains/dmarc-record.ts';
 import { createResolver, type Lookup, type Resolver } from '../../../src/domains/dns.ts';
 import { checkSpf } from '../../../src/domains/spf-record.ts';
 import { checkRecords } from '../../../src/domains/verify.ts';
-import type { DnsRecord } from '../../../src/record/domain.ts';
+import type { DnsRecord } from '../../../src/model/domain.ts';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
 
 const P = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsO/x+y==';

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { checkAfterMs, watchDomains } from '../../../src/domains/watcher.ts';
-import type { AfterCheck, SendingDomain } from '../../../src/record/domain.ts';
+import type { AfterCheck, SendingDomain } from '../../../src/model/domain.ts';
 import type { DomainUpdate } from '../../../src/store/trust.ts';
 import { virtualClock } from '../../rig/clock.ts';
 

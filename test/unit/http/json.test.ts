@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { admit } from '../../../src/admit/admit.ts';
 import { parseJson } from '../../../src/http/body.ts';
 import { ErrorAnswer, MailCreated, MailRequest } from '../../../src/http/schema.ts';
+import { admit } from '../../../src/model/submission.ts';
 import { MAIL, post, type Rig, startRig } from './rig.ts';
 
 interface Repeat {

@@ -1,13 +1,13 @@
 /** A running listener for tests, its parts within reach, and ways to talk to it over real sockets. */
 import { hash } from 'node:crypto';
 import { connect } from 'node:net';
-import { mailIds } from '../../../src/admit/mail-id.ts';
 import { systemClock } from '../../../src/clock.ts';
 import type { DropReason } from '../../../src/http/connection-table.ts';
 import { KeyDirectory } from '../../../src/http/directory.ts';
 import { createListener } from '../../../src/http/listener.ts';
 import type { BoundAt, HttpObserver, Listener, ListenerOptions } from '../../../src/http/ports.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
+import { mailIds } from '../../../src/model/message-id.ts';
 import type { AcceptAnswer, Account, AccountLimits, ApiKey, NewMail } from '../../../src/store/store.ts';
 
 export const KEY = `pr_${'k'.repeat(43)}`;

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import PostalMime from 'postal-mime';
 import { describe, expect, it } from 'vitest';
-import { admit } from '../../../src/admit/admit.ts';
 import { compose } from '../../../src/message/compose.ts';
 import type { Mail } from '../../../src/message/mail.ts';
-import { addressText } from '../admit/address-texts.ts';
+import { admit } from '../../../src/model/submission.ts';
+import { addressText } from '../model/address-texts.ts';
 import { decodeEncodedWords, decodeParts, splitPart } from './part-decoder.ts';
 
 const mail: Mail = {

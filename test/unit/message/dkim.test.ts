@@ -15,7 +15,7 @@ import {
   withSignatures,
 } from '../../../src/message/dkim.ts';
 import type { Mail } from '../../../src/message/mail.ts';
-import { addressText } from '../admit/address-texts.ts';
+import { addressText } from '../model/address-texts.ts';
 import { literalField, verify } from './dkim-verifier.ts';
 
 const ACCEPTED_AT = Date.UTC(2026, 10, 21, 10, 20, 30, 999);

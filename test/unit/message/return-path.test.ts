@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseAddress } from '../../../src/admit/address.ts';
 import { readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
+import { parseAddress } from '../../../src/model/address.ts';
 import { idAt } from '../../rig/mail.ts';
 
 const key = Buffer.alloc(32, 7);

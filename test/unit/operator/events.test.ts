@@ -7,7 +7,7 @@ import type { Clock } from '../../../src/clock.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { createNews, type News, TOPICS, type Topic } from '../../../src/observe/news.ts';
+import { createNews, type News, TOPICS, type Topic } from '../../../src/observability/news.ts';
 import { MOST_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
@@ -48,6 +48,9 @@ async function started(
         touchToken: async () => undefined,
         endSession: async () => undefined,
         isSessionEnded: async () => false,
+      },
+      operate: () => {
+        throw new Error('no operation is expected');
       },
       run: async () => ({ ok: true, value: {} }),
       news,
@@ -147,6 +150,7 @@ test('there are so many streams and no more; one that ends makes room', async ()
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
   expect(await refused.json()).toEqual({
     result: 'error',
+    code: 'rate-limited',
     message: 'Too many live streams are open (100); close a page that shows this service',
   });
   streams[0]?.socket.destroy();

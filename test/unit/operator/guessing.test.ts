@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { createNews } from '../../../src/observe/news.ts';
+import { createNews } from '../../../src/observability/news.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { tokenHash } from '../../../src/operator/token.ts';
@@ -61,6 +61,9 @@ async function started() {
         touchToken: async () => undefined,
         endSession: async () => undefined,
         isSessionEnded: async () => false,
+      },
+      operate: () => {
+        throw new Error('no operation is expected');
       },
       run: async () => ({ ok: true, value: {} }),
       news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),

@@ -97,7 +97,7 @@ describe('the list', () => {
     ['?__proto__=x', 'Unknown parameter in the query: "__proto__"'],
   ])('%s is refused with one clear line', async (query, message) => {
     const answer = await serving(three)(query);
-    expect([answer.statusCode, answer.json()]).toEqual([400, { result: 'error', message }]);
+    expect([answer.statusCode, answer.json()]).toEqual([400, { result: 'error', code: 'invalid', message }]);
   });
 });
 
@@ -139,13 +139,14 @@ describe('one mail', () => {
     const answer = await serving({ [OLDEST]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${OLDEST}/html`);
     expect([answer.statusCode, answer.json()]).toEqual([
       404,
-      { result: 'error', message: `The mail ${OLDEST} has no HTML` },
+      { result: 'error', code: 'not-found', message: `The mail ${OLDEST} has no HTML` },
     ]);
   });
 
   test.each(['', '/source', '/html'])('%j of no mail, or where nothing is captured, is not found', async (part) => {
     expect((await serving(three)(`/${UNKNOWN}${part}`)).json()).toEqual({
       result: 'error',
+      code: 'not-found',
       message: `there is no mail ${UNKNOWN} in the inbox`,
     });
     for (const id of ['..%2f..%2fetc%2fpasswd', '%00', 'x'])
@@ -153,7 +154,7 @@ describe('one mail', () => {
     const answer = await serving(three, true, false)(`/${OLDEST}${part}`);
     expect([answer.statusCode, answer.json()]).toEqual([
       404,
-      { result: 'error', message: 'There is no inbox: POSTRIDER_TRANSPORT is not capture:' },
+      { result: 'error', code: 'not-found', message: 'There is no inbox: POSTRIDER_TRANSPORT is not capture:' },
     ]);
   });
 

@@ -83,7 +83,7 @@ describe('pages', () => {
     expect(await ask(port, '/healthz')).toMatchObject({ status: 200, text: '{"result":"ok","message":"alive"}' });
     expect(await ask(port, '/nothing')).toMatchObject({
       status: 404,
-      text: '{"result":"error","message":"Not found"}',
+      text: '{"result":"error","code":"not-found","message":"Not found"}',
     });
   });
 
@@ -126,7 +126,7 @@ describe('pages', () => {
     const answer = await raw(await started(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     const [head = '', body = ''] = answer.split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    expect(body).toBe(JSON.stringify({ result: 'error', message }));
+    expect(JSON.parse(body)).toEqual({ result: 'error', code: expect.stringMatching(/^[a-z-]+$/), message });
     expect(head).toMatch(/\r\nX-Content-Type-Options: nosniff/i);
     expect(head).toMatch(/\r\nContent-Type: application\/json/i);
     expect(answer).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
@@ -134,7 +134,7 @@ describe('pages', () => {
 
   test('an address that no page has is told to a browser by the page itself, and to a script as JSON', async () => {
     const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
-    const JSON_404 = '{"result":"error","message":"Not found"}';
+    const JSON_404 = '{"result":"error","code":"not-found","message":"Not found"}';
     // It holds no data, so it needs no password, as any page.
     for (const password of [null, 'correct horse']) {
       const port = await started({ password });
@@ -160,7 +160,7 @@ describe('pages', () => {
     });
     expect(await ask(port, '/metrics')).toMatchObject({
       status: 500,
-      text: '{"result":"error","message":"Internal server error"}',
+      text: '{"result":"error","code":"internal","message":"Internal server error"}',
     });
     expect(faults).toHaveLength(1);
   });

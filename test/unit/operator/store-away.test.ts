@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { createNews } from '../../../src/observe/news.ts';
+import { createNews } from '../../../src/observability/news.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/store.ts';
@@ -33,6 +33,9 @@ async function started() {
     readEntity,
     api: {
       store: { findToken: away, touchToken: away, endSession: away, isSessionEnded: away },
+      operate: () => {
+        throw new Error('no operation is expected');
+      },
       run: async () => ({ ok: true, value: { answered: true } }),
       news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createLog } from '../../../src/observe/log.ts';
+import { createLog } from '../../../src/observability/log.ts';
 import { escapeJson, isUnprintable, printable, printableLines } from '../../../src/printing/escape.ts';
 
 /** Every control, separator and bidirectional control of Unicode, and a lone surrogate. */

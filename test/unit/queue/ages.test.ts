@@ -1,8 +1,8 @@
 /** Ages on a node: by the clock and the monotonic clock at every moment, kept in the store now and then. */
 import { expect, onTestFinished, test } from 'vitest';
+import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../../src/model/running-time.ts';
 import { keepAges } from '../../../src/queue/ages.ts';
 import { ALIVE_MS } from '../../../src/queue/membership.ts';
-import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../../src/record/running-time.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);

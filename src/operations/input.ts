@@ -1,0 +1,108 @@
+/**
+ * Reads the input of an operation by its schema. Pure. Adapters hold members as strings (command line, path, query) or as
+ * JSON values (body); both become the types of the schema. An unknown member is an error, never ignored.
+ */
+import type { Static, TObject, TSchema } from 'typebox';
+import { didYouMean } from '../config/nearest.ts';
+import { quote } from '../config/units.ts';
+import { type Failed, invalid, ok, type Result } from './errors.ts';
+
+/** The parts of a JSON Schema that a member of an input uses. */
+interface Member {
+  readonly type?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly maxLength?: number;
+  readonly default?: unknown;
+  readonly items?: Member;
+}
+
+/** The members of an input schema by name. */
+export function membersOf(schema: TObject): Readonly<Record<string, TSchema & Member>> {
+  return schema.properties as Readonly<Record<string, TSchema & Member>>;
+}
+
+/** True where a request must give the member. */
+export function isRequired(schema: TObject, name: string): boolean {
+  const { required } = schema as { readonly required?: readonly string[] };
+  return required?.includes(name) === true && membersOf(schema)[name]?.default === undefined;
+}
+
+/** The input, with defaults filled in; or the first fault, with the member that has it. */
+export function readInput<I extends TObject>(schema: I, given: Readonly<Record<string, unknown>>): Result<Static<I>> {
+  const members = membersOf(schema);
+  const unknown = Object.keys(given).find((name) => !Object.hasOwn(members, name));
+  if (unknown !== undefined) return invalid(null, `Unknown parameter: ${quote(unknown)}`);
+  const read: Record<string, unknown> = {};
+  const missing: string[] = [];
+  for (const [name, member] of Object.entries(members)) {
+    const value = given[name];
+    if (value === undefined || value === null || (value === '' && isRequired(schema, name))) {
+      if (member.default !== undefined) read[name] = member.default;
+      else if (isRequired(schema, name)) missing.push(name);
+      continue;
+    }
+    const one = readMember(name, member, value);
+    if (!one.ok) return one;
+    read[name] = one.value;
+  }
+  if (missing.length > 0) return invalid(missing[0] ?? null, `Missing: ${missing.join(', ')}`);
+  // Every member was read by its own schema above.
+  return ok(read as Static<I>);
+}
+
+function readMember(name: string, member: Member, value: unknown): Result<unknown> {
+  switch (member.type) {
+    case 'boolean':
+      if (typeof value === 'boolean') return ok(value);
+      if (value === 'true' || value === 'false') return ok(value === 'true');
+      return invalid(name, 'must be true or false');
+    case 'integer':
+      return readInteger(name, member, value);
+    case 'array': {
+      const parts = Array.isArray(value) ? value : [value];
+      const read = parts.map((part) => readMember(name, member.items ?? {}, part));
+      const fault = read.find((part): part is Failed => !part.ok);
+      return fault ?? ok(read.map((part) => (part.ok ? part.value : null)));
+    }
+    case 'string':
+      return readString(name, member, value);
+    default:
+      throw new Error(`the input member ${name} has a type that no adapter can read: ${member.type}`);
+  }
+}
+
+function readInteger(
+  name: string,
+  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER }: Member,
+  value: unknown,
+): Result<number> {
+  const number = typeof value === 'string' && isDigits(value) ? Number(value) : value;
+  if (typeof number === 'number' && Number.isSafeInteger(number) && number >= minimum && number <= maximum)
+    return ok(number);
+  const shown = typeof value === 'string' ? quote(value) : typeof value === 'number' ? String(value) : 'the value';
+  return invalid(name, `${shown} is not a whole number from ${minimum} to ${maximum}`);
+}
+
+function isDigits(text: string): boolean {
+  if (text === '' || text.length > 16) return false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code < 48 || code > 57) return false;
+  }
+  return true;
+}
+
+function readString(name: string, member: Member, value: unknown): Result<string> {
+  // A JSON body may write a count such as a volume as a number.
+  const text = typeof value === 'number' ? String(value) : value;
+  if (typeof text !== 'string') return invalid(name, 'must be a string');
+  if (member.maxLength !== undefined && text.length > member.maxLength) {
+    return invalid(name, `has more than ${member.maxLength} characters`);
+  }
+  if (member.enum !== undefined && !member.enum.includes(text)) {
+    return invalid(name, `${quote(text)} is not one of ${member.enum.join(', ')}${didYouMean(text, member.enum)}`);
+  }
+  return ok(text);
+}

@@ -1,0 +1,66 @@
+/**
+ * An operation is one thing that an operator can do: a typed input, a typed result, error codes, and an audit log entry
+ * in the transaction of the change. The command line and the operator API are adapters over operations; the OpenAPI
+ * document and the dashboard's types come from the same schemas.
+ *
+ * `perform` never throws for a person's mistake or for a store that does not answer: both are results. A throw is a bug.
+ */
+import type { Static, TObject, TSchema } from 'typebox';
+import type { OperationContext } from './context.ts';
+import type { ErrorCode, Result } from './errors.ts';
+import { unavailable } from './errors.ts';
+import { readInput } from './input.ts';
+
+/** Something that the operator should know although the operation succeeded. */
+export interface Warning {
+  /** Kebab-case, stable. */
+  readonly code: string;
+  readonly message: string;
+}
+
+/** The members of an operation; see `operation`. */
+export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema> {
+  /** `noun.verb`, as the audit log names it: `suppression.remove`. */
+  readonly name: string;
+  /** The `operationId` of the OpenAPI document: `removeSuppression`. */
+  readonly id: string;
+  /** One line, imperative, without a full stop. */
+  readonly summary: string;
+  /** True where it changes something, and so writes the audit log. */
+  readonly changes: boolean;
+  readonly input: I;
+  readonly result: R;
+  /** The codes that `run` itself answers with, besides `invalid` and `unavailable`, which any operation can. */
+  readonly errors: readonly ErrorCode[];
+  run(input: Static<I>, context: OperationContext): Promise<Result<Static<R>>>;
+}
+
+/** Defines an operation; the types of `run` follow from the schemas. */
+export function operation<I extends TObject, R extends TSchema>(definition: Operation<I, R>): Operation<I, R> {
+  return definition;
+}
+
+/** A result with the warnings that were given on the way. */
+export type Performed<T> = Result<T> & { readonly warnings: readonly Warning[] };
+
+/**
+ * Reads the input by the operation's schema and runs it. `given` holds the members as an adapter received them: strings
+ * where they come from a command line, a path or a query, JSON values where they come from a body.
+ */
+export async function perform<I extends TObject, R extends TSchema>(
+  { input, run }: Operation<I, R>,
+  given: Readonly<Record<string, unknown>>,
+  context: Omit<OperationContext, 'warn'>,
+): Promise<Performed<Static<R>>> {
+  const warnings: Warning[] = [];
+  const read = readInput(input, given);
+  if (!read.ok) return { ...read, warnings };
+  try {
+    const result = await run(read.value, { ...context, warn: (code, message) => warnings.push({ code, message }) });
+    return { ...result, warnings };
+  } catch (error) {
+    // The store names its own faults in one line that a person can act on.
+    if (error instanceof Error && error.name === 'StoreError') return { ...unavailable(error.message), warnings };
+    throw error;
+  }
+}

@@ -1,0 +1,33 @@
+/** Schemas that several operations share: names, times, pages. Each carries its description into the API reference. */
+import { type TSchema, type TUnsafe, Type } from 'typebox';
+
+/** One of a closed set of strings. */
+export function oneOf<const T extends string>(
+  values: readonly T[],
+  options: { readonly description?: string; readonly default?: T } = {},
+): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options });
+}
+
+/** A value that may be null. */
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+export const AccountName = Type.String({ description: 'The account’s name.' });
+export const ListName = Type.String({
+  description: 'The account’s name, or `*` for the suppression list of the whole service.',
+});
+/** ISO 8601, UTC. */
+export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
+export const MessageId = Type.String({ format: 'uuid', description: 'The message’s id.' });
+
+/** The size of a page. */
+export function limit(maximum: number) {
+  return Type.Integer({
+    minimum: 1,
+    maximum,
+    default: 50,
+    description: `Page size, 1 to ${maximum}; 50 unless given.`,
+  });
+}

@@ -1,0 +1,179 @@
+/** Suppression lists: the addresses that receive no mail, one list per account and `*` for the whole service. */
+import { type Static, Type } from 'typebox';
+import { isoTime, quote } from '../config/units.ts';
+import { canonicalAddress, parseAddress } from '../model/address.ts';
+import { parseHost } from '../model/host.ts';
+import type { Suppression, SuppressionSearch } from '../store/trust.ts';
+import { invalid, notFound, ok, type Result } from './errors.ts';
+import { operation } from './operation.ts';
+import { ListName, limit, nullable, oneOf, Time } from './schemas.ts';
+
+export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
+/** No address is longer (RFC 5321 section 4.5.3.1.3). */
+const MAX_SEARCH_LENGTH = 254;
+
+const Address = Type.String({ description: 'The email address.' });
+const Reason = oneOf(SUPPRESSION_REASONS, { description: 'Why the address receives no mail.' });
+const entryMembers = {
+  reason: Reason,
+  source: nullable(
+    Type.String({ description: 'The id of the message that caused the entry; null: an operator or an import.' }),
+  ),
+  at: Time,
+};
+export const SuppressionEntry = Type.Object({ address: Type.String(), ...entryMembers });
+export type SuppressionEntry = Static<typeof SuppressionEntry>;
+
+/** Adds an address to a list. An address that is on the list keeps its first reason and time. */
+export const addSuppression = operation({
+  name: 'suppression.add',
+  id: 'addSuppression',
+  summary: 'Add an address to a suppression list',
+  changes: true,
+  input: Type.Object({
+    account: ListName,
+    address: Address,
+    reason: oneOf(SUPPRESSION_REASONS, { default: 'manual', description: '`bounce`, `complaint` or `manual`.' }),
+  }),
+  result: Type.Object({ address: Type.String(), added: Type.Boolean({ description: 'False: it was on the list.' }) }),
+  errors: ['not-found'],
+  async run({ account, address: written, reason }, { store, clock }) {
+    const address = canonical(written);
+    if (!address.ok) return address;
+    const entry = { address: address.value, reason, source: null, at: clock.now() };
+    const added = await store.addSuppressions(account, [entry]);
+    if (added.kind !== 'done') return noList(account);
+    return ok({ address: address.value, added: added.value === 1 });
+  },
+});
+
+/** Removes an address from a list. */
+export const removeSuppression = operation({
+  name: 'suppression.remove',
+  id: 'removeSuppression',
+  summary: 'Remove an address from a suppression list',
+  changes: true,
+  input: Type.Object({ account: ListName, address: Address }),
+  result: Type.Object({ address: Type.String(), removed: Type.Boolean() }),
+  errors: ['not-found'],
+  async run({ account, address: written }, { store }) {
+    const address = canonical(written);
+    if (!address.ok) return address;
+    const removed = await store.removeSuppression(account, address.value);
+    if (removed.kind !== 'done') return noList(account);
+    if (!removed.value)
+      return notFound('address', `${address.value} is not on the suppression list of ${listLabel(account)}`);
+    return ok({ address: address.value, removed: true });
+  },
+});
+
+/** All lists that an address is on. */
+export const showSuppression = operation({
+  name: 'suppression.show',
+  id: 'showSuppression',
+  summary: 'Show which lists an address is on, and why',
+  changes: false,
+  input: Type.Object({ address: Address }),
+  result: Type.Object({
+    address: Type.String(),
+    suppressed: Type.Boolean(),
+    lists: Type.Array(
+      Type.Object({
+        list: Type.String({ description: 'An account’s name, or `*` for the whole service.' }),
+        ...entryMembers,
+      }),
+    ),
+  }),
+  errors: [],
+  async run({ address: written }, { store }) {
+    const address = canonical(written);
+    if (!address.ok) return address;
+    const found = await store.findSuppression(address.value);
+    const lists = found.map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) }));
+    return ok({ address: address.value, suppressed: lists.length > 0, lists });
+  },
+});
+
+/** One page of a list, searched by the beginning of the address or of its domain. */
+export const listSuppressions = operation({
+  name: 'suppression.search',
+  id: 'listSuppressions',
+  summary: 'Find suppressed addresses, in order of address, page by page',
+  changes: false,
+  input: Type.Object({
+    account: ListName,
+    search: Type.Optional(
+      Type.String({ description: 'The beginning of the addresses; after an `@` the beginning of their domains.' }),
+    ),
+    after: Type.Optional(Type.String({ description: '`next` of the page before.' })),
+    limit: limit(10_000),
+  }),
+  result: Type.Object({
+    suppressions: Type.Array(SuppressionEntry),
+    next: nullable(Type.String({ description: '`after` of the next page.' })),
+  }),
+  errors: ['not-found'],
+  async run({ account, search: text, after: cursor, limit: size }, { store }) {
+    const search = searchOf(text ?? '');
+    if (!search.ok) return search;
+    const after = cursorOf(cursor, search.value);
+    if (!after.ok) return after;
+    // One more than the page holds tells whether there is a next page.
+    const found =
+      search.value === null
+        ? await store.listSuppressions(account, after.value, size + 1)
+        : await store.searchSuppressions(account, search.value, after.value, size + 1);
+    if (found.kind !== 'done') return noList(account);
+    const entries = found.value.slice(0, size);
+    const next = found.value.length > size ? (entries.at(-1)?.address ?? null) : null;
+    return ok({ suppressions: entries.map(entryOf), next });
+  },
+});
+
+/** An entry as commands and API show it. */
+export function entryOf({ address, reason, source, at }: Suppression): SuppressionEntry {
+  return { address, reason, source, at: isoTime(at) };
+}
+
+/** `account acme` or `the whole service`. */
+export function listLabel(list: string): string {
+  return list === '*' ? 'the whole service' : `account ${list}`;
+}
+
+/** The canonical form of an address, under which lists hold it. */
+export function canonical(written: string): Result<string> {
+  const address = parseAddress(written);
+  if (address === null) return invalid('address', `${quote(written)} is not an email address such as ada@example.com`);
+  return ok(canonicalAddress(address));
+}
+
+/** No list is missing but the one of an account that does not exist. */
+export function noList(account: string) {
+  return notFound('account', `there is no account ${quote(account)}; \`postrider account list\` shows them`);
+}
+
+/** `@exam` is the beginning of a domain, all else that of an address, in the form of canonical addresses. Null: everything. */
+function searchOf(text: string): Result<SuppressionSearch | null> {
+  const trimmed = text.trim();
+  if (trimmed === '' || trimmed === '@') return ok(null);
+  if (trimmed.length > MAX_SEARCH_LENGTH) {
+    return invalid('search', `has more than ${MAX_SEARCH_LENGTH} characters; no address is that long`);
+  }
+  if (trimmed.startsWith('@')) {
+    return ok({ of: 'domain', prefix: parseHost(trimmed, 1) ?? trimmed.slice(1).toLowerCase() });
+  }
+  const whole = parseAddress(trimmed);
+  const prefix = whole === null ? trimmed.normalize('NFC').toLowerCase() : canonicalAddress(whole);
+  return ok({ of: 'address', prefix });
+}
+
+/** A cursor is the last address of the page before, so one that this search cannot have returned is invalid. */
+function cursorOf(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
+  if (text === undefined) return ok(null);
+  const address = parseAddress(text);
+  const own =
+    address !== null &&
+    canonicalAddress(address) === text &&
+    (search === null || (search.of === 'address' ? text : address.domain).startsWith(search.prefix));
+  return own ? ok(text) : invalid('after', `${quote(text)} is not a cursor of this search; start with the first page`);
+}

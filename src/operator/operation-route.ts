@@ -1,0 +1,157 @@
+/**
+ * The HTTP adapter: a route is a method, a path and an operation. Path parameters, query and body members become the
+ * input; the result is the body; error codes become statuses. Nothing here depends on the wording of a message.
+ */
+import type { TObject, TSchema } from 'typebox';
+import { ERROR_CODES, type ErrorCode } from '../operations/errors.ts';
+import { isRequired, membersOf } from '../operations/input.ts';
+import type { Operation, Performed } from '../operations/operation.ts';
+import { controlsIn } from './controls.ts';
+import type { Described, Parameter } from './routes.ts';
+
+export interface OperationRoute {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Below the API's base, parameters in braces: `/accounts/{account}`. */
+  readonly path: string;
+  /** The section of the API reference. */
+  readonly group: string;
+  readonly operation: Operation<TObject, TSchema>;
+  /** The status of success. */
+  readonly status: number;
+}
+
+/** Makes a route; the types of the operation are read from its schemas at run time. */
+export function operationRoute<I extends TObject, R extends TSchema>(
+  method: OperationRoute['method'],
+  path: string,
+  group: string,
+  operation: Operation<I, R>,
+  status: 200 | 201 = 200,
+): OperationRoute {
+  return { method, path, group, operation: operation as unknown as Operation<TObject, TSchema>, status };
+}
+
+/** The route as the OpenAPI document and the API reference describe it. */
+export function describedOf(route: OperationRoute): Described {
+  const { method, path, group, status, operation } = route;
+  const inPath = pathParameters(path);
+  const elsewhere = readsQuery(route) ? 'query' : 'body';
+  const parameters = Object.entries(membersOf(operation.input)).map(([name, member]): Parameter => {
+    const { type, description, ...rest } = member as { readonly type?: string; readonly description?: string };
+    return {
+      name,
+      in: inPath.includes(name) ? 'path' : elsewhere,
+      type: type === 'integer' || type === 'boolean' ? type : 'string',
+      about: description ?? '',
+      schema: { ...(type === undefined ? {} : { type }), ...rest },
+      ...(isRequired(operation.input, name) ? { required: true } : {}),
+    };
+  });
+  return {
+    method,
+    path,
+    group,
+    operation: operation.id,
+    summary: operation.summary,
+    parameters,
+    status,
+    result: resultOf(operation),
+  };
+}
+
+/** A change whose result is an object may carry warnings. */
+function resultOf({ changes, result }: Operation): object {
+  const { type, properties } = result as { readonly type?: string; readonly properties?: object };
+  if (!changes || type !== 'object') return result;
+  return { ...result, properties: { ...properties, warnings: WARNINGS } };
+}
+
+const WARNINGS = {
+  type: 'array',
+  description: 'Present where the operator should know something although the operation succeeded.',
+  items: {
+    type: 'object',
+    required: ['code', 'message'],
+    properties: { code: { type: 'string' }, message: { type: 'string' } },
+    additionalProperties: false,
+  },
+} as const;
+
+function readsQuery({ method }: Pick<OperationRoute, 'method'>): boolean {
+  return method === 'GET' || method === 'DELETE';
+}
+
+/** The body of every error of the operator API. */
+export interface ErrorBody {
+  readonly result: 'error';
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly field?: string;
+}
+
+/** The names of the parameters in a path. */
+export function pathParameters(path: string): readonly string[] {
+  return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
+}
+
+/** The three parts of a request that hold members of the input. */
+export interface RequestParts {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
+}
+
+/**
+ * The members that a request gives. A path parameter stands in the path alone; the others stand in the query of a GET or
+ * DELETE and in the body of every other request. One line says what is wrong otherwise.
+ */
+export function membersIn(
+  route: OperationRoute,
+  { params, query, body }: RequestParts,
+):
+  | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
+  | { readonly ok: false; readonly body: ErrorBody } {
+  const wrong = (message: string, field: string | null) =>
+    ({ ok: false, body: errorBody('invalid', message, field) }) as const;
+  const inPath = pathParameters(route.path);
+  const inQuery = readsQuery(route);
+  const given: Record<string, unknown> = {};
+  for (const [place, source] of [
+    ['path', params],
+    ['query', query],
+    ['body', body ?? {}],
+  ] as const) {
+    if (typeof source !== 'object' || source === null || Array.isArray(source)) {
+      return wrong('The body must be a JSON object', null);
+    }
+    for (const [name, value] of Object.entries(source)) {
+      const expected = place === 'path' || (!inPath.includes(name) && (place === 'query') === inQuery);
+      if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
+      if (typeof value === 'string') {
+        const controls = controlsIn(name, value);
+        if (controls !== null) return wrong(controls, name);
+      }
+      given[name] = value;
+    }
+  }
+  return { ok: true, members: given };
+}
+
+/** Status and body of a performed operation. */
+export function answerOf(
+  route: OperationRoute,
+  { warnings, ...performed }: Performed<unknown>,
+): { readonly status: number; readonly body: unknown } {
+  if (performed.ok) {
+    const { value } = performed;
+    const warned = warnings.length > 0 && typeof value === 'object' && value !== null && !Array.isArray(value);
+    return { status: route.status, body: warned ? { ...value, warnings } : value };
+  }
+  const { code, message, field } = performed.error;
+  const named = code === 'invalid' && field !== null && !message.startsWith('Missing: ');
+  return { status: ERROR_CODES[code].status, body: errorBody(code, named ? `${field}: ${message}` : message, field) };
+}
+
+export function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
+  return { result: 'error', code, message, ...(field === null ? {} : { field }) };
+}

@@ -1,0 +1,156 @@
+/**
+ * The transport `capture:`: every message becomes a file of a Maildir, for a person to read, and goes nowhere else.
+ *
+ * Promises: `delivered` means written, synced and renamed into `new/`; a second attempt with the same id replaces the
+ * first file in one step. A full disk or a missing right is a deferral with the remedy in its text.
+ */
+import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../clock.ts';
+import type { Attempt, Outcome } from '../../model/outcome.ts';
+import type { OutgoingMessage, Transport } from '../transport.ts';
+import { DirectorySync } from './directory-sync.ts';
+import { isMessageId, type Maildir, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
+
+const CONCURRENCY = 16;
+/** A file in `tmp/` this old belongs to nobody any more; 36 hours is the custom of Maildir. */
+const STALE_TMP_MS = 36 * 3_600_000;
+
+/** The one call of the file system that a full disk shows itself at first; `node:fs` unless given. */
+export interface CaptureFiles {
+  readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
+}
+
+/** Makes the transport. `directory` is made when the first message comes. */
+export function captureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
+  const maildir = maildirAt(directory);
+  const sync = new DirectorySync(maildir.new);
+  let prepared: Promise<void> | null = null;
+  let serial = 0;
+  let running = 0;
+  let whenIdle: (() => void) | null = null;
+
+  async function capture(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Outcome> {
+    if (!isMessageId(message.id)) return deferred(`the id of the message is no UUID`, 'message');
+    const { from, to } = message.envelope;
+    if (hasControl(from) || hasControl(to)) return deferred('an envelope address has a control character', 'message');
+    const header = `Return-Path: <${from}>\r\nDelivered-To: ${to}\r\n`;
+    const name = `${message.id}${MESSAGE_SUFFIX}`;
+    serial += 1;
+    const temporary = join(maildir.tmp, `${message.id}.${process.pid}-${serial}`);
+    try {
+      prepared ??= prepare(maildir, clock);
+      await prepared;
+      const file = await files.open(temporary, 'w', 0o600);
+      try {
+        await file.writev([Buffer.from(header), message.data]);
+        await file.datasync();
+      } finally {
+        await file.close();
+      }
+      if (beforeHandover !== null) {
+        const refused = await beforeHandover().then(
+          () => null,
+          (error: unknown) => deferred(`not handed over: ${textOf(error)}`, 'message'),
+        );
+        if (refused !== null) {
+          await unlink(temporary);
+          return refused;
+        }
+      }
+      await rename(temporary, join(maildir.new, name));
+      await sync.sync();
+      const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
+      return { kind: 'delivered', reply };
+    } catch (error) {
+      // The directory may have been taken away under the running service: made again by the next attempt.
+      prepared = null;
+      await unlink(temporary).catch(() => undefined);
+      return deferred(fault(directory, error), 'transport');
+    }
+  }
+
+  return {
+    concurrency: CONCURRENCY,
+
+    async attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt> {
+      const startedAt = clock.now();
+      running += 1;
+      let outcome: Outcome;
+      try {
+        outcome = await capture(message, beforeHandover);
+      } catch (error) {
+        outcome = deferred(textOf(error), 'message');
+      }
+      running -= 1;
+      if (running === 0) whenIdle?.();
+      return {
+        outcome,
+        startedAt,
+        tookMs: clock.now() - startedAt,
+        remote: null,
+        conversation: [
+          outcome.kind === 'delivered' ? `* ${outcome.reply.text}` : `* not captured: ${outcome.reply.text}`,
+        ],
+      };
+    },
+
+    close(timeoutMs: number): Promise<void> {
+      if (running === 0) return Promise.resolve();
+      return new Promise((resolve) => {
+        const cancel = clock.after(timeoutMs, resolve);
+        whenIdle = () => {
+          cancel();
+          resolve();
+        };
+      });
+    },
+  };
+}
+
+async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
+  for (const path of [maildir.tmp, maildir.new, maildir.cur]) await mkdir(path, { recursive: true, mode: 0o700 });
+  for (const name of await readdir(maildir.tmp)) {
+    const path = join(maildir.tmp, name);
+    try {
+      const { mtimeMs } = await stat(path);
+      if (clock.now() - mtimeMs > STALE_TMP_MS) await unlink(path);
+    } catch (error) {
+      // Attempts under way rename their files away meanwhile.
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    }
+  }
+}
+
+function deferred(text: string, scope: 'message' | 'transport'): Outcome {
+  const reason = scope === 'message' ? 'unknown' : 'unavailable';
+  return { kind: 'deferred', reply: { stage: 'content', code: null, enhanced: null, text }, reason, scope };
+}
+
+function fault(directory: string, error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : null;
+  switch (code) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return `no space left for captured mail in ${directory}; free some, or delete old files there`;
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return `no right to write captured mail in ${directory} (${code}); make it writable for the service`;
+    default:
+      return `captured mail cannot be written in ${directory}: ${textOf(error)}`;
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The two header lines are written here, so nothing that could begin a third may pass. */
+function hasControl(address: string): boolean {
+  for (let i = 0; i < address.length; i += 1) {
+    const unit = address.charCodeAt(i);
+    if (unit < 32 || unit === 127) return true;
+  }
+  return false;
+}

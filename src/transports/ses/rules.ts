@@ -1,0 +1,224 @@
+/**
+ * What is known of the SESv2 API's errors, as data, each rule with samples: the first that fits decides. Nothing here ever
+ * suppresses a recipient: the API answers before anybody has asked the recipient's server.
+ */
+import type { Reason } from '../../model/outcome.ts';
+
+export type SesVerdict =
+  | { readonly kind: 'bounced'; readonly reason: Reason }
+  | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
+  /** The provider asks for slower sending: the same message is tried again after a pause. */
+  | { readonly kind: 'throttled' }
+  /** The request may have arrived and been acted on. */
+  | { readonly kind: 'unanswered' };
+
+export interface SesRule {
+  readonly why: string;
+  readonly names?: readonly string[];
+  /** Any of these in the message, lower case. */
+  readonly words?: readonly string[];
+  /** HTTP statuses from, to. */
+  readonly status?: readonly [number, number];
+  readonly verdict: SesVerdict;
+  /** `name status message`, `-` for none. */
+  readonly samples: readonly string[];
+}
+
+/** Ours to mend: alarms, opens the breaker, and is about every message. */
+const OURS: SesVerdict = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+const AWAY: SesVerdict = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+/** The provider's words for a request it does not understand, in both versions of its API. */
+const BAD_REQUEST = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
+
+export const SES_RULES: readonly SesRule[] = [
+  {
+    why: 'the daily quota is used up: slower does not help',
+    words: ['daily message quota exceeded', 'daily sending quota'],
+    verdict: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
+    samples: [
+      'LimitExceededException 400 Daily message quota exceeded',
+      'TooManyRequestsException 429 Daily message quota exceeded.',
+    ],
+  },
+  {
+    why: 'more than the send rate',
+    names: [
+      'TooManyRequestsException',
+      'ThrottlingException',
+      'Throttling',
+      'ThrottledException',
+      'RequestThrottled',
+      'SlowDown',
+    ],
+    verdict: { kind: 'throttled' },
+    samples: ['TooManyRequestsException 429 Maximum sending rate exceeded.', 'ThrottlingException 400 Rate exceeded'],
+  },
+  {
+    why: 'more than the send rate, by status',
+    status: [429, 429],
+    verdict: { kind: 'throttled' },
+    samples: ['UnknownError 429 slow down'],
+  },
+  {
+    why: 'the account or the configuration set may not send',
+    names: [
+      'AccountSuspendedException',
+      'SendingPausedException',
+      'AccountSendingPausedException',
+      'ConfigurationSetSendingPausedException',
+      'ConfigurationSetDoesNotExistException',
+    ],
+    verdict: OURS,
+    samples: [
+      'AccountSuspendedException 400 Your account is suspended',
+      'SendingPausedException 400 Sending is paused for the configuration set',
+    ],
+  },
+  {
+    why: 'an identity is not verified',
+    names: ['MailFromDomainNotVerifiedException'],
+    verdict: OURS,
+    samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
+  },
+  {
+    why: 'an identity is not verified, in words',
+    words: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
+    verdict: OURS,
+    samples: [
+      'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
+    ],
+  },
+  {
+    why: 'sending is switched off',
+    words: [
+      'sending paused',
+      'sending has been disabled',
+      'sending suspended',
+      'currently paused',
+      'account is paused',
+      'sending is disabled',
+      'account is under review',
+    ],
+    verdict: OURS,
+    samples: [
+      'MessageRejected 400 Sending paused for this account. For more information, please check the inbox of the address of the account.',
+      'MessageRejected 400 Sending suspended for this account.',
+    ],
+  },
+  {
+    why: 'the request is not signed as it must be, or not allowed',
+    names: [
+      'AccessDeniedException',
+      'AccessDenied',
+      'UnrecognizedClientException',
+      'InvalidClientTokenId',
+      'SignatureDoesNotMatch',
+      'InvalidSignatureException',
+      'IncompleteSignature',
+      'IncompleteSignatureException',
+      'MissingAuthenticationTokenException',
+      'ExpiredToken',
+      'ExpiredTokenException',
+      'RequestExpired',
+      'OptInRequired',
+      'CredentialsProviderError',
+      'NotFoundException',
+    ],
+    verdict: OURS,
+    samples: [
+      'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
+      'InvalidSignatureException 403 Signature expired',
+      'CredentialsProviderError - Could not load credentials from any providers',
+      'NotFoundException 404 Configuration set <news> does not exist.',
+    ],
+  },
+  {
+    why: 'not allowed, by status',
+    status: [401, 403],
+    verdict: OURS,
+    samples: ['UnknownError 403 Forbidden'],
+  },
+  {
+    why: 'the policy of the identity lets no such caller send, in words',
+    names: ['MessageRejected'],
+    words: ['access denied', 'not allowed to send'],
+    verdict: OURS,
+    samples: ['MessageRejected 400 Access denied'],
+  },
+  {
+    why: 'the provider sends nothing to this address',
+    names: ['MessageRejected'],
+    words: ['blacklisted', 'suppression list'],
+    verdict: { kind: 'bounced', reason: 'policy' },
+    samples: ['MessageRejected 400 Address blacklisted.'],
+  },
+  {
+    why: 'the content is refused',
+    names: ['MessageRejected', 'MessageRejectedException'],
+    verdict: { kind: 'bounced', reason: 'content' },
+    samples: ['MessageRejected 400 Message contains a virus'],
+  },
+  {
+    why: 'too large',
+    words: ['message length', 'too long', 'too large', 'exceeds the maximum'],
+    status: [400, 413],
+    verdict: { kind: 'bounced', reason: 'size' },
+    samples: [
+      'BadRequestException 400 Message length is more than 41943040 bytes long',
+      'UnknownError 413 Request entity too large',
+    ],
+  },
+  {
+    why: 'the configuration set, or another setting of ours, is not one',
+    names: BAD_REQUEST,
+    words: ['configurationset', 'configuration set', 'configuration-set', 'feedbackforwarding'],
+    verdict: OURS,
+    samples: ['BadRequestException 400 Configuration set name <a b> is invalid'],
+  },
+  {
+    why: 'an address that the provider does not take',
+    names: BAD_REQUEST,
+    words: [
+      'address',
+      '@domain',
+      'domain name',
+      'domain contains',
+      'domain starts',
+      'domain ends',
+      'local part',
+      'recipient',
+    ],
+    verdict: { kind: 'bounced', reason: 'policy' },
+    samples: [
+      "BadRequestException 400 Missing final '@domain'",
+      'BadRequestException 400 Local address contains control or whitespace',
+      'InvalidParameterValue 400 Domain starts with dot',
+      'BadRequestException 400 Illegal address',
+    ],
+  },
+  {
+    why: 'content that the provider cannot read',
+    names: BAD_REQUEST,
+    words: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
+    verdict: { kind: 'bounced', reason: 'content' },
+    samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
+  },
+  {
+    why: 'a bad request for a reason that is not known: this message alone, and not for good',
+    names: BAD_REQUEST,
+    verdict: { kind: 'deferred', reason: 'unknown', scope: 'message' },
+    samples: ['BadRequestException 400 Something that nobody has seen', 'ValidationException 400 1 validation error'],
+  },
+  {
+    why: 'the provider is in trouble',
+    status: [500, 599],
+    verdict: AWAY,
+    samples: ['InternalFailure 500 internal', 'ServiceUnavailable 503 try again'],
+  },
+  {
+    why: 'anything else that was answered',
+    status: [300, 499],
+    verdict: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
+    samples: ['SomethingNewException 418 who knows', 'ConflictException 409 concurrent'],
+  },
+];

@@ -1,0 +1,156 @@
+/** Addresses: the table of test/corpus/addresses, lengths, and what holds for every accepted one. */
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import PostalMime, { addressParser } from 'postal-mime';
+import { describe, expect, it } from 'vitest';
+import { compose } from '../../../src/message/compose.ts';
+import { addrSpec, canonicalAddress, parseAddress } from '../../../src/model/address.ts';
+import { addressText } from './address-texts.ts';
+
+interface Case {
+  readonly input: string;
+  readonly canonical: string | null;
+  readonly note: string;
+}
+
+const file = new URL('../../corpus/addresses/addresses.json', import.meta.url);
+const cases = JSON.parse(readFileSync(file, 'utf8')) as readonly Case[];
+
+function canonicalOf(text: string): string | null {
+  const address = parseAddress(text);
+  return address === null ? null : canonicalAddress(address);
+}
+
+describe('addresses', () => {
+  it.each(cases.map((c) => [c.note, c.input, c.canonical] as const))('%s: %j', (_note, input, canonical) => {
+    expect(canonicalOf(input)).toBe(canonical);
+  });
+
+  it('are written to the wire as given, with the domain in A-labels', () => {
+    const address = parseAddress('Jürgen.X@Bücher.Example');
+    expect(address).toEqual({ local: 'Jürgen.X', domain: 'xn--bcher-kva.example', ascii: false });
+    expect(address && addrSpec(address)).toBe('Jürgen.X@xn--bcher-kva.example');
+    expect(parseAddress('A@Example.com')).toEqual({ local: 'A', domain: 'example.com', ascii: true });
+  });
+
+  it('have a local part of at most 64 octets of UTF-8', () => {
+    expect(canonicalOf(`${'a'.repeat(64)}@b.co`)).not.toBeNull();
+    expect(canonicalOf(`${'a'.repeat(65)}@b.co`)).toBeNull();
+    expect(canonicalOf(`${'é'.repeat(32)}@b.co`)).not.toBeNull();
+    expect(canonicalOf(`${'é'.repeat(32)}a@b.co`)).toBeNull();
+    expect(canonicalOf(`"${'a'.repeat(62)}"@b.co`)).not.toBeNull();
+    expect(canonicalOf(`"${'a'.repeat(63)}"@b.co`)).toBeNull();
+  });
+
+  it('have labels of at most 63 octets, as A-labels', () => {
+    expect(canonicalOf(`a@${'b'.repeat(63)}.co`)).not.toBeNull();
+    expect(canonicalOf(`a@${'b'.repeat(64)}.co`)).toBeNull();
+    expect(canonicalOf(`a@b.${'c'.repeat(64)}`)).toBeNull();
+    expect(canonicalOf(`a@${'ü'.repeat(40)}.co`)).not.toBeNull();
+    expect(canonicalOf(`a@${'ü'.repeat(63)}.co`)).toBeNull();
+  });
+
+  it('have at most 254 octets as they go onto the wire', () => {
+    const domain = (octets: number) => `${'b.'.repeat(Math.floor((octets - 2) / 2))}${octets % 2 === 0 ? 'co' : 'com'}`;
+    const local = 'a'.repeat(64);
+    const most = `${local}@${domain(189)}`;
+    expect(most).toHaveLength(254);
+    expect(canonicalOf(most)).toBe(most);
+    expect(canonicalOf(`${local}@${domain(190)}`)).toBeNull();
+    // 33 labels of one character here, of eight octets there.
+    expect(canonicalOf(`a@${'ü.'.repeat(33)}example`)).toBeNull();
+    expect(canonicalOf(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
+  });
+
+  it('of a mebibyte are refused by their length', () => {
+    const mebibyte = 1024 * 1024;
+    for (const part of ['a', '.', '@', '"', '\\', 'ü', '\u200d', 'xn--', '😀', '\ud800']) {
+      const long = part.repeat(mebibyte / part.length);
+      for (const input of [long, `${long}@example.com`, `a@${long}`, `"${long}"@example.com`]) {
+        expect(parseAddress(input)).toBeNull();
+      }
+    }
+  });
+
+  it('are never a reason to throw', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.integer({ min: 0, max: 0xffff }))), (input) => {
+        parseAddress(typeof input === 'string' ? input : String.fromCharCode(...input));
+      }),
+    );
+  });
+
+  it('of every valid kind are accepted, and have one suppression key however they are written', () => {
+    fc.assert(
+      fc.property(addressText, (text) => {
+        const address = parseAddress(text);
+        if (address === null) throw new Error(`refused ${JSON.stringify(text)}`);
+        const key = canonicalAddress(address);
+        expect(canonicalOf(key)).toBe(key);
+        expect(canonicalOf(addrSpec(address))).toBe(key);
+        const at = text.lastIndexOf('@');
+        const upper = text.slice(0, at).replace(/[a-z]/g, (c) => c.toUpperCase());
+        expect(canonicalOf(upper + text.slice(at))).toBe(key);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('that are accepted hold no control character and no white space outside quotes', () => {
+    const nearly = fc
+      .tuple(
+        addressText,
+        fc.nat(),
+        fc.constantFrom('\0', '\r', '\n', '\t', '\x7f', '\x1b', '\u0085', '\u2028', '\u202e'),
+      )
+      .map(([text, at, c]) => `${text.slice(0, at % (text.length + 1))}${c}${text.slice(at % (text.length + 1))}`);
+    fc.assert(
+      fc.property(nearly, (text) => {
+        expect(parseAddress(text)).toBeNull();
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('are read from the header by another parser as the envelope has them', async () => {
+    // postal-mime loses its way where angle brackets and escapes meet inside quotes; the header is right there too.
+    const readable = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));
+    await fc.assert(
+      fc.asyncProperty(readable, readable, async (from, to) => {
+        const mail = {
+          id: '01890a5d-ac96-774b-bcce-b302099a8057',
+          from,
+          to,
+          subject: 's',
+          message: 'm',
+          acceptedAt: 0,
+        };
+        const { data, envelopeFrom, envelopeTo } = compose(mail);
+        const parsed = await PostalMime.parse(data);
+        const headerFrom = parsed.headers.find((header) => header.key === 'from')?.value;
+        const headerTo = parsed.headers.find((header) => header.key === 'to')?.value;
+        expect(readBy(headerFrom)).toBe(unquoted(envelopeFrom));
+        expect(readBy(headerTo)).toBe(unquoted(envelopeTo));
+        expect([envelopeFrom, `<${envelopeFrom}>`]).toContain(headerFrom);
+        expect([envelopeTo, `<${envelopeTo}>`]).toContain(headerTo);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+/** The one address that postal-mime finds in a header; it gives some local parts without their quotes. */
+function readBy(header: string | undefined): string {
+  const found = addressParser(header ?? '');
+  expect(found).toHaveLength(1);
+  return unquoted(found[0]?.address ?? '');
+}
+
+/** The address with the content of its local part in place of the quoted string. */
+function unquoted(spec: string): string {
+  const at = spec.lastIndexOf('@');
+  const local = spec.slice(0, at);
+  if (!local.startsWith('"')) return spec;
+  // postal-mime trims white space at the ends of what it takes out of quotes.
+  return `${local.slice(1, -1).replace(/\\(.)/g, '$1').trim()}${spec.slice(at)}`;
+}

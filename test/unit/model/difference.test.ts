@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { difference as differenceIn } from '../../../src/model/audit-difference.ts';
+
+const difference = (before: unknown, after: unknown) =>
+  differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), span: (ms) => `${ms} ms` });
+
+const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
+
+test('of a change only the members that differ are told, limits as people read them', () => {
+  const before = { limits, locked: null, thresholds: { bounceRate: 0.1, complaintRate: 0.0015 } };
+  const after = {
+    limits: { ...limits, rate: null, throttle: { perSecond: 50, burst: 200 }, volumeExpiresAt: Date.UTC(2030, 0, 1) },
+    locked: 'unpaid',
+    thresholds: { bounceRate: 0.08, complaintRate: 0.0015 },
+  };
+  expect(difference(before, after)).toEqual([
+    { member: 'limits: rate', before: '1000 in 3600000 ms', after: null },
+    { member: 'thresholds: bounce rate', before: '10 %', after: '8 %' },
+    { member: 'limits: volume expires', before: null, after: '2030-01-01T00:00:00.000Z' },
+    { member: 'limits: throttle', before: null, after: '50 a second, 200 at once' },
+    { member: 'locked', before: null, after: 'unpaid' },
+  ]);
+});
+
+test('what is new or gone is told whole, and a change without a difference has no line', () => {
+  expect(difference(null, { name: 'web', keys: ['a active', 'b staged'] })).toEqual([
+    { member: 'name', before: null, after: 'web' },
+    { member: 'keys', before: null, after: 'a active, b staged' },
+  ]);
+  expect(difference({ address: 'ada@example.com' }, null)).toEqual([
+    { member: 'address', before: 'ada@example.com', after: null },
+  ]);
+  expect(difference({ a: 1 }, { a: 1 })).toEqual([]);
+  expect(difference(null, null)).toEqual([]);
+});

@@ -1,0 +1,223 @@
+/** What a look at DNS makes of a domain and of its keys. */
+import { describe, expect, it } from 'vitest';
+import {
+  advanceRotation,
+  afterCheck,
+  beginRotation,
+  cancelRotation,
+  maySend,
+  type RecordCheck,
+  type SendingDomain,
+  signingKeys,
+  withoutRetired,
+} from '../../../src/model/domain.ts';
+import { dkimCheck, dkimChecks, dkimKey, sendingDomain } from '../domains/sending-domain.ts';
+
+const HOUR = 3_600_000;
+const GRACE = 72 * HOUR;
+
+/** The domain as it is stored after a check. */
+function checked(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
+  const { event: _event, warnings: _warnings, ...state } = afterCheck(domain, dkimChecks(domain, found), now);
+  return { ...domain, ...state };
+}
+
+describe('a pending domain', () => {
+  it('is authenticated once the record of each signing key is found', () => {
+    const domain = sendingDomain();
+    expect(maySend(domain)).toBe(false);
+    const after = afterCheck(domain, dkimChecks(domain, 'found'), 10);
+    expect(after).toEqual({
+      status: 'authenticated',
+      checkedAt: 10,
+      authenticatedAt: 10,
+      failingSince: null,
+      event: 'authenticated',
+      warnings: [],
+    });
+    expect(maySend({ ...domain, ...after })).toBe(true);
+  });
+
+  it.each(['missing', 'wrong', 'unknown'] as const)('is authenticated by RSA alone while Ed25519 is %s', (found) => {
+    const domain = sendingDomain();
+    const checks = [dkimCheck(domain, 'pr20261121aaaaa', 'found'), dkimCheck(domain, 'pr20261121aaaae', found)];
+    const after = afterCheck(domain, checks, 10);
+    expect([after.status, after.event]).toEqual(['authenticated', 'authenticated']);
+    expect(after.warnings).toEqual([`pr20261121aaaae._domainkey.example.org: is ${found}`]);
+  });
+
+  it.each(['missing', 'wrong', 'unknown'] as const)('stays pending while RSA is %s', (found) => {
+    const domain = sendingDomain();
+    const checks = [dkimCheck(domain, 'pr20261121aaaaa', found), dkimCheck(domain, 'pr20261121aaaae', 'found')];
+    const after = afterCheck(domain, checks, 10);
+    expect([after.status, after.event, after.failingSince]).toEqual(['pending', null, null]);
+    expect(after.warnings).toEqual([`pr20261121aaaaa._domainkey.example.org: is ${found}`]);
+  });
+
+  it('is warned about SPF and DMARC, and not held back by them', () => {
+    const domain = sendingDomain();
+    const spf: RecordCheck = {
+      purpose: 'spf',
+      type: 'TXT',
+      name: 'example.org',
+      value: 'v=spf1 ?all',
+      found: 'missing',
+      seen: [],
+      detail: 'no SPF record',
+    };
+    const after = afterCheck(domain, [...dkimChecks(domain, 'found'), spf], 10);
+    expect([after.status, after.warnings]).toEqual(['authenticated', ['example.org: no SPF record']]);
+  });
+
+  it('is not authenticated by checks that leave out a key, or by having no key', () => {
+    const domain = sendingDomain();
+    expect(afterCheck(domain, [dkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
+    expect(afterCheck(domain, [], 10).status).toBe('pending');
+    const keyless = sendingDomain({ keys: [dkimKey({ state: 'staged' })] });
+    expect(afterCheck(keyless, dkimChecks(keyless, 'found'), 10).status).toBe('pending');
+  });
+});
+
+describe('an authenticated domain', () => {
+  const authenticated = checked(sendingDomain(), 'found', 1000);
+
+  it('that loses a record is warned about at once, goes on for 72 hours, and is then blocked', () => {
+    const lost = afterCheck(authenticated, dkimChecks(authenticated, 'missing'), 2000);
+    expect([lost.status, lost.event, lost.failingSince]).toEqual(['failing', 'lost', 2000]);
+    expect(lost.warnings).toHaveLength(2);
+    const failing = { ...authenticated, ...lost };
+    expect(maySend(checked(failing, 'missing', 2000 + GRACE - 1))).toBe(true);
+    expect(maySend(checked(failing, 'missing', 2000 + GRACE))).toBe(false);
+    const later = afterCheck(failing, dkimChecks(failing, 'wrong'), 2000 + HOUR);
+    expect([later.event, later.failingSince]).toEqual([null, 2000]);
+  });
+
+  it('is not blocked by the grace running out while DNS does not answer', () => {
+    const failing = checked(authenticated, 'missing', 2000);
+    const silent = checked(failing, 'unknown', 2000 + GRACE + HOUR);
+    expect(maySend(silent)).toBe(true);
+    const next = afterCheck(silent, dkimChecks(silent, 'missing'), 2000 + GRACE + 2 * HOUR);
+    expect([next.event, maySend({ ...silent, ...next })]).toEqual(['blocked', false]);
+  });
+
+  it('is told once that it is blocked', () => {
+    let domain = checked(authenticated, 'missing', 2000);
+    const events = [HOUR, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR].map((after) => {
+      const next = afterCheck(domain, dkimChecks(domain, 'missing'), 2000 + after);
+      domain = { ...domain, ...next };
+      return next.event;
+    });
+    expect(events).toEqual([null, null, 'blocked', null, null]);
+  });
+
+  it('is not touched by a lookup that failed', () => {
+    const { event, warnings, ...state } = afterCheck(authenticated, dkimChecks(authenticated, 'unknown'), 9000);
+    expect({ ...authenticated, ...state }).toEqual(authenticated);
+    expect([event, warnings.length]).toEqual([null, 2]);
+    const failing = checked(authenticated, 'missing', 2000);
+    expect(checked(failing, 'unknown', 3000)).toEqual(failing);
+    const mixed = [
+      dkimCheck(authenticated, 'pr20261121aaaaa', 'found'),
+      dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
+    ];
+    expect(afterCheck(authenticated, mixed, 9000).status).toBe('authenticated');
+  });
+
+  it('fails where the RSA record is known to be gone, whatever the other lookup did', () => {
+    const mixed = [
+      dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
+      dkimCheck(authenticated, 'pr20261121aaaaa', 'missing'),
+    ];
+    expect(afterCheck(authenticated, mixed, 9000).event).toBe('lost');
+  });
+
+  it('recovers, and has a whole grace the next time', () => {
+    const failing = checked(authenticated, 'missing', 2000);
+    const recovered = afterCheck(failing, dkimChecks(failing, 'found'), 2000 + GRACE + HOUR);
+    expect([recovered.status, recovered.event, recovered.failingSince]).toEqual(['authenticated', 'recovered', null]);
+    const again = checked({ ...failing, ...recovered }, 'missing', 2000 + GRACE + 2 * HOUR);
+    expect(maySend(checked(again, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
+  });
+
+  it('stays authenticated without news', () => {
+    const after = afterCheck(authenticated, dkimChecks(authenticated, 'found'), 5000);
+    expect([after.event, after.authenticatedAt, after.checkedAt]).toEqual([null, 1000, 5000]);
+  });
+});
+
+describe('a rotation', () => {
+  const DAY = 24 * HOUR;
+  const authenticated = checked(sendingDomain(), 'found', 1000);
+  const fresh = [
+    dkimKey({ selector: 'newa', createdAt: 5000, activatedAt: null }),
+    dkimKey({ selector: 'newe', algorithm: 'ed25519', createdAt: 5000, activatedAt: null }),
+  ];
+  const begun = beginRotation(authenticated, fresh);
+  const rotating = { ...authenticated, keys: begun.kind === 'staged' ? begun.keys : [] };
+  const selectors = (keys: SendingDomain['keys']) => keys.map((key) => `${key.selector} ${key.state}`);
+
+  it('leaves the old keys signing until the record of the new one is seen', () => {
+    expect(signingKeys(rotating)).toEqual(signingKeys(authenticated));
+    const checks = rotating.keys.map(({ selector }) =>
+      dkimCheck(rotating, selector, selector.startsWith('new') ? 'missing' : 'found'),
+    );
+    expect(afterCheck(rotating, checks, 6000).status).toBe('authenticated');
+    expect(advanceRotation(rotating, checks, 6000, DAY)).toBe(rotating.keys);
+    const unknown = rotating.keys.map(({ selector }) => dkimCheck(rotating, selector, 'unknown'));
+    expect(advanceRotation(rotating, unknown, 6000, DAY)).toBe(rotating.keys);
+  });
+
+  it('switches each algorithm on its own, and keeps the old record for mail that is under way', () => {
+    const one = advanceRotation(rotating, [dkimCheck(rotating, 'newa', 'found')], 6000, DAY);
+    expect(selectors(one)).toEqual([
+      'pr20261121aaaaa retiring',
+      'pr20261121aaaae active',
+      'newa active',
+      'newe staged',
+    ]);
+    expect(one[0]?.retireAt).toBe(6000 + 3 * DAY);
+    expect(one[2]?.activatedAt).toBe(6000);
+    expect(signingKeys({ keys: one, published: ['pr20261121aaaae'] }).map((key) => key.selector)).toEqual([
+      'newa',
+      'pr20261121aaaae',
+    ]);
+    const both = advanceRotation({ ...rotating, keys: one }, [dkimCheck(rotating, 'newe', 'found')], 7000, DAY);
+    expect(signingKeys({ keys: both, published: ['newe'] }).map((key) => key.selector)).toEqual(['newa', 'newe']);
+    expect(withoutRetired(both, 6000 + 3 * DAY - 1)).toBe(both);
+    expect(selectors(withoutRetired(both, 6000 + 3 * DAY))).toEqual([
+      'pr20261121aaaae retiring',
+      'newa active',
+      'newe active',
+    ]);
+    expect(selectors(withoutRetired(both, 7000 + 3 * DAY))).toEqual(['newa active', 'newe active']);
+  });
+
+  it('does not begin while another is under way', () => {
+    expect(beginRotation(rotating, fresh)).toEqual({ kind: 'underway', selectors: ['newa', 'newe'] });
+  });
+
+  it('can be called off, which leaves the keys of before', () => {
+    expect(cancelRotation(rotating)).toEqual(authenticated.keys);
+    expect(cancelRotation(authenticated)).toBeNull();
+  });
+
+  it('is not stopped by a retiring key whose record is gone', () => {
+    const keys = advanceRotation(rotating, dkimChecks(rotating, 'found'), 6000, DAY);
+    const domain = { ...rotating, keys };
+    const checks = keys.map((key) => dkimCheck(domain, key.selector, key.state === 'retiring' ? 'missing' : 'found'));
+    expect(afterCheck(domain, checks, 7000).status).toBe('authenticated');
+  });
+});
+
+describe('signing keys', () => {
+  it('are the active ones, RSA first, Ed25519 only while its record is there', () => {
+    const keys = [
+      dkimKey({ selector: 'e', algorithm: 'ed25519' }),
+      dkimKey({ selector: 'staged', state: 'staged' }),
+      dkimKey({ selector: 'a' }),
+      dkimKey({ selector: 'old', state: 'retiring' }),
+    ];
+    expect(signingKeys({ keys, published: ['e'] }).map((key) => key.selector)).toEqual(['a', 'e']);
+    expect(signingKeys({ keys, published: ['a'] }).map((key) => key.selector)).toEqual(['a']);
+  });
+});

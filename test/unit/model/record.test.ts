@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { afterAttempt, expiredBeforeAttempt, simulatedComplaint } from '../../../src/model/after-attempt.ts';
+import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
+import { retryDelayMs } from '../../../src/model/retry-schedule.ts';
+import { allowed } from '../../../src/model/state-machine.ts';
+import { attemptWith } from '../../rig/mail.ts';
+
+const MINUTE = 60_000;
+const stage = fc.constantFrom<Stage>(
+  'connect',
+  'greeting',
+  'ehlo',
+  'starttls',
+  'auth',
+  'mail',
+  'rcpt',
+  'data',
+  'content',
+);
+const reason = fc.constantFrom<Reason>(
+  'recipient-unknown',
+  'content',
+  'policy',
+  'reputation',
+  'configuration',
+  'unknown',
+);
+const reply = fc.record({
+  stage,
+  code: fc.option(fc.integer({ min: 200, max: 599 })),
+  enhanced: fc.option(fc.constant('4.2.2')),
+  text: fc.string(),
+});
+const outcome: fc.Arbitrary<Outcome> = fc.oneof(
+  fc.record({ kind: fc.constant('delivered' as const), reply }),
+  fc.record({ kind: fc.constant('bounced' as const), reply, reason, suppress: fc.boolean() }),
+  fc.record({
+    kind: fc.constant('deferred' as const),
+    reply,
+    reason,
+    scope: fc.constantFrom('message' as const, 'transport' as const),
+  }),
+  fc.record({ kind: fc.constant('unanswered' as const), reply }),
+);
+const mail = fc.record({ acceptedAt: fc.integer({ min: 0, max: 1e9 }), attempts: fc.integer({ min: 1, max: 60 }) });
+const policy = fc.record({
+  maxAgeMs: fc.integer({ min: 1, max: 10 * 86_400_000 }),
+  onUncertain: fc.constantFrom('resend' as const, 'hold' as const),
+});
+const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+test('whatever the outcome, the change is one the table has, and only a queued one has a time', () => {
+  fc.assert(
+    fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
+      const now = request.acceptedAt + later;
+      const change = afterAttempt(request, attemptWith(what), rules, 'n', now, jitter);
+      expect(allowed('sending', change.to, 'queue')).toBe(true);
+      expect(change.dueAt !== null).toBe(change.to === 'queued');
+      if (change.dueAt !== null) {
+        expect(change.dueAt).toBeGreaterThanOrEqual(now);
+        expect(change.dueAt).toBeLessThanOrEqual(request.acceptedAt + rules.maxAgeMs);
+      }
+    }),
+  );
+});
+
+test('a permanent state comes only from a permanent outcome: all that is unknown stays queued until its age ends it', () => {
+  fc.assert(
+    fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
+      const { to, suppress } = afterAttempt(request, attemptWith(what), rules, 'n', request.acceptedAt + later, jitter);
+      expect(to === 'bounced').toBe(what.kind === 'bounced');
+      expect(to === 'delivered').toBe(what.kind === 'delivered');
+      expect(suppress === 'bounce').toBe(what.kind === 'bounced' && what.suppress);
+    }),
+  );
+});
+
+test('the changes without an attempt are in the table too', () => {
+  expect(allowed('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
+  expect(allowed('delivered', simulatedComplaint(1).to, 'feedback')).toBe(true);
+});
+
+describe('the retry schedule', () => {
+  test.each([
+    [1, 1],
+    [2, 5],
+    [3, 15],
+    [4, 30],
+    [5, 60],
+    [6, 120],
+    [7, 120],
+    [100, 120],
+  ])('after attempt %i waits about %i minutes', (attempts, minutes) => {
+    expect(retryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE);
+    expect(retryDelayMs(attempts, 0)).toBe(minutes * MINUTE * 0.85);
+    expect(retryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE * 1.15 + 1);
+  });
+
+  test('spreads mail deferred together', () => {
+    const delays = new Set(Array.from({ length: 50 }, (_, n) => retryDelayMs(3, n / 50)));
+    expect(delays.size).toBe(50);
+  });
+});

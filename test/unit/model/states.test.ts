@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { allowed, STATE_MEANING, STATES, TERMINAL, TRANSITIONS } from '../../../src/model/state-machine.ts';
+
+const page = readFileSync(new URL('../../../docs/states.md', import.meta.url), 'utf8');
+const rows = page
+  .split('\n')
+  .filter((line) => line.startsWith('| ') && !line.startsWith('| state') && !line.startsWith('| from'));
+const cells = rows.map((line) =>
+  line
+    .split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim().replaceAll('`', '')),
+);
+
+test('docs/states.md lists every state with its meaning, and no other', () => {
+  const listed = cells.filter((row) => row.length === 2);
+  expect(listed).toEqual(STATES.map((state) => [state, STATE_MEANING[state]]));
+});
+
+test('docs/states.md lists every transition, and no other', () => {
+  const listed = cells.filter((row) => row.length === 3);
+  expect(listed).toEqual(TRANSITIONS.map(({ from, to, by }) => [from ?? '–', to, by]));
+});
+
+test('docs/states.md names the terminal states', () => {
+  const sentence = page.split('\n\n').find((paragraph) => paragraph.includes('are terminal')) ?? '';
+  const named = sentence
+    .slice(0, sentence.indexOf('are terminal'))
+    .match(/`[a-z]+`/g)
+    ?.map((name) => name.slice(1, -1));
+  expect(new Set(named)).toEqual(TERMINAL);
+});
+
+test('a terminal state is left by feedback alone, and only from delivered', () => {
+  for (const { from, by } of TRANSITIONS) {
+    if (from === null || !TERMINAL.has(from)) continue;
+    expect([from, by]).toEqual(['delivered', 'feedback']);
+  }
+});
+
+test('every state is reached, and every state that is not terminal can be left', () => {
+  for (const state of STATES) {
+    expect(TRANSITIONS.some(({ to }) => to === state)).toBe(true);
+    expect(TRANSITIONS.some(({ from, to }) => from === state && to !== state)).toBe(
+      !TERMINAL.has(state) || state === 'delivered',
+    );
+  }
+});
+
+test('what the table does not have is not allowed', () => {
+  expect(allowed('delivered', 'queued', 'operator')).toBe(false);
+  expect(allowed('queued', 'delivered', 'queue')).toBe(false);
+  expect(allowed('sending', 'cancelled', 'operator')).toBe(false);
+  expect(allowed('sending', 'delivered', 'queue')).toBe(true);
+});

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import type { QueueFigures } from '../../../src/store/store.ts';
+
+const FIGURES: QueueFigures = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
+
+function made(queueFigures: () => Promise<QueueFigures> = () => Promise.resolve(FIGURES)) {
+  const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
+  return { clock, metrics: createMetrics({ clock, queueFigures, reasons: ['invalid-key', 'throttled'] }) };
+}
+
+test('counts what it is told, and shows zero before', async () => {
+  const { metrics } = made();
+  expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
+  metrics.accepted(12);
+  metrics.accepted(12);
+  metrics.replayed();
+  metrics.ignored(3);
+  metrics.refused('invalid-key');
+  metrics.attempted('delivered', 30);
+  metrics.entered('bounced');
+  metrics.deferred();
+  metrics.committed('accept', 8, 4);
+  metrics.breaker('open');
+  const { text, contentType } = await metrics.scrape();
+  expect(contentType).toContain('text/plain');
+  for (const line of [
+    'postrider_accepted_total 2',
+    'postrider_replayed_total 1',
+    'postrider_ignored_fields_total 3',
+    'postrider_refused_total{reason="invalid-key"} 1',
+    'postrider_refused_total{reason="throttled"} 0',
+    'postrider_attempts_total{outcome="delivered"} 1',
+    'postrider_mail_total{state="bounced"} 1',
+    'postrider_mail_total{state="delivered"} 0',
+    'postrider_deferred_total 1',
+    'postrider_accept_seconds_count 2',
+    'postrider_attempt_seconds_sum 0.03',
+    'postrider_commit_size_sum{kind="accept"} 8',
+    'postrider_commit_seconds_sum{kind="accept"} 0.004',
+    'postrider_breaker_state{state="open"} 1',
+    'postrider_breaker_state{state="closed"} 0',
+    'postrider_queue_depth{state="queued"} 3',
+    'postrider_queue_depth{state="uncertain"} 1',
+    'postrider_queue_oldest_seconds 6',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+  expect(text).toContain('nodejs_eventloop_lag_seconds');
+});
+
+test('a reason to alarm is there before it first happens: no alert sees a series that begins at one', async () => {
+  const { metrics } = made();
+  const reasons = [
+    'configuration',
+    'reputation',
+    'signing',
+    'domain-lost',
+    'domain-blocked',
+    'account-locked',
+    'database-files',
+  ] as const;
+  const shown = async () => (await metrics.scrape()).text.split('\n');
+  const before = await shown();
+  for (const reason of reasons) expect(before).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
+  for (const reason of reasons) metrics.alarmed(reason);
+  const after = await shown();
+  for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
+});
+
+test('asks the store once a second at most, however many scrape', async () => {
+  let asked = 0;
+  const { metrics, clock } = made(() => {
+    asked += 1;
+    return Promise.resolve(FIGURES);
+  });
+  await Promise.all([metrics.scrape(), metrics.scrape(), metrics.scrape()]);
+  clock.at += 999;
+  await metrics.scrape();
+  expect(asked).toBe(1);
+  clock.at += 1;
+  await metrics.scrape();
+  expect(asked).toBe(2);
+});
+
+test('a store that cannot answer takes its own figures out and nothing else', async () => {
+  let broken = false;
+  const { metrics, clock } = made(() => (broken ? Promise.reject(new Error('gone')) : Promise.resolve(FIGURES)));
+  await metrics.scrape();
+  broken = true;
+  clock.at += 1000;
+  const { text } = await metrics.scrape();
+  expect(text).toContain('postrider_accepted_total 0');
+  expect(text).not.toMatch(/^postrider_queue_depth\{/m);
+  expect(text).not.toMatch(/^postrider_queue_oldest_seconds /m);
+});

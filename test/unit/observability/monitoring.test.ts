@@ -1,0 +1,117 @@
+/** The Grafana dashboard and the alert rules name only what the service really exposes, with the values that it really has. */
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { ERROR_CODES } from '../../../src/http/errors.ts';
+import { STATES } from '../../../src/model/state-machine.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+
+const read = (name: string) => readFileSync(new URL(`../../../monitoring/${name}`, import.meta.url), 'utf8');
+
+interface Dashboard {
+  readonly uid: string;
+  readonly panels: readonly {
+    readonly type: string;
+    readonly title: string;
+    readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+    readonly targets?: readonly { readonly expr: string }[];
+  }[];
+  readonly templating: { readonly list: readonly { readonly name: string; readonly query: string }[] };
+}
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly remedy: string };
+}
+
+const DASHBOARD = JSON.parse(read('grafana-dashboard.json')) as Dashboard;
+const RULES = (parse(read('prometheus-alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+  ({ rules }) => rules,
+);
+const EXPRESSIONS = [
+  ...DASHBOARD.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
+  ...DASHBOARD.templating.list
+    .filter(({ name }) => name !== 'datasource')
+    .map(({ name, query }) => [`$${name}`, query] as const),
+  ...RULES.map(({ alert, expr }) => [alert, expr] as const),
+];
+
+/** Every series that a scrape has, once everything has happened. */
+async function series(): Promise<{
+  readonly names: ReadonlySet<string>;
+  readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
+}> {
+  const metrics = createMetrics({
+    clock: { now: () => 10_000, after: () => () => undefined },
+    queueFigures: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
+    lastFeedbackAt: async () => 1,
+    reasons: ERROR_CODES,
+  });
+  metrics.feedbackRefused('store');
+  metrics.accepted(1);
+  metrics.attempted('delivered', 1);
+  for (const kind of ['accept', 'settle'] as const) metrics.committed(kind, 1, 1);
+  const names = new Set<string>(['up']);
+  const labels = new Map<string, Set<string>>();
+  for (const line of (await metrics.scrape()).text.split('\n')) {
+    const name = /^([a-z_][a-z0-9_]*)/.exec(line)?.[1];
+    if (name === undefined) continue;
+    names.add(name);
+    for (const [, label = '', value = ''] of line.matchAll(/([a-z_]+)="([^"]*)"/g)) {
+      labels.set(`${name} ${label}`, (labels.get(`${name} ${label}`) ?? new Set()).add(value));
+    }
+  }
+  return { names, labels };
+}
+
+test.each(EXPRESSIONS)('%s asks only for metrics that exist: %s', async (_, expression) => {
+  const { names, labels } = await series();
+  const asked = [...expression.matchAll(/\b((?:postrider|process|nodejs)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?/g)];
+  expect(asked.length).toBeGreaterThan(0);
+  for (const [, name = '', selector = ''] of asked) {
+    expect([...names]).toContain(name);
+    for (const [, label = '', , value = ''] of selector.matchAll(/([a-z_]+)(=~|!~|!=|=)"([^"]*)"/g)) {
+      // Those of the scrape itself, and what an operator chooses.
+      if (['job', 'instance'].includes(label)) continue;
+      const known = labels.get(`${name} ${label}`);
+      expect(known, `${name} has no label ${label}`).toBeDefined();
+      // Reasons of refused reports come as they happen; all others are there from the start.
+      if (name === 'postrider_feedback_refused_total') continue;
+      for (const one of value.split('|'))
+        expect([...(known ?? []), ...(label === 'state' ? STATES : [])]).toContain(one);
+    }
+  }
+});
+
+test('every metric of the service is shown', () => {
+  const shown = EXPRESSIONS.map(([, expression]) => expression).join(' ');
+  return series().then(({ names }) => {
+    const own = [...names].filter((name) => name.startsWith('postrider_') && !/_(?:bucket|sum|count)$/.test(name));
+    expect(own.filter((name) => !shown.includes(name))).toEqual([]);
+  });
+});
+
+test('panels lie beside each other and not over each other', () => {
+  const cells = new Set<string>();
+  for (const {
+    gridPos: { x, y, w, h },
+    title,
+  } of DASHBOARD.panels) {
+    expect(x + w, title).toBeLessThanOrEqual(24);
+    for (let column = x; column < x + w; column += 1) {
+      for (let line = y; line < y + h; line += 1) {
+        expect(cells, title).not.toContain(`${column} ${line}`);
+        cells.add(`${column} ${line}`);
+      }
+    }
+  }
+});
+
+test('every alert says what is wrong, what to do, and how urgent it is', () => {
+  expect(new Set(RULES.map(({ alert }) => alert)).size).toBe(RULES.length);
+  for (const { labels, annotations } of RULES) {
+    expect(['page', 'ticket']).toContain(labels.severity);
+    expect([annotations.summary.length, annotations.remedy.length].every((length) => length > 10)).toBe(true);
+  }
+});

@@ -1,0 +1,62 @@
+/** Standard output is a pipe that nobody reads, to a real process that logs far more than the pipe takes. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { afterEach, expect, test } from 'vitest';
+
+const LOG = new URL('../../../src/observability/log.ts', import.meta.url).href;
+const LINES = 20_000;
+
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
+/** Logs `LINES` lines, then says on standard error that it lives, ten times a second; closes the log when told to. */
+const SCRIPT = `
+  process.stdout.on('error', () => {}); // as the command line does
+  const { createLog } = await import(${JSON.stringify(LOG)});
+  const log = createLog('info');
+  for (let i = 0; i < ${LINES}; i += 1) log.delivered({ count: i, text: 'x'.repeat(200) });
+  setInterval(() => process.stderr.write('alive ' + log.dropped() + '\\n'), 100);
+  process.stdin.once('data', async () => { await log.close(); process.stderr.write('closed\\n'); process.exit(0); });`;
+
+function started() {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'] });
+  children.push(child);
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  return { child, ended, said: () => said };
+}
+
+test('a reader that stalls freezes nothing: lines over the bound are dropped and counted', async () => {
+  const { child, said } = started();
+  // Twenty beats while the pipe stays full.
+  await expect.poll(() => said().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
+  const dropped = Number(/alive (\d+)\n$/.exec(said())?.[1]);
+  expect(dropped).toBeGreaterThan(LINES / 2);
+  expect(dropped).toBeLessThan(LINES);
+
+  // The reader comes back: what was kept arrives whole and in order, then how many are missing.
+  let text = '';
+  child.stdout.on('data', (chunk) => {
+    text += chunk;
+  });
+  await expect.poll(() => text.includes('"verb":"dropped"')).toBe(true);
+  const lines = text.trimEnd().split('\n');
+  const shown = lines.map((line) => JSON.parse(line));
+  expect(shown.at(-1)).toMatchObject({ verb: 'dropped', count: dropped });
+  expect(shown.slice(0, -1).map(({ count }) => count)).toEqual(
+    Array.from({ length: LINES - dropped }, (_, index) => index),
+  );
+  expect(Buffer.byteLength(text)).toBeLessThan(1.3 * 1_048_576);
+});
+
+test('a reader that stalls for ever keeps no process from stopping', async () => {
+  const { child, ended, said } = started();
+  await expect.poll(() => said().includes('alive')).toBe(true);
+  child.stdin.write('stop\n');
+  expect(await ended).toBe(0);
+  expect(said()).toContain('closed');
+});

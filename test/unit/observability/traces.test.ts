@@ -1,0 +1,65 @@
+/** Traces: one for each mail request, whatever node does what, with the times at which it happened; nothing where nobody listens. */
+import { context, trace } from '@opentelemetry/api';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { afterEach, expect, test } from 'vitest';
+import { createTraces } from '../../../src/observability/traces.ts';
+import type { Change } from '../../../src/store/store.ts';
+import { attemptWith, newMail } from '../../rig/mail.ts';
+
+afterEach(() => {
+  trace.disable();
+  context.disable();
+});
+
+function listen(): InMemorySpanExporter {
+  const exporter = new InMemorySpanExporter();
+  trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
+  return exporter;
+}
+
+const DELIVERED: Change = {
+  to: 'delivered',
+  dueAt: null,
+  suppress: null,
+  event: { at: 1, verb: 'delivered', by: 'node', detail: null, attempt: null },
+};
+const ms = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
+
+test('without an SDK there are none, and nothing to call', () => {
+  expect(createTraces('1')).toBeNull();
+});
+
+test('request, attempts and notices of a mail request are one trace, under the mail request’s own id', () => {
+  const exporter = listen();
+  const traces = createTraces('1.2.3');
+  exporter.reset();
+  const at = Date.now();
+  const mail = newMail({ acceptedAt: at });
+  const leased = { ...mail, attempts: 1, lease: { owner: 'node', until: at + 1 } };
+  const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
+  const deferred = attemptWith({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
+  traces?.accepted(mail, 'sending', at, 12);
+  traces?.attempted(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
+  traces?.attempted({ ...leased, attempts: 2 }, { ...attemptWith(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
+  traces?.heard(
+    { kind: 'applied', id: mail.id, accountId: 1, to: 'bounced', recipient: mail.to, suppressed: true, detail: 'gone' },
+    at + 90_000,
+  );
+  const spans = exporter.getFinishedSpans();
+  expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);
+  expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([mail.id.replaceAll('-', '')]));
+  expect(spans.map(({ startTime, endTime }) => [Math.round(ms(startTime) - at), Math.round(ms(endTime) - at)])).toEqual(
+    [
+      [-12, 0],
+      [5, 35],
+      [60_000, 60_040],
+      [90_000, 90_000],
+    ],
+  );
+  expect(spans[1]).toMatchObject({
+    status: { code: 2, message: 'later' },
+    attributes: { 'smtp.reply.code': 451, 'postrider.outcome': 'deferred', 'postrider.state': 'queued' },
+  });
+  expect(spans[3]?.attributes).toMatchObject({ 'postrider.feedback': 'bounced', 'postrider.mail_request.id': mail.id });
+  expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(mail.to);
+});

@@ -1,0 +1,172 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { countTraffic } from '../../../src/observability/traffic.ts';
+import type { TrafficRow } from '../../../src/store/traffic.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+const HOUR = Date.UTC(2030, 0, 1, 10);
+
+/** Remembers what was written as it was written then. */
+function rig(startAt = HOUR) {
+  const clock = virtualClock(startAt);
+  const writes: TrafficRow[][] = [];
+  const faults: unknown[] = [];
+  const answer = { fault: null as Error | null };
+  const counter = countTraffic({
+    node: 'node-a',
+    clock,
+    put: async (node, rows) => {
+      expect(node).toBe('node-a');
+      if (answer.fault !== null) throw answer.fault;
+      writes.push(structuredClone([...rows]));
+    },
+    failed: (error) => faults.push(error),
+  });
+  return { clock, counter, writes, faults, answer };
+}
+
+test('what was counted is written within a second or so, whole, and nothing where nothing was', async () => {
+  const { clock, counter, writes } = rig();
+  await clock.advance(10_000);
+  expect(writes).toEqual([]);
+  counter.accepted();
+  counter.accepted();
+  counter.entered('delivered', 20);
+  await clock.advance(1_000);
+  counter.entered('bounced');
+  counter.noticed('complained');
+  counter.deferred();
+  await clock.advance(60_000);
+  expect(writes).toHaveLength(2);
+  const minute = { spanMs: 60_000, at: HOUR };
+  expect(writes[0]).toMatchObject([
+    { ...minute, accepted: 2, delivered: 1, ended: 1, bounced: 0 },
+    { spanMs: 3_600_000, at: HOUR, accepted: 2, delivered: 1 },
+  ]);
+  expect(writes[0]?.[0]?.latencies.size).toBe(1);
+  expect(writes[1]).toMatchObject([
+    { ...minute, accepted: 2, delivered: 1, bounced: 1, complained: 1, deferred: 1, ended: 2 },
+    { spanMs: 3_600_000, at: HOUR, accepted: 2, ended: 2 },
+  ]);
+});
+
+test('what an operator cancels has left the queue, and is in no other figure', async () => {
+  const { clock, counter, writes } = rig();
+  counter.entered('cancelled');
+  counter.entered('uncertain');
+  await clock.advance(1_000);
+  expect(writes).toMatchObject([[{ ended: 1 }, { ended: 1 }]]);
+  const [row] = writes.flat();
+  if (row === undefined) throw new Error('nothing was written');
+  const { ended, spanMs, at, latencies, ...others } = row;
+  expect(new Set(Object.values(others))).toEqual(new Set([0]));
+});
+
+test('a minute that ends before it was written is written beside the next one', async () => {
+  const { clock, counter, writes } = rig(HOUR + 59_900);
+  counter.accepted();
+  await clock.advance(200);
+  counter.accepted();
+  await clock.advance(1_000);
+  expect(writes).toMatchObject([
+    [
+      { spanMs: 60_000, at: HOUR, accepted: 1 },
+      { spanMs: 60_000, at: HOUR + 60_000, accepted: 1 },
+      { spanMs: 3_600_000, at: HOUR, accepted: 2 },
+    ],
+  ]);
+});
+
+test('while the store is away figures wait, and one fault is told', async () => {
+  const { clock, counter, writes, faults, answer } = rig();
+  answer.fault = new Error('away');
+  counter.accepted();
+  await clock.advance(90_000);
+  counter.accepted();
+  await clock.advance(5_000);
+  expect([faults.length, writes]).toEqual([1, []]);
+  answer.fault = null;
+  await clock.advance(1_000);
+  expect(writes).toMatchObject([
+    [
+      { spanMs: 60_000, at: HOUR, accepted: 1 },
+      { spanMs: 60_000, at: HOUR + 60_000, accepted: 1 },
+      { spanMs: 3_600_000, at: HOUR, accepted: 2 },
+    ],
+  ]);
+});
+
+test('a stop writes what is not written yet, and counts on without a timer', async () => {
+  const { clock, counter, writes } = rig();
+  counter.accepted();
+  await counter.stop();
+  expect(writes).toMatchObject([[{ accepted: 1 }, { accepted: 1 }]]);
+  counter.accepted();
+  await clock.advance(10_000);
+  expect(writes).toHaveLength(1);
+});
+
+/** The store as it is after all writes: each row replaced the one before it of the same span. */
+function stored(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
+  return new Map(writes.flat().map((row) => [`${row.spanMs} ${row.at}`, row]));
+}
+
+test('whatever small steps a clock makes back and forth, and whenever it is written, what is stored is what was counted', async () => {
+  const step = fc.record({
+    /** From the beginning of an hour. */
+    at: fc.integer({ min: -150_000, max: 150_000 }),
+    count: fc.constantFrom('accepted', 'delivered', 'bounced', 'cancelled'),
+    written: fc.boolean(),
+    away: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const writes: TrafficRow[][] = [];
+      let now = HOUR;
+      let run: (() => void) | null = null;
+      let away = false;
+      const clock = {
+        now: () => now,
+        after: (_ms: number, timer: () => void) => {
+          run = timer;
+          return () => {
+            run = null;
+          };
+        },
+      };
+      const put = async (_node: string, rows: readonly TrafficRow[]) => {
+        if (away) throw new Error('away');
+        writes.push(structuredClone([...rows]));
+      };
+      const counter = countTraffic({ node: 'n', clock, put, failed: () => undefined });
+      const wanted = new Map<string, { accepted: number; ended: number; delivered: number }>();
+      for (const { at, count, written, away: gone } of steps) {
+        now = HOUR + at;
+        if (count === 'accepted') counter.accepted();
+        else counter.entered(count, 20);
+        for (const spanMs of [60_000, 3_600_000]) {
+          const key = `${spanMs} ${now - (now % spanMs)}`;
+          const sums = wanted.get(key) ?? { accepted: 0, ended: 0, delivered: 0 };
+          wanted.set(key, sums);
+          sums[count === 'accepted' ? 'accepted' : 'ended'] += 1;
+          if (count === 'delivered') sums.delivered += 1;
+        }
+        away = gone;
+        if (written) {
+          const due = run as (() => void) | null;
+          run = null;
+          due?.();
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      }
+      away = false;
+      await counter.stop();
+      const found = [...stored(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
+        expect([...latencies.values()].reduce((sum, n) => sum + n, 0)).toBe(delivered);
+        return [key, { accepted, ended, delivered }];
+      });
+      expect(new Map(found as never)).toEqual(wanted);
+    }),
+    { numRuns: 150 },
+  );
+});

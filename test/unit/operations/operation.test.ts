@@ -1,0 +1,159 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Type } from 'typebox';
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { ERROR_CODES, ok } from '../../../src/operations/errors.ts';
+import { readInput } from '../../../src/operations/input.ts';
+import { operation, perform } from '../../../src/operations/operation.ts';
+import { oneOf } from '../../../src/operations/schemas.ts';
+import { audited } from '../../../src/operator/audited.ts';
+import { answerOf, membersIn, operationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
+import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
+import { StoreError } from '../../../src/store/store.ts';
+import { commandRig } from '../cli/command-rig.ts';
+
+const SCHEMA = Type.Object({
+  name: Type.String({ maxLength: 5 }),
+  reason: oneOf(['bounce', 'manual'], { default: 'manual' }),
+  limit: Type.Integer({ minimum: 1, maximum: 10, default: 5 }),
+  subdomains: Type.Optional(Type.Boolean()),
+});
+
+async function operating(actor = 'cli:tester') {
+  const { store } = await commandRig();
+  const settings = loadSettings({}, null);
+  return { actor, clock: systemClock, settings, store: audited(store, actor, systemClock.now) };
+}
+
+describe('the input of an operation', () => {
+  test('has the types of its schema, whether an adapter had strings or JSON values', () => {
+    const read = { name: 'acme', reason: 'bounce', limit: 7, subdomains: true };
+    expect(readInput(SCHEMA, { name: 'acme', reason: 'bounce', limit: '7', subdomains: 'true' })).toEqual(ok(read));
+    expect(readInput(SCHEMA, read)).toEqual(ok(read));
+    expect(readInput(SCHEMA, { name: 'acme' })).toEqual(ok({ name: 'acme', reason: 'manual', limit: 5 }));
+    expect(readInput(SCHEMA, { name: 12 })).toMatchObject({ ok: true, value: { name: '12' } });
+  });
+
+  test.each([
+    [{}, 'name'],
+    [{ name: '' }, 'name'],
+    [{ name: 'longer' }, 'name'],
+    [{ name: ['acme'] }, 'name'],
+    [{ name: 'acme', reason: 'boune' }, 'reason'],
+    [{ name: 'acme', limit: '0' }, 'limit'],
+    [{ name: 'acme', limit: 11 }, 'limit'],
+    [{ name: 'acme', limit: '1e1' }, 'limit'],
+    [{ name: 'acme', limit: 1.5 }, 'limit'],
+    [{ name: 'acme', limit: '99999999999999999999' }, 'limit'],
+    [{ name: 'acme', subdomains: 'yes' }, 'subdomains'],
+    [{ name: 'acme', colour: 'red' }, null],
+    [{ name: 'acme', constructor: 'x' }, null],
+  ])('%j is invalid, and the member at fault is named', (given, field) => {
+    expect(readInput(SCHEMA, given)).toMatchObject({ ok: false, error: { code: 'invalid', field } });
+  });
+});
+
+describe('an operation', () => {
+  const failing = operation({
+    name: 'test.fail',
+    id: 'failTest',
+    summary: 'Fail',
+    changes: true,
+    input: Type.Object({ as: oneOf(['store', 'bug', 'warning']) }),
+    result: Type.Object({ done: Type.Boolean() }),
+    errors: [],
+    async run({ as }, { warn }) {
+      if (as === 'store') throw new StoreError('the store is away');
+      if (as === 'bug') throw new TypeError('a bug');
+      warn('almost', 'Only just.');
+      return ok({ done: true });
+    },
+  });
+
+  test('whose store does not answer is unavailable, and a bug is thrown', async () => {
+    const context = await operating();
+    const away = await perform(failing, { as: 'store' }, context);
+    expect(away).toMatchObject({ ok: false, error: { code: 'unavailable', message: 'the store is away' } });
+    await expect(perform(failing, { as: 'bug' }, context)).rejects.toThrow(TypeError);
+  });
+
+  test('gives its warnings with its result, and the route puts them into the answer', async () => {
+    const performed = await perform(failing, { as: 'warning' }, await operating());
+    const warnings = [{ code: 'almost', message: 'Only just.' }];
+    expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
+    const route = operationRoute('POST', '/tests', 'Tests', failing);
+    expect(answerOf(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
+  });
+
+  test('that fails is answered with the status of its code and the parameter at fault', async () => {
+    const route = operationRoute('POST', '/tests', 'Tests', failing);
+    for (const [code, { status }] of Object.entries(ERROR_CODES)) {
+      const error = { code: code as keyof typeof ERROR_CODES, field: 'as', message: 'wrong' };
+      expect(answerOf(route, { ok: false, error, warnings: [] })).toEqual({
+        status,
+        body: { result: 'error', code, field: 'as', message: code === 'invalid' ? 'as: wrong' : 'wrong' },
+      });
+    }
+  });
+});
+
+describe('every route that is an operation', () => {
+  test.each(OPERATION_ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const))(
+    '%s names its path parameters as members of its input, and a schema of its result that a validator accepts',
+    (_name, { path, operation: { input, result, id, name, summary } }) => {
+      for (const parameter of pathParameters(path)) expect(Object.keys(input.properties)).toContain(parameter);
+      expect(() => new Ajv2020({ strict: false }).compile(JSON.parse(JSON.stringify(result)))).not.toThrow();
+      expect([id, name, summary]).toEqual([
+        expect.stringMatching(/^[a-z]+[A-Za-z]+$/),
+        expect.stringMatching(/^[a-z]+\.[a-z-]+$/),
+        expect.stringMatching(/^[A-Z].*[^.]$/),
+      ]);
+    },
+  );
+
+  test('takes a parameter only from its own part of the request', () => {
+    const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
+    if (route === undefined) throw new Error('the route is gone');
+    const params = { account: 'acme' };
+    const right = membersIn(route, { params, query: {}, body: { address: 'ada@example.com' } });
+    expect(right).toEqual({ ok: true, members: { account: 'acme', address: 'ada@example.com' } });
+    for (const parts of [
+      { params, query: { address: 'ada@example.com' }, body: {} },
+      { params, query: {}, body: { account: 'other', address: 'ada@example.com' } },
+      { params, query: {}, body: [] },
+      { params, query: {}, body: { address: 'ada\u0000@example.com' } },
+    ])
+      expect(membersIn(route, parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
+  });
+});
+
+test('the operations on suppression lists answer by their schemas, and each change is in the audit log once', async () => {
+  const context = await operating();
+  const validate = async (id: string, given: Readonly<Record<string, unknown>>) => {
+    const route = OPERATION_ROUTES.find(({ operation: one }) => one.id === id);
+    if (route === undefined) throw new Error(`no route has ${id}`);
+    const performed = await perform(route.operation, given, context);
+    if (!performed.ok) return performed.error.code;
+    const check = new Ajv2020({ strict: false, validateFormats: false }).compile(
+      JSON.parse(JSON.stringify(route.operation.result)),
+    );
+    expect([id, check(performed.value), check.errors]).toEqual([id, true, null]);
+    return performed.value;
+  };
+  const address = 'ada@example.com';
+  expect(await validate('addSuppression', { account: 'acme', address })).toEqual({ address, added: true });
+  expect(await validate('addSuppression', { account: 'acme', address })).toEqual({ address, added: false });
+  expect(await validate('listSuppressions', { account: 'acme' })).toMatchObject({ suppressions: [{ address }] });
+  expect(await validate('showSuppression', { address })).toMatchObject({ suppressed: true });
+  expect(await validate('removeSuppression', { account: 'acme', address })).toEqual({ address, removed: true });
+  expect(await validate('removeSuppression', { account: 'acme', address })).toBe('not-found');
+  expect(await validate('removeSuppression', { account: 'nobody', address })).toBe('not-found');
+  expect(await validate('removeSuppression', { account: 'acme', address: 'ada' })).toBe('invalid');
+  const entries = await context.store.listAudit(null, 10);
+  expect(entries.map(({ who, action }) => [who, action])).toEqual([
+    ['cli:tester', 'suppression.remove'],
+    ['cli:tester', 'suppression.add'],
+    ['cli:tester', 'suppression.add'],
+  ]);
+});

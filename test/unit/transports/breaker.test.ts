@@ -1,0 +1,130 @@
+/** The breaker: a dead next hop is probed by one attempt at a time, ever more rarely, and forgotten at once. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Outcome } from '../../../src/model/outcome.ts';
+import { createBreaker } from '../../../src/transports/breaker.ts';
+
+const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
+const DEAD: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
+const GREYLISTED: Outcome = { kind: 'deferred', reply, reason: 'greylisted', scope: 'message' };
+const DELIVERED: Outcome = { kind: 'delivered', reply };
+const BOUNCED: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
+
+function opened(jitter = 0) {
+  const breaker = createBreaker({ random: () => jitter });
+  for (let n = 0; n < 3; n += 1) breaker.note(DEAD, 1_000);
+  return breaker;
+}
+
+describe('the breaker', () => {
+  test('opens after three failures in a row, not before, and not over failures with an answer between', () => {
+    const breaker = createBreaker({ random: () => 0 });
+    for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
+      breaker.note(DEAD, 0);
+      breaker.note(DEAD, 0);
+      expect(breaker.state).toBe('closed');
+      breaker.note(answer, 0);
+    }
+    breaker.note(DEAD, 0);
+    breaker.note(DEAD, 0);
+    breaker.note({ kind: 'unanswered', reply }, 0);
+    expect(breaker.state).toBe('open');
+  });
+
+  test('admits nothing while open, then exactly one probe', () => {
+    const breaker = opened();
+    expect(breaker.retryAt(1_000)).toBe(3_000);
+    expect(breaker.admits(2_999)).toBe(false);
+    expect(breaker.admits(3_000)).toBe(true);
+    expect(breaker.state).toBe('probing');
+    expect(breaker.admits(3_000)).toBe(false);
+    expect(breaker.admits(60_000)).toBe(false);
+  });
+
+  test.each([
+    ['delivered', DELIVERED],
+    ['bounced', BOUNCED],
+    ['deferred for one message', GREYLISTED],
+  ])('closes when the probe is %s', (_name, outcome) => {
+    const breaker = opened();
+    breaker.admits(3_000);
+    breaker.note(outcome, 3_100);
+    expect(breaker.state).toBe('closed');
+    expect(breaker.retryAt(3_100)).toBeNull();
+    expect([breaker.admits(3_100), breaker.admits(3_100)]).toEqual([true, true]);
+  });
+
+  test('waits twice as long after each failed probe, up to five minutes, and begins anew once closed', () => {
+    const breaker = opened();
+    const waits: number[] = [];
+    let now = 1_000;
+    for (let n = 0; n < 10; n += 1) {
+      const at = breaker.retryAt(now) ?? 0;
+      now = at;
+      expect(breaker.admits(at)).toBe(true);
+      breaker.note(DEAD, at);
+      waits.push((breaker.retryAt(at) ?? 0) - at);
+    }
+    expect(waits).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
+    breaker.note(DELIVERED, 9_999_999);
+    for (let n = 0; n < 3; n += 1) breaker.note(DEAD, 9_999_999);
+    expect(breaker.retryAt(9_999_999)).toBe(10_001_999);
+  });
+
+  test('takes up to a quarter off each wait at random', () => {
+    expect(opened(0.999_999).retryAt(1_000)).toBe(2_500);
+  });
+
+  test('failures of attempts begun before it opened change nothing', () => {
+    const breaker = opened();
+    for (let n = 0; n < 20; n += 1) breaker.note(DEAD, 1_500);
+    expect(breaker.retryAt(1_500)).toBe(3_000);
+  });
+
+  test('a probe that is given back, or never reported, leaves its place to another', () => {
+    const breaker = opened();
+    expect(breaker.admits(3_000)).toBe(true);
+    breaker.giveBack(3_100);
+    expect(breaker.admits(3_100)).toBe(true);
+    expect(breaker.admits(3_101)).toBe(false);
+    expect(breaker.admits(3_100 + 600_000)).toBe(true);
+  });
+
+  test('a clock set back does not keep it open', () => {
+    const breaker = opened();
+    expect(breaker.retryAt(500)).toBe(500);
+    expect(breaker.admits(500)).toBe(true);
+  });
+
+  test('tells every change of state once', () => {
+    const told: unknown[] = [];
+    const breaker = createBreaker({ random: () => 0, changed: (...change) => told.push(change) });
+    for (let n = 0; n < 5; n += 1) breaker.note(DEAD, 0);
+    breaker.admits(2_000);
+    breaker.note(DELIVERED, 2_000);
+    breaker.note(DELIVERED, 2_001);
+    expect(told).toEqual([
+      ['open', 2_000],
+      ['probing', 602_000],
+      ['closed', null],
+    ]);
+  });
+
+  test('whatever happens, no two probes run at once and a wait is never over five minutes', () => {
+    const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const breaker = createBreaker({ random: () => 0.5 });
+        let now = 0;
+        for (const { ms, dead } of steps) {
+          now += ms;
+          if (breaker.state === 'open')
+            expect((breaker.retryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
+          if (!breaker.admits(now)) continue;
+          if (breaker.state === 'probing') expect(breaker.admits(now)).toBe(false);
+          breaker.note(dead ? DEAD : DELIVERED, now);
+        }
+      }),
+    );
+  });
+});

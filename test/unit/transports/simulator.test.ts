@@ -1,0 +1,80 @@
+/** Simulator addresses: each shows one ending, none leaves the service or touches anybody's reputation. */
+import { describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { isSimulated, simulatorKind } from '../../../src/transports/simulator/address.ts';
+import { simulatorTransport } from '../../../src/transports/simulator/transport.ts';
+import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
+import { outgoing } from '../../rig/smtp-message.ts';
+
+function wrapped(): { transport: Transport; reached: OutgoingMessage[] } {
+  const reached: OutgoingMessage[] = [];
+  const inner: Transport = {
+    concurrency: 7,
+    attempt(message) {
+      reached.push(message);
+      const reply = { stage: 'content', code: 250, enhanced: null, text: 'inner' } as const;
+      return Promise.resolve({
+        outcome: { kind: 'delivered', reply },
+        startedAt: 0,
+        tookMs: 0,
+        remote: 'inner',
+        conversation: [],
+      });
+    },
+    close: () => Promise.resolve(),
+  };
+  return { transport: simulatorTransport(inner, systemClock), reached };
+}
+
+const to = (local: string) => outgoing('x\r\n', { to: `${local}@simulator.postrider.test` });
+
+describe('simulator addresses', () => {
+  test('are known in any case and with any label', () => {
+    expect(simulatorKind('success@simulator.postrider.test')).toBe('success');
+    expect(simulatorKind('Bounce+Order-7@Simulator.Postrider.TEST')).toBe('bounce');
+    expect(simulatorKind('suppressed+@simulator.postrider.test')).toBe('suppressed');
+    expect(simulatorKind('other@simulator.postrider.test')).toBeNull();
+    expect(isSimulated('other@simulator.postrider.test')).toBe(true);
+    for (const address of ['success@postrider.test', 'success@x.simulator.postrider.test', 'success', '']) {
+      expect([simulatorKind(address), isSimulated(address)]).toEqual([null, false]);
+    }
+  });
+
+  test.each([
+    ['success', { kind: 'delivered' }],
+    ['complaint+1', { kind: 'delivered' }],
+    ['bounce', { kind: 'bounced', suppress: false, reply: { code: 550, enhanced: '5.1.1', stage: 'rcpt' } }],
+    ['DEFER', { kind: 'deferred', scope: 'message', reply: { code: 451 } }],
+    ['suppressed', { kind: 'bounced', suppress: false }],
+    ['nobody', { kind: 'bounced', suppress: false }],
+  ])('%s ends as it says and never reaches the transport', async (local, expected) => {
+    const { transport, reached } = wrapped();
+    expect((await transport.attempt(to(local), null)).outcome).toMatchObject(expected);
+    expect(reached).toEqual([]);
+  });
+
+  test('an unknown one is told the known ones', async () => {
+    const { outcome } = await wrapped().transport.attempt(to('nobody'), null);
+    for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
+      expect(outcome.reply.text).toContain(name);
+  });
+
+  test('beforeHandover is asked once where a message is taken, and its refusal defers', async () => {
+    const { transport } = wrapped();
+    let asked = 0;
+    await transport.attempt(to('success'), () => {
+      asked += 1;
+      return Promise.resolve();
+    });
+    expect(asked).toBe(1);
+    const refused = await transport.attempt(to('success'), () => Promise.reject(new Error('lost')));
+    expect(refused.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
+  });
+
+  test('every other address goes to the transport', async () => {
+    const { transport, reached } = wrapped();
+    expect(transport.concurrency).toBe(7);
+    expect((await transport.attempt(outgoing(), null)).remote).toBe('inner');
+    expect(reached).toHaveLength(1);
+  });
+});

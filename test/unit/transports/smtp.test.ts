@@ -1,0 +1,854 @@
+/** The SMTP transport against peers that refuse, stall, lie and hang up. */
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { SmtpSetting } from '../../../src/transports/smtp/authentication.ts';
+import type { SmtpDeps } from '../../../src/transports/smtp/transport.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
+import { virtualClock } from '../../rig/clock.ts';
+import { certificateFor } from '../../rig/smtp-certificate.ts';
+import { outgoing, smtpTo } from '../../rig/smtp-message.ts';
+import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
+import { startSmtpServer } from '../../rig/smtp-server.ts';
+
+interface Pair {
+  readonly peer: SmtpPeer;
+  readonly transport: Transport;
+}
+
+async function pair(script: Script, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpDeps> = {}): Promise<Pair> {
+  const peer = await startSmtpPeer(script);
+  onTestFinished(() => peer.close());
+  const transport = smtpTo(peer.port, change, deps);
+  onTestFinished(() => transport.close(1_000));
+  return { peer, transport };
+}
+
+/** A server that answers `reply` to `verb` and whatever the client says after it. */
+function answering(verb: string, reply: readonly string[], extensions: readonly string[]): Script {
+  return async (wire) => {
+    if (verb === 'greeting') return wire.say(...reply);
+    wire.say('220 peer.example');
+    for (;;) {
+      const line = await wire.hear();
+      if (line.startsWith(verb)) wire.say(...reply);
+      else if (line.startsWith('EHLO'))
+        wire.say(...extensions.map((text, at) => `250${at === extensions.length - 1 ? ' ' : '-'}${text}`));
+      else if (line === 'DATA') {
+        if (verb !== 'content') {
+          wire.say('503 5.5.1 no valid recipients');
+          continue;
+        }
+        wire.say('354 go on');
+        await wire.content();
+        wire.say(...reply);
+      } else wire.say('250 2.0.0 Ok');
+    }
+  };
+}
+
+describe.each([
+  ['with PIPELINING', ['peer.example', 'PIPELINING']],
+  ['without PIPELINING', ['peer.example', 'HELP']],
+] as const)('refusals at each stage, %s', (_name, extensions) => {
+  const stages = [
+    ['greeting', 'greeting'],
+    ['EHLO', 'ehlo'],
+    ['MAIL', 'mail'],
+    ['RCPT', 'rcpt'],
+    ['DATA', 'data'],
+    ['content', 'content'],
+  ] as const;
+
+  for (const [verb, stage] of stages) {
+    test(`421 at ${stage} is deferred, and the connection ends`, async () => {
+      const { transport } = await pair(answering(verb, ['421 4.3.2 closing'], extensions));
+      const { outcome } = await transport.attempt(outgoing(), null);
+      expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+      expect(outcome.reply).toMatchObject({ stage, code: 421, enhanced: '4.3.2', text: 'closing' });
+    });
+  }
+
+  test('450 at rcpt is deferred for this message', async () => {
+    const { transport } = await pair(answering('RCPT', ['450 4.2.0 come back'], extensions));
+    const { outcome, conversation } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
+    expect(conversation).toContain('S: 450 4.2.0 come back');
+  });
+
+  test('550 at rcpt bounces, with an enhanced code or without', async () => {
+    const enhanced = await pair(answering('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
+    expect((await enhanced.transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'bounced',
+      suppress: true,
+      reply: { enhanced: '5.1.1', text: 'No such person' },
+    });
+    const bare = await pair(answering('RCPT', ['550 no'], extensions));
+    expect((await bare.transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'bounced',
+      suppress: false,
+      reply: { enhanced: null, text: 'no' },
+    });
+  });
+
+  test('a refused message leaves the connection good for the next one', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open(extensions);
+      await wire.answer('MAIL', '250 Ok');
+      await wire.answer('RCPT', '550 5.1.1 no such user');
+      if (extensions[1] === 'PIPELINING') await wire.answer('DATA', '503 5.5.1 no recipients');
+      await wire.answer('RSET', '250 Ok');
+      await wire.take();
+      await wire.takeAll();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('bounced');
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(peer.connections).toBe(1);
+  });
+});
+
+describe('pipelining', () => {
+  test('MAIL, RCPT and DATA go out together', async () => {
+    const { transport } = await pair(async (wire) => {
+      await wire.open();
+      // Nothing is answered before all three have come.
+      for (const verb of ['MAIL', 'RCPT', 'DATA']) expect((await wire.hear()).startsWith(verb)).toBe(true);
+      wire.say('250 Ok', '250 Ok', '354 go on');
+      await wire.content();
+      wire.say('250 Ok');
+      await wire.takeAll();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+  });
+
+  test('354 although the recipient was refused: a lone dot, nothing is sent, the refusal stands', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.answer('MAIL', '250 Ok');
+      await wire.answer('RCPT', '550 5.1.1 no such user');
+      await wire.answer('DATA', '354 go on');
+      expect((await wire.content()).length).toBe(0);
+      wire.say('554 5.5.1 no valid recipients');
+      expect(await wire.hear()).toBe('RSET');
+      wire.say('250 Ok');
+      await wire.take();
+      await wire.takeAll();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({ kind: 'bounced', suppress: true });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(peer.connections).toBe(1);
+  });
+
+  test('the refusal of MAIL is the outcome, not the 503 that follows from it', async () => {
+    const { transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.answer('MAIL', '552 5.3.4 too large');
+      await wire.answer('RCPT', '503 5.5.1 MAIL first');
+      await wire.answer('DATA', '503 5.5.1 RCPT first');
+      await wire.takeAll();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({ kind: 'bounced', reason: 'size' });
+  });
+});
+
+describe('a connection that fails', () => {
+  test('refused: deferred, and nothing was reached', async () => {
+    const attempt = await smtpTo(1).attempt(outgoing(), null);
+    expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
+    expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
+  });
+
+  test('a name that does not resolve: deferred', async () => {
+    const attempt = await smtpTo(25, { host: 'nowhere.invalid' }).attempt(outgoing(), null);
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+  });
+
+  test.each([
+    ['greeting', 0],
+    ['ehlo', 1],
+    ['mail', 2],
+    ['rcpt', 3],
+    ['data', 4],
+  ] as const)('a peer silent at %s is given up after a minute', async (stage, commands) => {
+    const clock = virtualClock(0);
+    let connected = false;
+    const connect = (host: string, port: number): Socket => {
+      const socket = connectTcp({ host, port });
+      return socket.once('connect', () => {
+        connected = true;
+      });
+    };
+    const { peer, transport } = await pair(
+      async (wire) => {
+        if (commands === 0) return wire.gone();
+        wire.say('220 peer.example');
+        const answers = ['250 peer.example', '250 Ok', '250 Ok'];
+        for (let n = 1; n < commands; n += 1) {
+          await wire.hear();
+          wire.say(answers[n - 1] ?? '');
+        }
+        await wire.hear();
+        return wire.gone();
+      },
+      {},
+      { clock, connect },
+    );
+    const running = transport.attempt(outgoing(), null);
+    await expect.poll(() => connected && peer.heard.length === commands).toBe(true);
+    await clock.advance(59_000);
+    await clock.advance(2_000);
+    const { outcome, tookMs } = await running;
+    expect(outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'connection',
+      scope: 'transport',
+      reply: { stage, code: null },
+    });
+    expect(tookMs).toBe(60_000);
+  });
+
+  test('a peer that answers each step just in time is given up at the limit of the whole attempt', async () => {
+    const { transport } = await pair(
+      async (wire) => {
+        wire.say('220 peer.example');
+        await wire.hear();
+        for (;;) {
+          wire.say('250-more');
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      },
+      {},
+      { limits: { attemptMs: 300 } },
+    );
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+    expect(outcome.reply.text).toContain('in time');
+  });
+
+  test('dropped before the whole content was sent: deferred, and beforeHandover is not asked', async () => {
+    const { transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.envelope();
+      await wire.octets(1_000);
+      wire.reset();
+    });
+    const big = outgoing(Buffer.alloc(64_000_000, 'x'));
+    const { outcome } = await transport.attempt(big, null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', reply: { stage: 'content' } });
+  });
+
+  test('dropped while beforeHandover runs: deferred, the final dot is never written', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.envelope();
+      await wire.octets(10);
+      wire.reset();
+    });
+    const { outcome } = await transport.attempt(outgoing(), () => new Promise(() => undefined));
+    expect(outcome).toMatchObject({ kind: 'deferred', reply: { stage: 'content' } });
+    expect(peer.messages).toHaveLength(0);
+  });
+
+  test('refused while beforeHandover runs: the refusal counts and nothing is completed', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.envelope();
+      await wire.octets(10);
+      wire.say('552 5.3.4 too large');
+      wire.hangUp();
+    });
+    const { outcome } = await transport.attempt(outgoing(), () => new Promise(() => undefined));
+    expect(outcome).toMatchObject({ kind: 'bounced', reason: 'size' });
+    expect(peer.messages).toHaveLength(0);
+  });
+
+  test('dropped after the final dot: unanswered', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.envelope();
+      await wire.content();
+      wire.reset();
+    });
+    const { outcome } = await transport.attempt(outgoing(), () => Promise.resolve());
+    expect(outcome.kind).toBe('unanswered');
+    expect(peer.messages).toHaveLength(1);
+  });
+
+  test('silent after the final dot: unanswered, after two minutes', async () => {
+    const clock = virtualClock(0);
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open();
+        await wire.envelope();
+        await wire.content();
+        await wire.gone();
+      },
+      {},
+      { clock },
+    );
+    const running = transport.attempt(outgoing(), null);
+    await expect.poll(() => peer.messages.length).toBe(1);
+    await clock.advance(121_000);
+    const { outcome, tookMs } = await running;
+    expect(outcome.kind).toBe('unanswered');
+    expect(tookMs).toBe(120_000);
+  });
+});
+
+describe('replies', () => {
+  test('torn byte by byte, multi-line, ended by bare LF, are understood', async () => {
+    const { transport } = await pair(async (wire) => {
+      const slowly = async (text: string): Promise<void> => {
+        for (const char of text) {
+          wire.raw(char);
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      };
+      await slowly('220-hello\r\n220 there\n');
+      await wire.hear();
+      await slowly('250-peer.example\n250 HELP\r\n');
+      await wire.hear();
+      await slowly('250 2.1.0 Ok\r\n');
+      await wire.hear();
+      await slowly('550-5.7.1 first\r\n550-5.7.1 second\n550 5.7.1 third\r\n');
+      await wire.takeAll();
+    });
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome.reply).toEqual({ stage: 'rcpt', code: 550, enhanced: '5.7.1', text: 'first second third' });
+  });
+
+  test.each([
+    ['an endless line', '220 '.padEnd(100_000, 'x')],
+    ['an endless reply', '220-xxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n'.repeat(1_000)],
+    ['no reply at all', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
+    ['two codes in one reply', '220-hello\r\n250 there\r\n'],
+  ])('%s ends the connection and is deferred', async (_name, bytes) => {
+    const { transport } = await pair(async (wire) => {
+      wire.raw(bytes);
+      await wire.gone();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'unknown',
+      scope: 'transport',
+      reply: { stage: 'greeting', code: null },
+    });
+  });
+
+  test('control characters of a server reach neither the outcome nor the conversation', async () => {
+    const { transport } = await pair(answering('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
+    const { outcome, conversation } = await transport.attempt(outgoing(), null);
+    for (const text of [outcome.reply.text, ...conversation]) {
+      expect([...text].every((char) => char >= ' ' && !(char >= '\u007f' && char < '\u00a0'))).toBe(true);
+    }
+  });
+});
+
+describe('connections', () => {
+  test('several messages share one', async () => {
+    const server = await startSmtpServer();
+    onTestFinished(() => server.close());
+    const transport = smtpTo(server.port, { connections: 1 });
+    onTestFinished(() => transport.close(1_000));
+    await Promise.all(Array.from({ length: 12 }, () => transport.attempt(outgoing(), null)));
+    expect(server.received).toHaveLength(12);
+    expect(server.connections).toBe(1);
+  });
+
+  test('never more than the setting says', async () => {
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open();
+        await wire.takeAll();
+      },
+      { connections: 3 },
+    );
+    await Promise.all(Array.from({ length: 20 }, () => transport.attempt(outgoing(), null)));
+    expect(peer.messages).toHaveLength(20);
+    expect(peer.connections).toBe(3);
+  });
+
+  test('a connection ends with QUIT after its share of messages', async () => {
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open();
+        await wire.takeAll();
+      },
+      { connections: 1 },
+      { limits: { messagesPerConnection: 3 } },
+    );
+    for (let n = 0; n < 7; n += 1) expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(peer.connections).toBe(3);
+    expect(peer.heard.filter((line) => line === 'QUIT')).toHaveLength(2);
+  });
+
+  test('an idle connection ends with QUIT', async () => {
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open();
+        await wire.takeAll();
+      },
+      {},
+      { limits: { idleMs: 30 } },
+    );
+    await transport.attempt(outgoing(), null);
+    await expect.poll(() => peer.heard.at(-1)).toBe('QUIT');
+  });
+
+  test.each([
+    ['421', (wire: Parameters<Script>[0]) => wire.say('421 4.4.2 idle for too long')],
+    ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
+    ['an end', (wire: Parameters<Script>[0]) => wire.hangUp()],
+  ])('a kept one that dies with %s costs no attempt: one copy goes over a fresh one', async (_name, die) => {
+    const { peer, transport } = await pair(
+      async (wire, connection) => {
+        await wire.open();
+        await wire.take();
+        if (connection > 1) return wire.takeAll();
+        await wire.hear();
+        die(wire);
+        return undefined;
+      },
+      { connections: 1 },
+    );
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    const message = outgoing('Subject: second\r\n\r\nsecond\r\n');
+    let asked = 0;
+    const second = await transport.attempt(message, () => {
+      asked += 1;
+      return Promise.resolve();
+    });
+    expect(second.outcome.kind).toBe('delivered');
+    expect(asked).toBe(1);
+    expect(peer.connections).toBe(2);
+    expect(peer.messages.filter((data) => data.equals(message.data))).toHaveLength(1);
+  });
+
+  test('a kept one that says nothing more (half open) costs no attempt', async () => {
+    const clock = virtualClock(0);
+    const { peer, transport } = await pair(
+      async (wire, connection) => {
+        await wire.open();
+        await wire.take();
+        if (connection > 1) return wire.takeAll();
+        for (;;) await wire.hear();
+      },
+      { connections: 1 },
+      { clock },
+    );
+    await transport.attempt(outgoing(), null);
+    const running = transport.attempt(outgoing('second\r\n'), null);
+    await expect.poll(() => peer.heard.filter((line) => line === 'DATA').length).toBe(2);
+    await clock.advance(61_000);
+    expect((await running).outcome.kind).toBe('delivered');
+    expect(peer.connections).toBe(2);
+    expect(peer.messages).toHaveLength(2);
+  });
+
+  test('listeners do not grow with the messages', async () => {
+    const sockets: Socket[] = [];
+    const connect = (host: string, port: number): Socket => {
+      const socket = connectTcp({ host, port });
+      sockets.push(socket);
+      return socket;
+    };
+    const script: Script = async (wire) => {
+      await wire.open();
+      await wire.takeAll();
+    };
+    const { transport } = await pair(script, { connections: 1 }, { connect });
+    const count = () => sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
+    await transport.attempt(outgoing(), null);
+    const before = count();
+    for (let n = 0; n < 30; n += 1) await transport.attempt(outgoing(), () => Promise.resolve());
+    expect(sockets).toHaveLength(1);
+    expect(count()).toEqual(before);
+  });
+
+  test('one closed by the server while idle is not used again', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.take();
+      wire.hangUp();
+    });
+    for (let n = 1; n < 4; n += 1) {
+      expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+      expect(peer.connections).toBe(n);
+    }
+  });
+
+  test('a fresh connection that dies is an outcome, not a reason to try for ever', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.hear();
+      wire.reset();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+      reply: { stage: 'mail' },
+    });
+    expect(peer.connections).toBe(1);
+  });
+
+  test('the conversation of a message on a kept connection is that message’s own', async () => {
+    const { transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.takeAll();
+    });
+    const first = await transport.attempt(outgoing(), null);
+    const second = await transport.attempt(outgoing('x\r\n', { to: 'second@b.example' }), null);
+    expect(first.conversation.some((line) => line.startsWith('C: EHLO'))).toBe(true);
+    expect(second.conversation[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
+    expect(second.conversation.slice(1)).toEqual([
+      'C: MAIL FROM:<a@sender.example> SIZE=3',
+      'C: RCPT TO:<second@b.example>',
+      'C: DATA',
+      'S: 250 2.0.0 Ok',
+      'S: 250 2.0.0 Ok',
+      'S: 354 go on',
+      'C: (3 octets)',
+      'S: 250 2.0.0 Ok',
+    ]);
+  });
+
+  test('close ends attempts that still run', async () => {
+    const { transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.gone();
+    });
+    const running = transport.attempt(outgoing(), null);
+    const opening = smtpTo(1).attempt(outgoing(), null);
+    await transport.close(50);
+    expect((await running).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect((await opening).outcome.kind).toBe('deferred');
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('deferred');
+  });
+});
+
+describe('TLS', () => {
+  const WITH_TLS = ['peer.example', 'PIPELINING', 'STARTTLS'];
+  const upgrading =
+    (name = 'localhost'): Script =>
+    async (wire) => {
+      await wire.open(WITH_TLS);
+      await wire.answer('STARTTLS', '220 go ahead');
+      await wire.startTls(await certificateFor(name));
+      await wire.ehlo(['peer.example', 'PIPELINING', 'AUTH PLAIN']);
+      await wire.takeAll();
+    };
+
+  async function trusting(): Promise<Partial<SmtpDeps>> {
+    const { cert } = await certificateFor();
+    return { secure: (options) => connectTls({ ...options, ca: cert }) };
+  }
+
+  test('required, with a certificate that is trusted: delivered over TLS', async () => {
+    const { transport } = await pair(upgrading(), { tls: 'required' }, await trusting());
+    const attempt = await transport.attempt(outgoing(), null);
+    expect(attempt.outcome.kind).toBe('delivered');
+    expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
+  });
+
+  test('implicit: TLS from the first byte', async () => {
+    const script: Script = async (wire) => {
+      await wire.startTls(await certificateFor());
+      await wire.open(['peer.example']);
+      await wire.takeAll();
+    };
+    const { transport } = await pair(script, { tls: 'implicit' }, await trusting());
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    const distrusted = await pair(script, { tls: 'implicit' });
+    expect((await distrusted.transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'configuration',
+    });
+  });
+
+  test('smtps: to a port that speaks clear text first: deferred, and in words what that is', async () => {
+    const { transport } = await pair(async (wire) => wire.say('220 peer.example ESMTP'), { tls: 'implicit' });
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome.kind).toBe('deferred');
+    expect(outcome.reply.text).toMatch(
+      /^the TLS handshake with \S+ failed: what answers there speaks no TLS \([a-z ]+\)$/,
+    );
+  });
+
+  test('required, with a certificate nobody vouches for: deferred, no MAIL', async () => {
+    const { peer, transport } = await pair(upgrading(), { tls: 'required' });
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
+    expect(outcome.reply.text).toContain('certificate');
+    expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
+  });
+
+  test('required, with a certificate for another name: deferred', async () => {
+    const { cert } = await certificateFor('other.example');
+    const secure: SmtpDeps['secure'] = (options) => connectTls({ ...options, ca: cert });
+    const { transport } = await pair(upgrading('other.example'), { tls: 'required' }, { secure });
+    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'configuration',
+    });
+  });
+
+  test('required, certificate checks turned off: delivered', async () => {
+    const { transport } = await pair(upgrading(), { tls: 'required', verifyCertificate: false });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+  });
+
+  test('required, but not offered: deferred, no MAIL', async () => {
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open();
+        await wire.takeAll();
+      },
+      { tls: 'required' },
+    );
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
+    expect(outcome.reply.text).toMatch(/does not offer STARTTLS, .* or leave \?tls=required out$/);
+    expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
+  });
+
+  test('offered: taken without a check of the certificate', async () => {
+    const { peer, transport } = await pair(upgrading(), { tls: 'offered' });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(peer.heard).toContain('STARTTLS');
+  });
+
+  test('offered, and the handshake fails: clear text, remembered; never with credentials', async () => {
+    const broken: Script = async (wire) => {
+      await wire.open([...WITH_TLS, 'AUTH PLAIN']);
+      const line = await wire.hear();
+      if (line === 'STARTTLS') {
+        wire.say('220 go ahead');
+        await wire.octets(1);
+        wire.raw('this is no TLS\r\n');
+        await wire.gone();
+        return;
+      }
+      wire.say('250 Ok');
+      await wire.answer('RCPT', '250 Ok');
+      await wire.answer('DATA', '354 go on');
+      await wire.content();
+      wire.say('250 Ok');
+      wire.hangUp();
+    };
+    const { peer, transport } = await pair(broken, { tls: 'offered', connections: 1 });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(peer.heard.filter((line) => line === 'STARTTLS')).toHaveLength(1);
+
+    const secret = await pair(broken, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
+    expect((await secret.transport.attempt(outgoing(), null)).outcome).toMatchObject({ kind: 'deferred' });
+    expect(secret.peer.connections).toBe(1);
+  });
+
+  test('clear text injected after the answer to STARTTLS is never read', async () => {
+    for (const together of [true, false]) {
+      const { peer, transport } = await pair(
+        async (wire) => {
+          await wire.open(WITH_TLS);
+          await wire.hear();
+          if (together) wire.raw('220 go ahead\r\n250-evil.example\r\n250 AUTH PLAIN\r\n');
+          else {
+            wire.raw('220 go ahead\r\n');
+            wire.raw('250-evil.example\r\n250 AUTH PLAIN\r\n');
+          }
+          await wire.gone();
+        },
+        { tls: 'required', verifyCertificate: false, auth: { user: 'u', pass: 'p' } },
+      );
+      const attempt = await transport.attempt(outgoing(), null);
+      expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+      expect(peer.heard.some((line) => line.startsWith('AUTH'))).toBe(false);
+    }
+  });
+});
+
+describe('AUTH', () => {
+  const auth = { user: 'mailer', pass: 'sécret' };
+
+  test.each([
+    ['PLAIN', 'AUTH LOGIN PLAIN'],
+    ['LOGIN', 'AUTH LOGIN'],
+    ['LOGIN in the old way of writing', 'AUTH=LOGIN'],
+  ])('%s: signed in, and the conversation shows no credential', async (_name, offer) => {
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open(['peer.example', offer]);
+        const line = await wire.hear();
+        if (line === 'AUTH LOGIN') {
+          wire.say('334 VXNlcm5hbWU6');
+          expect(Buffer.from(await wire.hear(), 'base64').toString()).toBe(auth.user);
+          wire.say('334 UGFzc3dvcmQ6');
+          expect(Buffer.from(await wire.hear(), 'base64').toString()).toBe(auth.pass);
+        } else expect(line).toBe(`AUTH PLAIN ${Buffer.from(`\0${auth.user}\0${auth.pass}`).toString('base64')}`);
+        wire.say('235 2.7.0 welcome');
+        await wire.takeAll();
+      },
+      { auth },
+    );
+    const attempt = await transport.attempt(outgoing(), null);
+    expect(attempt.outcome.kind).toBe('delivered');
+    const secrets = peer.heard.filter((line) => line.length > 10 && /^[A-Za-z0-9+/=]+$/.test(line));
+    const shown = attempt.conversation.join('\n');
+    for (const secret of [auth.pass, ...secrets, Buffer.from(auth.pass).toString('base64')]) {
+      expect(shown).not.toContain(secret);
+    }
+    expect(shown).toContain('***');
+  });
+
+  test('refused: deferred as our own configuration', async () => {
+    const { transport } = await pair(
+      async (wire) => {
+        await wire.open(['peer.example', 'AUTH PLAIN']);
+        await wire.answer('AUTH', '535 5.7.8 not accepted');
+      },
+      { auth },
+    );
+    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'configuration',
+      scope: 'transport',
+      reply: { stage: 'auth', code: 535 },
+    });
+  });
+
+  test.each([
+    ['offered', false],
+    ['never', true],
+  ] as const)('in clear text over a network, with tls=%s: credentials sent, %j', async (tls, sent) => {
+    const connect = (host: string, port: number): Socket =>
+      Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
+    const { peer, transport } = await pair(
+      async (wire) => {
+        await wire.open(['peer.example', 'AUTH PLAIN LOGIN']);
+        await wire.answer('AUTH', '235 welcome');
+        await wire.takeAll();
+      },
+      { auth, tls },
+      { connect },
+    );
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(peer.heard.some((line) => line.startsWith('AUTH'))).toBe(sent);
+    if (!sent) expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
+  });
+
+  test('not offered: deferred, with the remedy', async () => {
+    const { transport } = await pair((wire) => wire.open(['peer.example', 'AUTH CRAM-MD5']), { auth });
+    const { outcome } = await transport.attempt(outgoing(), null);
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
+    expect(outcome.reply.text).toContain('CRAM-MD5');
+  });
+});
+
+describe('what goes out', () => {
+  test('any lines arrive byte for byte, with PIPELINING and without', async () => {
+    for (const options of [{}, { hidePIPELINING: true }]) {
+      const server = await startSmtpServer(options);
+      onTestFinished(() => server.close());
+      const transport = smtpTo(server.port, { connections: 1 });
+      onTestFinished(() => transport.close(1_000));
+      const line = fc.oneof(
+        fc.constantFrom('.', '..', '...', '.x', '', ' .', 'QUIT', 'a.\u00e9'),
+        fc.string({ maxLength: 40 }).map((text) => text.replaceAll('\r', '').replaceAll('\n', '')),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, marked) => {
+          const message = outgoing(lines.map((text) => `${text}\r\n`).join(''));
+          const attempt = await transport.attempt(message, marked ? () => Promise.resolve() : null);
+          expect(attempt.outcome.kind).toBe('delivered');
+          expect(server.received.at(-1)?.data.equals(message.data)).toBe(true);
+        }),
+        { numRuns: 150 },
+      );
+    }
+  });
+
+  test('large content arrives whole, and a line end is added where it lacks one', async () => {
+    const server = await startSmtpServer();
+    onTestFinished(() => server.close());
+    const transport = smtpTo(server.port);
+    onTestFinished(() => transport.close(1_000));
+    const large = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
+    expect((await transport.attempt(outgoing(large), null)).outcome.kind).toBe('delivered');
+    expect(server.received[0]?.data.equals(Buffer.from(`${large}\r\n`))).toBe(true);
+  });
+
+  test('SIZE and SMTPUTF8 are named where they are offered', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.takeAll();
+    });
+    await transport.attempt(outgoing('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
+    expect(peer.heard).toContain('MAIL FROM:<a@sender.example> SIZE=3 SMTPUTF8');
+    expect(peer.heard).toContain('RCPT TO:<jürgen@b.example>');
+  });
+
+  test('an address that needs SMTPUTF8 bounces where it is not offered, and suppresses nobody', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open(['peer.example', 'PIPELINING']);
+      await wire.takeAll();
+    });
+    const { outcome } = await transport.attempt(outgoing('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
+    expect(outcome).toMatchObject({
+      kind: 'bounced',
+      reason: 'smtputf8',
+      suppress: false,
+      reply: { enhanced: '5.6.7' },
+    });
+    expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
+  });
+
+  test('HELO where EHLO is not known', async () => {
+    const { peer, transport } = await pair(async (wire) => {
+      wire.say('220 old.example');
+      await wire.answer('EHLO', '502 what?');
+      await wire.answer('HELO', '250 old.example');
+      await wire.takeAll();
+    });
+    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect(peer.heard).toContain('HELO client.example');
+  });
+
+  test.each([
+    ['\r\n', 'a line break'],
+    ['\n', 'a bare LF'],
+    ['\r', 'a bare CR'],
+    ['\0', 'a NUL'],
+  ])('%j in envelope, EHLO name or credentials (%s) sends nothing', async (evil) => {
+    const { peer, transport } = await pair(async (wire) => {
+      await wire.open();
+      await wire.takeAll();
+    });
+    const hostile = [`b@b.example>${evil}RCPT TO:<c@c.example`, `${evil}`, `"a${evil}b"@b.example`];
+    for (const address of hostile) {
+      for (const envelope of [{ to: address }, { from: address }, { to: address, smtputf8: true }]) {
+        const { outcome } = await transport.attempt(outgoing('x\r\n', envelope), null);
+        expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
+      }
+    }
+    expect(peer.connections).toBe(0);
+    expect(() => smtpTo(1, { name: `me${evil}MAIL` })).toThrow('EHLO name');
+    expect(() => smtpTo(1, { auth: { user: `u${evil}`, pass: 'p' } })).toThrow('user');
+    expect(() => smtpTo(1, { auth: { user: 'u', pass: `p${evil}` } })).toThrow('password');
+  });
+
+  test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses send nothing', async () => {
+    const { peer, transport } = await pair((wire) => wire.gone());
+    const addresses = [
+      'b@b.example> SIZE=1',
+      'a b@b.example',
+      '"open@b.example',
+      'jürgen@b.example',
+      `${'x'.repeat(300)}@b`,
+    ];
+    for (const to of addresses) {
+      expect((await transport.attempt(outgoing('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
+    }
+    expect(peer.connections).toBe(0);
+    expect(() => smtpTo(1, { name: 'two words' })).toThrow('EHLO name');
+  });
+});
