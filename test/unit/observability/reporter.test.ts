@@ -140,7 +140,7 @@ test('lines that the reader of the log did not take are counted', async () => {
 
 test('the log has no verb and no field that nothing uses', () => {
   const read = (path: string) => readFileSync(new URL(`../../../src/${path}`, import.meta.url), 'utf8');
-  const users = read('observe/reporter.ts') + read('observe/feedback-reporter.ts') + read('main.ts');
+  const users = read('observability/reporter.ts') + read('observability/feedback-reporter.ts') + read('main.ts');
   expect(Object.keys(LOG_VERBS).filter((verb) => !users.includes(`log.${verb}(`))).toEqual([]);
   expect(LOG_FIELDS.filter((field) => !new RegExp(`\\b${field}\\b`).test(users))).toEqual([]);
 });

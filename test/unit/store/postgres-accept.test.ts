@@ -32,7 +32,8 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
       pool.transaction(
         (transaction) =>
           work({
-            slot: transaction.slot,
+            // Of no connection: `before` waits for the store, whose connections may share a slot with this one.
+            slot: transaction.slot + 10_000,
             async query(statement, values) {
               names.push(statement.name);
               await before(statement, store);
