@@ -46,6 +46,13 @@ export interface HostileResult {
   readonly crashes: number;
 }
 
+/** The middle value; the mean of the two middle ones where their number is even. */
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const upper = sorted[sorted.length >> 1] ?? 0;
+  return sorted.length % 2 === 1 ? upper : (upper + (sorted[(sorted.length >> 1) - 1] ?? 0)) / 2;
+}
+
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -123,9 +130,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
       const acknowledged = readFileSync(idsFile, 'utf8').trim().split('\n');
       const { lost, undelivered } = await settleUp(join(folder, 'data/postrider.db'), acknowledged);
       const ratio = (member: 'acceptedPerSecond' | 'deliveredPerSecond') =>
-        hostile.map((one, n) => one[member] / (calm[n]?.[member] ?? 1)).sort((a, b) => a - b)[
-          Math.floor(run.windows / 2)
-        ] ?? 0;
+        median(hostile.map((one, n) => one[member] / (calm[n]?.[member] ?? 1)));
       return {
         calm,
         hostile,

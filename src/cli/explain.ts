@@ -52,7 +52,7 @@ function meaning({ mail, account }: Explaining): string {
   return taken ? 'the next hop took it, and it came back as a bounce message' : 'permanently refused';
 }
 
-/** What was lost, as far as it is recorded: the connection has an attempt, a node that ended has none. */
+/** Says whether the connection or the node was lost. The event of a lost connection has an attempt; that of a node has none. */
 function uncertainMeaning(mail: MailDetails): string {
   const event = mail.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_MEANING.uncertain;

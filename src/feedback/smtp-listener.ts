@@ -254,7 +254,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     }
   }
 
-  /** The session awaits a message: at its beginning, and after each. */
+  /** True while the session is between two messages: before the first one and after each one. */
   function begin(visit: Session): void {
     visit.stage = 'new';
     visit.inMessage = false;

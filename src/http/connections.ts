@@ -168,7 +168,7 @@ export class Connections implements HttpConnections {
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
     const begin = (request: IncomingMessage, response: ServerResponse) => this.#begin(request, response);
     server.prependListener('request', begin);
-    // Node decides by the presence of a listener whether it answers these itself.
+    // node:http answers these events itself if they have no listener.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, begin);
     let cancel = ignore;
@@ -390,7 +390,7 @@ export class Connections implements HttpConnections {
 
   #write(socket: Duplex, answer: string | Buffer): void {
     if (socket.destroyed) return;
-    // A socket of a tunnel, or one whose handshake failed, is no longer Node's to listen to.
+    // node:http removes its error listener after CONNECT and after a failed TLS handshake.
     socket.on('error', ignore);
     socket.end(answer, () => socket.destroy());
     socket.once(

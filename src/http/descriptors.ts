@@ -30,7 +30,7 @@ export function shareDescriptors(limit: number, others: number): ConnectionShare
   };
 }
 
-/** How many files this process may have open; Infinity where there is no limit, or none that can be read. */
+/** The process's limit of open file descriptors. Infinity if there is no limit or it cannot be read. */
 export function readDescriptorLimit(): number {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')

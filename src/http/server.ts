@@ -116,7 +116,7 @@ function codeOf(error: NodeJS.ErrnoException): ErrorCode {
   }
 }
 
-/** A whole answer with the registry's body, for a socket that HTTP no longer writes to. */
+/** The complete HTTP response for an error, written to the raw socket where node:http no longer writes one. */
 function rawAnswer(code: ErrorCode, clock: Clock): Buffer {
   const body = errorBody(code);
   const { status } = errorEntry(code);

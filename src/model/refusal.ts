@@ -4,7 +4,7 @@ export type Refusal =
   | { readonly code: 'invalid-json' }
   | { readonly code: 'missing-fields'; readonly fields: readonly string[] }
   | { readonly code: 'not-strings'; readonly fields: readonly string[] }
-  /** A NUL in subject or message, a lone surrogate, a line break …: `fault` is what follows `Invalid subject: `, such as `line breaks are not allowed`. */
+  /** The field contains characters that are not allowed. `fault` names them: `line breaks are not allowed`. */
   | { readonly code: 'invalid-field'; readonly field: string; readonly fault: string }
   | { readonly code: 'invalid-address'; readonly fields: readonly string[] };
 

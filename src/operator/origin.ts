@@ -11,12 +11,12 @@ export function comesFromElsewhere(request: Pick<FastifyRequest, 'headers'>): bo
   return (origin !== undefined && !comesFromHere(request)) || site === 'cross-site' || site === 'same-site';
 }
 
-/** True where the page that asks names itself, came over HTTPS, and is one of this listener. A proxy in front speaks HTTPS. */
+/** True if the Origin header names this listener with the scheme https, as it does behind a proxy that terminates TLS. */
 export function comesOverHttps(request: Pick<FastifyRequest, 'headers'>): boolean {
   return comesFromHere(request) && request.headers.origin?.startsWith('https://') === true;
 }
 
-/** True where the page that asks names itself, and is one of this listener (RFC 6454). */
+/** True if the Origin header (RFC 6454) names this listener. */
 export function comesFromHere({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
   const { origin, host } = headers;
   return origin !== undefined && host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);

@@ -14,7 +14,7 @@ export interface OpenOptions {
   readonly node?: string;
   /** Told, in one line each, what endangers mail on this database. */
   readonly warn?: (line: string) => void;
-  /** Hears when files of an embedded database were removed or replaced, within a second, and null when they are back. */
+  /** Called within one second after files of an embedded database were removed or replaced; with null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 

@@ -108,7 +108,7 @@ export async function count(transaction: Transaction, accountId: number, tally: 
     await transaction.query(WARN, [warning, await nextRevision(transaction), accountId]);
 }
 
-/** True where this is the first complaint of the recipient (canonical) in the window: further ones do not count. */
+/** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
 export async function complained(
   transaction: Transaction,
   accountId: number,

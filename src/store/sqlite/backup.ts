@@ -14,7 +14,7 @@ import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 const PAGES = 2_000;
 
 /**
- * Copies the database at `path` into the empty file `draft`, which the caller has made and publishes. `name` is what messages
+ * Copies the database at `path` into `draft`, an empty file. The caller creates and publishes that file. `name` is what messages
  * call it; `progress` is told the share done, 0 to 1. Resolves to its size in bytes.
  */
 export async function backupDatabase(

@@ -29,7 +29,7 @@ const MAX_LINKS = 40;
 
 /** `.before-2026-01-31T12-00-00-000Z`: what a restore has replaced. */
 const KEPT_NAME = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-/** What a restore has not put in its place yet: a copy of a backup (without digits: of earlier versions), or a marker. */
+/** The names of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
 const DRAFT_NAME = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**

@@ -72,7 +72,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
       warn.run(warning, nextRevision(), accountId);
   }
 
-  /** True where this is the first complaint of the recipient (canonical) in the window: further ones do not count. */
+  /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
   function complained(accountId: number, recipient: string, at: number): boolean {
     const before = at - WINDOW_HOURS * BUCKET_MS;
     return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
