@@ -53,7 +53,7 @@ export function addServeCommand(program: Command, context: Context): void {
     const announced = Promise.withResolvers<void>();
     const service = await startService(settings, {
       commands: { version: version(), run, files },
-      // Whoever reads JSON reads what was started in the first line, whatever is logged before.
+      // A program reads the start object from the first line, so log lines wait until it is written.
       ...(flags.json ? { logAfter: announced.promise } : {}),
     });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;

@@ -81,7 +81,7 @@ export function createReportReader({ clock, beforeThread, failed, module = MODUL
     const worker = new Worker(module, { name: 'postrider-reports', resourceLimits: THREAD_MEMORY });
     worker.unref();
     const ready = Promise.withResolvers<void>();
-    // Awaited by whoever reads; one that nobody awaits any more is nobody's fault.
+    // The caller awaits it. A rejection after the caller has given up must not end the process.
     ready.promise.catch(() => undefined);
     const started: Thread = { worker, ready: ready.promise, ended: false };
     const cancel = clock.after(

@@ -9,7 +9,7 @@ const KEPT_BYTES = 65_536;
 const KEPT_ROLE_BYTES = 16_384;
 const LONGEST_SUMMARY = 300;
 
-/** What is recorded of a report that took too long to read; whoever sent it is not asked to come again. */
+/** What is recorded of a report that took too long to read; the sender is answered 250, so that it does not retry. */
 export const TOO_EXPENSIVE: Notice = { kind: 'unknown', reason: 'too-expensive' };
 
 export interface ReceivedReport {

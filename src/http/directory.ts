@@ -1,5 +1,5 @@
 /**
- * The directory: keys and accounts by heart, so that a request costs no look at the store. The store's watch feeds it, and
+ * The directory: a cache of keys and accounts, so that a request reads nothing from the store. The store's watch feeds it, and
  * what the store says of keys that were missing (key-misses.ts).
  *
  * Promises: a raw key is hashed once and never kept; the comparison that decides takes constant time; what the newest

@@ -67,7 +67,7 @@ export function openDatabase(given: string, locked = false): DatabaseSync {
 
 /**
  * Throws a StoreError where another process has the file open under another name (moved beneath it, or mounted elsewhere):
- * its log is not the one beside `path`, and two logs destroy the database. Whoever has it open under this name has made the
+ * its log is not the one beside `path`, and two logs destroy the database. A process that has it open under this name has made the
  * shared memory file.
  */
 function requireUnshared(path: string): void {

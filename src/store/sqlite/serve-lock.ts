@@ -1,6 +1,6 @@
 /**
  * One service to a database file. The lock is SQLite's own lock on a small file beside the database: the operating
- * system frees it when the process ends, however it ends. Whoever migrates the database, moves or restores it holds it too.
+ * system frees it when the process ends, however it ends. A process that migrates, moves or restores the database holds it too.
  * It goes by the file: callers hand in the path that `resolveDatabasePath` gave, and a second hard link is refused.
  */
 import { closeSync, existsSync, openSync } from 'node:fs';
