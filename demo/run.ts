@@ -6,11 +6,11 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { describeError } from '../src/cli/failure.ts';
 import { grouped, StatusLine } from '../src/cli/progress.ts';
 import { firstSignal } from '../src/cli/serve.ts';
 import { pairs, styled } from '../src/cli/text.ts';
 import { systemClock } from '../src/clock.ts';
+import { describeError } from '../src/printing/error-line.ts';
 import { type Demo, startDemo, VISITED } from './demo.ts';
 
 const FREE = '127.0.0.1:0';

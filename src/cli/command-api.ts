@@ -4,9 +4,10 @@ import type { Environment } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Ran } from '../operator/api.ts';
 import { audited } from '../operator/audited.ts';
+import { describeError } from '../printing/error-line.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import type { Context } from './context.ts';
-import { CommandFailure, describeError } from './failure.ts';
+import { CommandFailure } from './failure.ts';
 import { runCommand } from './main.ts';
 import type { ServiceStanding } from './overview/facts.ts';
 

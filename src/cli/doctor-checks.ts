@@ -23,9 +23,9 @@ import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendi
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import { sendersBound } from '../model/senders.ts';
+import { describeError } from '../printing/error-line.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { Context } from './context.ts';
-import { describeError } from './failure.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 import { type Probe, probeRelay } from './smtp-probe.ts';
 

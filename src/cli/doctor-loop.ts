@@ -6,9 +6,9 @@ import { type Finding, failure } from '../doctor/finding.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
 import { trialOf } from '../message/return-path.ts';
 import { mailIds } from '../model/message-id.ts';
+import { describeError } from '../printing/error-line.ts';
 import type { Account, NewMail, Store } from '../store/store.ts';
 import { type Context, findAccount } from './context.ts';
-import { describeError } from './failure.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 
 const CHECK = 'loop';

@@ -2,8 +2,9 @@
  * What one that is due waits for, as far as the process that is asked knows: its own breaker where it delivers. Of other nodes,
  * and of the service beside which a command runs, it says that it does not know. Pure.
  */
+
+import { ended, span, time } from '../printing/text.ts';
 import type { ServiceStanding } from './overview/facts.ts';
-import { ended, span, time } from './text.ts';
 
 /** Null for a command beside the service. */
 export type Delivering = Pick<ServiceStanding, 'delivery'> | null;

@@ -5,12 +5,12 @@
 import type { Attempt, Outcome, Reason } from '../model/outcome.ts';
 import { LONGEST_RETRY_MS } from '../model/retry-schedule.ts';
 import { STATE_MEANING } from '../model/state-machine.ts';
+import { commandLine } from '../printing/command-line.ts';
+import { ended, span, time } from '../printing/text.ts';
 import type { Account, MailDetails, MailEvent, MailStanding } from '../store/store.ts';
 import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
 import { isSimulated } from '../transports/simulator/address.ts';
-import { commandLine } from './command-line.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
-import { ended, span, time } from './text.ts';
 
 const FEEDBACK = 'feedback:';
 const WHOLE_SERVICE = '*';

@@ -2,10 +2,11 @@
 import type { Command } from 'commander';
 import { isoTime, parseCount, quote } from '../config/units.ts';
 import { printable } from '../printing/escape.ts';
+import { shorten, time } from '../printing/text.ts';
 import type { KeptFeedback } from '../store/feedback.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { pairs, shorten, table, time } from './text.ts';
+import { pairs, table } from './text.ts';
 
 const MOST_LISTED = 10_000;
 const SUMMARY_WIDTH = 60;

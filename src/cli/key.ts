@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
 import { newApiKey } from '../model/api-key.ts';
+import { time, timeOr } from '../printing/text.ts';
 import type { ApiKey, Changed } from '../store/store.ts';
 import { checkText } from './account.ts';
 import { type Context, noAccount } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { type Cell, table, time, timeOr } from './text.ts';
+import { type Cell, table } from './text.ts';
 
 /** Adds the commands. */
 export function addKeyCommands(program: Command, context: Context): void {

@@ -6,9 +6,10 @@
 import type { Clock } from '../clock.ts';
 import type { LoadFault, LoadProgress, LoadResult } from '../operator/file-routes.ts';
 import type { ListFiles } from '../operator/list-files.ts';
+import { describeError } from '../printing/error-line.ts';
 import { type Store, StoreError } from '../store/store.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
-import { CommandFailure, describeError } from './failure.ts';
+import { CommandFailure } from './failure.ts';
 import { createPace, type Pace } from './gentle-add.ts';
 import { parseReason } from './suppression.ts';
 import { CSV_HEADER, csvRow } from './suppression-csv.ts';

@@ -2,9 +2,10 @@
 import { didYouMean } from '../config/nearest.ts';
 import { isoTime, quote } from '../config/units.ts';
 import { STATES, type State } from '../model/state-machine.ts';
+import { shorten, time } from '../printing/text.ts';
 import type { MailSummary } from '../store/store.ts';
 import { CommandFailure } from './failure.ts';
-import { shorten, stateCell, table, time } from './text.ts';
+import { stateCell, table } from './text.ts';
 
 /** @throws CommandFailure naming the states. */
 export function parseState(text: string): State {

@@ -3,14 +3,15 @@
  * a non-zero exit code: 1 where the work failed, 2 where the command was misused. A stack trace is never shown.
  */
 import { Command, CommanderError } from 'commander';
+import { asCalled } from '../printing/command-line.ts';
+import { describeError, oneLine } from '../printing/error-line.ts';
 import { addAccountCommands } from './account.ts';
 import { addBackupCommands } from './backup.ts';
-import { asCalled } from './command-line.ts';
 import { addConfigCommand } from './config.ts';
 import { type Context, processContext } from './context.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { addDomainCommands } from './domain.ts';
-import { CommandFailure, describeError, oneLine } from './failure.ts';
+import { CommandFailure } from './failure.ts';
 import { addFeedbackCommands } from './feedback.ts';
 import { addKeyCommands } from './key.ts';
 import { addMessageCommands } from './message.ts';

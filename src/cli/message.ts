@@ -5,6 +5,7 @@ import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { isMailId } from '../model/message-id.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { printable } from '../printing/escape.ts';
+import { time, timeOr } from '../printing/text.ts';
 import type { Account, MailDetails, MailEvent, OperatorAnswer, Store } from '../store/store.ts';
 import type { ListedSuppression } from '../store/trust.ts';
 import { type Context, findAccount } from './context.ts';
@@ -12,7 +13,7 @@ import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.t
 import { CommandFailure, flagValue } from './failure.ts';
 import { mailTable, parseState, summaryJson } from './mail-lines.ts';
 import { addSearchCommand } from './message-search.ts';
-import { pairs, stateCell, styled, time, timeOr } from './text.ts';
+import { pairs, stateCell, styled } from './text.ts';
 
 const MOST_LISTED = 100_000;
 

@@ -4,11 +4,12 @@ import type { Command } from 'commander';
 import { isoTime, MOST_INT, parseCount, parseMoment, quote } from '../config/units.ts';
 import { difference } from '../model/audit-difference.ts';
 import { newToken } from '../operator/token.ts';
+import { span, time, timeOr } from '../printing/text.ts';
 import type { AuditEntry, OperatorToken } from '../store/operator.ts';
 import { checkText } from './account.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
-import { type Cell, span, table, time, timeOr } from './text.ts';
+import { type Cell, table } from './text.ts';
 
 const MOST_LISTED = 100_000;
 

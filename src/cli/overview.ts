@@ -1,6 +1,7 @@
 /** `postrider overview`: figures over time, the queue, the health of the parts, and what wants attention. */
 import type { Command } from 'commander';
 import { isoTime, quote } from '../config/units.ts';
+import { span, time } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { type Attention, attentionOf } from './overview/attention.ts';
@@ -8,7 +9,7 @@ import { type Facts, gather } from './overview/facts.ts';
 import { type Figures, figuresOver, RANGES, type Range } from './overview/figures.ts';
 import { type Health, healthOf, type Level } from './overview/health.ts';
 import { type QueueStanding, queueStanding } from './overview/queue.ts';
-import { type Cell, pairs, type Style, span, styled, table, time } from './text.ts';
+import { type Cell, pairs, type Style, styled, table } from './text.ts';
 
 /** Rows of the table for people. */
 const ROWS = 12;

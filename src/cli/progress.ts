@@ -2,7 +2,7 @@
  * What a person sees while a long command works: one line on the terminal that is written over and wiped in the end.
  * In a pipe or a file there is none of it, and lines meant to stay are all that is written.
  */
-import { shorten, span } from './text.ts';
+import { shorten, span } from '../printing/text.ts';
 
 /** Drawn again no sooner than this: a terminal over a slow line must not hold the work up. */
 const REDRAW_MS = 100;

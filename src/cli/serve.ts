@@ -9,11 +9,10 @@ import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
 import { sendersBound } from '../model/senders.ts';
+import { describeError } from '../printing/error-line.ts';
 import type { Store } from '../store/store.ts';
-
 import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
-import { describeError } from './failure.ts';
 import { listFiles } from './list-files.ts';
 import { pairs, styled } from './text.ts';
 import { version } from './version.ts';

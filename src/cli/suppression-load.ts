@@ -3,8 +3,10 @@
  * reads, so that what cannot be read to its end adds nothing, and one that adds in batches, each one transaction. Bad rows
  * are counted and kept by their lines. Fails with a CommandFailure of one line that says how many rows were added before it.
  */
+
+import { describeError } from '../printing/error-line.ts';
 import type { Suppression } from '../store/trust.ts';
-import { CommandFailure, describeError } from './failure.ts';
+import { CommandFailure } from './failure.ts';
 import { grouped } from './progress.ts';
 import { CsvFault, type CsvOptions, type CsvRow, readCsv } from './suppression-csv.ts';
 

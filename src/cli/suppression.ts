@@ -20,6 +20,7 @@ import {
   showSuppression,
 } from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';
+import { time } from '../printing/text.ts';
 import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -27,7 +28,7 @@ import { writeNewFile } from './new-file.ts';
 import { operationCommand } from './operation-command.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
-import { pairs, styled, time } from './text.ts';
+import { pairs, styled } from './text.ts';
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
 

@@ -6,12 +6,6 @@ import { styleText } from 'node:util';
 import type { State } from '../model/state-machine.ts';
 import { printable } from '../printing/escape.ts';
 
-/** At most `width` characters, the cut shown. */
-export function shorten(text: string, width: number): string {
-  const characters = [...text];
-  return characters.length <= width ? text : `${characters.slice(0, width - 1).join('')}…`;
-}
-
 export type Style = 'good' | 'bad' | 'waiting' | 'quiet' | 'head';
 
 const FORMATS = { good: 'green', bad: 'red', waiting: 'yellow', quiet: 'dim', head: 'bold' } as const;
@@ -70,35 +64,3 @@ const STATE_STYLE: Readonly<Record<State, Style>> = {
   cancelled: 'quiet',
   uncertain: 'bad',
 };
-
-/** `2030-12-31 18:00:00Z`: to the second, always UTC. */
-export function time(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
-}
-
-export function timeOr(ms: number | null, otherwise: string): string {
-  return ms === null ? otherwise : time(ms);
-}
-
-/** A span for reading, its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
-export function span(ms: number): string {
-  const seconds = Math.round(Math.abs(ms) / 1000);
-  const parts = [
-    [Math.floor(seconds / 86_400), 'd'],
-    [Math.floor(seconds / 3600) % 24, 'h'],
-    [Math.floor(seconds / 60) % 60, 'min'],
-    [seconds % 60, 's'],
-  ] as const;
-  const first = parts.findIndex(([count]) => count > 0);
-  if (first === -1) return '0 s';
-  return parts
-    .slice(first, first + 2)
-    .filter(([count]) => count > 0)
-    .map(([count, unit]) => `${count} ${unit}`)
-    .join(' ');
-}
-
-/** As a sentence: a next hop's own words may be one already. */
-export function ended(text: string): string {
-  return text.endsWith('.') ? text : `${text}.`;
-}

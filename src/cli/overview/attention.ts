@@ -3,9 +3,9 @@
 import { GRACE_MS, maySend } from '../../model/domain.ts';
 import { sendersBound } from '../../model/senders.ts';
 import { SIGNING } from '../../observability/standing.ts';
+import { shorten, span, time } from '../../printing/text.ts';
 import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../store/overview.ts';
 import type { Account } from '../../store/store.ts';
-import { shorten, span, time } from '../text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';
 import { transportName } from './health.ts';

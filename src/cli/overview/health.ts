@@ -4,7 +4,7 @@ import type { TransportSetting } from '../../config/settings.ts';
 import { maySend } from '../../model/domain.ts';
 import { sendersBound } from '../../model/senders.ts';
 import { SIGNING } from '../../observability/standing.ts';
-import { span } from '../text.ts';
+import { span } from '../../printing/text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';
 

@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it, test } from 'vitest';
-import { asCalled, commandLine } from '../../../src/cli/command-line.ts';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
+import { asCalled, commandLine } from '../../../src/printing/command-line.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 
 const PROGRAM = buildProgram(processContext(), () => undefined);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { describeError } from '../../../src/cli/failure.ts';
-import { shorten, span, table } from '../../../src/cli/text.ts';
+import { table } from '../../../src/cli/text.ts';
+import { describeError } from '../../../src/printing/error-line.ts';
 import { printable } from '../../../src/printing/escape.ts';
+import { shorten, span } from '../../../src/printing/text.ts';
 
 describe('output', () => {
   it('columns are aligned and no line ends in spaces', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { describeError } from '../../../src/cli/failure.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+import { describeError } from '../../../src/printing/error-line.ts';
 import { HIDDEN, maskSecrets, maskUrl } from '../../../src/printing/mask.ts';
 
 const SECRET = 'hunter2SECRETword';

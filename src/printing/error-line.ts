@@ -1,0 +1,49 @@
+/** Errors as one line for people, without secrets. Pure. */
+import { printable } from './escape.ts';
+import { maskSecrets } from './mask.ts';
+
+/**
+ * One line for any error, fit to print: no secret, no character that acts on a terminal. Those made for people say what they
+ * say, those of the operating system what they were about.
+ */
+export function describeError(error: unknown): string {
+  return printable(
+    maskSecrets(
+      messageOf(error)
+        .replaceAll(/\s*[\r\n]+\s*/g, ' ')
+        .trim(),
+    ),
+  );
+}
+
+/** Lines joined by spaces. */
+export function oneLine(text: string): string {
+  const lines = text.split(/[\r\n]/).map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return `unexpected fault: ${String(error)}`;
+  if (error.name === 'CommandFailure' || error.name === 'SettingsError' || error.name === 'StoreError')
+    return error.message;
+  if ('code' in error && typeof error.code === 'string') {
+    const listener = 'address' in error && 'port' in error ? `${String(error.address)}:${String(error.port)}` : null;
+    if (listener !== null) return describeListenerError(error.code, listener);
+    return error.message === '' ? error.code : error.message;
+  }
+  return error.message === '' ? `unexpected fault: ${error.name}` : error.message;
+}
+
+function describeListenerError(code: string, listener: string): string {
+  const remedy = 'set POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN to another';
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${listener} is in use by another program; stop that one, or ${remedy} port`;
+    case 'EACCES':
+      return `this user may not listen on ${listener}; ${remedy} port, 1024 or higher`;
+    case 'EADDRNOTAVAIL':
+      return `${listener} is no address of this machine; ${remedy} address`;
+    default:
+      return `cannot listen on ${listener} (${code}); ${remedy} address`;
+  }
+}
