@@ -4,8 +4,8 @@
  * more nodes on one machine show what sharing costs; what more machines bring they cannot show.
  */
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
+import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
-import type { Store } from '../src/store/store.ts';
 import { type Server, startServer } from '../test/rig/postgres-server.ts';
 import { command, type Running, removeFolder, startPostrider } from './postrider.ts';
 

@@ -6,8 +6,8 @@
 import { runForApi } from '../src/cli/command-api.ts';
 import { systemClock } from '../src/clock.ts';
 import { loadSettings } from '../src/config/load.ts';
-import type { Store } from '../src/store/store.ts';
-import { HOUR_MS, MINUTE_MS, parseLatencies, type TrafficRow } from '../src/store/traffic.ts';
+import { HOUR_MS, MINUTE_MS, parseLatencies, type TrafficRow } from '../src/model/traffic.ts';
+import type { Store } from '../src/store/contract.ts';
 
 type Record = (measure: string, value: number, unit: string, reach?: string | null) => void;
 

@@ -5,13 +5,13 @@
 import { join } from 'node:path';
 import pg from 'pg';
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
+import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
 import { leastIdAt } from '../src/store/search/bounds.ts';
 import { ALL_FIELDS, wantsOf } from '../src/store/search/query.ts';
 import type { MailSearch } from '../src/store/search.ts';
 import { seqOf } from '../src/store/seq.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
-import type { Store } from '../src/store/store.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
 import { measureOverview } from './overview.ts';
 import { benchFolder, removeFolder } from './postrider.ts';

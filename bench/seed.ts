@@ -1,9 +1,9 @@
 /** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
 import { randomUUID } from 'node:crypto';
+import type { NewMail } from '../src/model/message.ts';
 import { mailIds } from '../src/model/message-id.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/engine.ts';
-import type { NewMail } from '../src/store/store.ts';
 
 const LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
 const BATCH = 10_000;

@@ -2,7 +2,7 @@
  * The store as the running service sees it while the past is being written: what looks for due or overdue mail finds nothing,
  * so that nobody but the past's own writer touches the past. What a visitor sends meanwhile goes its ordinary way.
  */
-import type { Store } from '../src/store/store.ts';
+import type { Store } from '../src/store/contract.ts';
 
 export interface Gate {
   readonly store: Store;

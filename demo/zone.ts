@@ -6,7 +6,7 @@ import { recordsFor } from '../src/domains/records.ts';
 import { sendingSetup, updateAfter } from '../src/domains/setup.ts';
 import { checkRecords } from '../src/domains/verify.ts';
 import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
-import type { Store } from '../src/store/store.ts';
+import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
 
 /** Publishes those of the domain's records that `which` says; the others are gone. */

@@ -1,9 +1,9 @@
 /** Accounts as the commands print them: JSON, tables, lines for people. Pure. */
 import { formatRate, formatThrottle, isoTime } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
+import { accountVersion } from '../model/account-version.ts';
 import { measures, percent, standing, type WindowCounts } from '../model/reputation.ts';
 import { span, time } from '../printing/text.ts';
-import type { Account } from '../store/store.ts';
-import { accountVersion } from '../store/version.ts';
 import { type Cell, pairs, table } from './text.ts';
 
 interface Usage {

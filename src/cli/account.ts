@@ -1,8 +1,9 @@
 /** `postrider account …`: makes, changes, shows, locks and unlocks accounts. */
 import type { Command } from 'commander';
 import { parseCount, parseMoment, parsePercent, parseRate, parseThrottle, quote } from '../config/units.ts';
+import type { Account, AccountLimits, Guarded } from '../model/account.ts';
 import type { Thresholds, WindowCounts } from '../model/reputation.ts';
-import type { Account, AccountLimits, Guarded, Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import { accountJson, accountLine, accountPairs, accountTable } from './account-text.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';

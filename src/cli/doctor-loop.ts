@@ -5,9 +5,11 @@ import type { Settings } from '../config/settings.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
 import { trialOf } from '../message/return-path.ts';
+import type { Account } from '../model/account.ts';
+import type { NewMail } from '../model/message.ts';
 import { mailIds } from '../model/message-id.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Account, NewMail, Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import { type Context, findAccount } from './context.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 

@@ -9,6 +9,7 @@ import { parseDomainName } from '../domains/name.ts';
 import { recordsFor } from '../domains/records.ts';
 import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
+import type { Account, Changed } from '../model/account.ts';
 import {
   beginRotation,
   cancelRotation,
@@ -18,8 +19,7 @@ import {
 } from '../model/domain.ts';
 import { parseHost } from '../model/host.ts';
 import { printable } from '../printing/escape.ts';
-import type { Account, Changed, Store } from '../store/store.ts';
-import type { TrustStore } from '../store/trust.ts';
+import type { DomainStore, Store } from '../store/contract.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
 import { lookAtProvider, type ProviderView, settleAtProvider } from './domain-provider.ts';
 import {
@@ -235,7 +235,7 @@ export async function cancelStaged(context: Context, typed: string, flags: Domai
 }
 
 async function writeKeys(
-  store: TrustStore,
+  store: DomainStore,
   { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
   checks: readonly RecordCheck[],
   keys: SendingDomain['keys'],
@@ -258,7 +258,7 @@ function random(): number {
   return randomInt(2 ** 32) / 2 ** 32;
 }
 
-async function find(store: TrustStore, typed: string): Promise<SendingDomain> {
+async function find(store: DomainStore, typed: string): Promise<SendingDomain> {
   const name = lookupName(typed);
   const domain = await store.findDomain(name);
   if (domain === null) throw noDomain(name);

@@ -13,7 +13,7 @@ import {
 import { identityChecks, identityRecords } from '../domains/ses-view.ts';
 import { sealingKey } from '../domains/setup.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type { TrustStore } from '../store/trust.ts';
+import type { DomainStore } from '../store/contract.ts';
 
 /** The settings that are looked at. */
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
@@ -51,9 +51,9 @@ export function settleAtProvider(
  */
 export function keepingProvider(
   settings: ProviderSettings,
-  update: TrustStore['updateDomain'],
+  update: DomainStore['updateDomain'],
   failed: (what: string, error: unknown) => void,
-): TrustStore['updateDomain'] {
+): DomainStore['updateDomain'] {
   if (settings.transport.kind !== 'ses') return update;
   return async (wanted) => {
     const changed = await update(wanted);

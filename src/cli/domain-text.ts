@@ -3,12 +3,12 @@ import { domainToUnicode } from 'node:url';
 import { isoTime } from '../config/units.ts';
 import { formatZone } from '../domains/records.ts';
 import { NEUTRAL } from '../domains/relays.ts';
+import type { Account } from '../model/account.ts';
 import type { AfterCheck, DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
 import { dkimRecordName, GRACE_MS, maySend } from '../model/domain.ts';
 import { commandLine } from '../printing/command-line.ts';
 import { printable } from '../printing/escape.ts';
 import { span, time, timeOr } from '../printing/text.ts';
-import type { Account } from '../store/store.ts';
 import { type Cell, type Style, styled, table } from './text.ts';
 
 /** `found` is what the last check said of that very record, and `unknown` where none has looked yet. */

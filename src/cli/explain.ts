@@ -2,13 +2,15 @@
  * What a mail request waits for and what decided its fate, in plain sentences. A pure function of what the store
  * knows; it guesses nothing, and what the history does not tell it leaves out.
  */
+
+import type { Account } from '../model/account.ts';
+import type { MailDetails, MailEvent, MailStanding } from '../model/message.ts';
 import type { Attempt, Outcome, Reason } from '../model/outcome.ts';
 import { LONGEST_RETRY_MS } from '../model/retry-schedule.ts';
 import { STATE_MEANING } from '../model/state-machine.ts';
+import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
 import { commandLine } from '../printing/command-line.ts';
 import { ended, span, time } from '../printing/text.ts';
-import type { Account, MailDetails, MailEvent, MailStanding } from '../store/store.ts';
-import type { ListedSuppression, SuppressionReason } from '../store/trust.ts';
 import { isSimulated } from '../transports/simulator/address.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
 

@@ -1,9 +1,9 @@
 /** `postrider feedback …`: what came back and was not understood, or is about nothing that is known. */
 import type { Command } from 'commander';
 import { isoTime, parseCount, quote } from '../config/units.ts';
+import type { KeptFeedback } from '../model/feedback-report.ts';
 import { printable } from '../printing/escape.ts';
 import { shorten, time } from '../printing/text.ts';
-import type { KeptFeedback } from '../store/feedback.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import { pairs, table } from './text.ts';

@@ -4,9 +4,10 @@
  * is, a page at a time without rests.
  */
 import type { Clock } from '../clock.ts';
-import type { Actor } from '../store/audit.ts';
-import type { Changed, Store } from '../store/store.ts';
-import type { Suppression } from '../store/trust.ts';
+import type { Changed } from '../model/account.ts';
+import type { Actor } from '../model/audit.ts';
+import type { Suppression } from '../model/suppression.ts';
+import type { Store } from '../store/contract.ts';
 import { PAGE } from './suppression-pages.ts';
 
 /** Rows of one transaction while mail is accepted. */

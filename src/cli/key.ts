@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
+import type { ApiKey, Changed } from '../model/account.ts';
 import { newApiKey } from '../model/api-key.ts';
 import { time, timeOr } from '../printing/text.ts';
-import type { ApiKey, Changed } from '../store/store.ts';
 import { checkText } from './account.ts';
 import { type Context, noAccount } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';

@@ -4,11 +4,12 @@
  * that it begins, and what it has added, also where it broke off.
  */
 import type { Clock } from '../clock.ts';
+import type { Suppression, SuppressionReason } from '../model/suppression.ts';
 import type { LoadFault, LoadProgress, LoadResult } from '../operator/file-routes.ts';
 import type { ListFiles } from '../operator/list-files.ts';
 import { describeError } from '../printing/error-line.ts';
-import { type Store, StoreError } from '../store/store.ts';
-import type { Suppression, SuppressionReason } from '../store/trust.ts';
+import type { Store } from '../store/contract.ts';
+import { StoreError } from '../store/error.ts';
 import { CommandFailure } from './failure.ts';
 import { createPace, type Pace } from './gentle-add.ts';
 import { parseReason } from './suppression.ts';

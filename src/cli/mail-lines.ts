@@ -1,9 +1,9 @@
 /** Mail requests in lists, for people and for machines, and the state by which they are asked for. */
 import { didYouMean } from '../config/nearest.ts';
 import { isoTime, quote } from '../config/units.ts';
+import type { MailSummary } from '../model/message.ts';
 import { STATES, type State } from '../model/state-machine.ts';
 import { shorten, time } from '../printing/text.ts';
-import type { MailSummary } from '../store/store.ts';
 import { CommandFailure } from './failure.ts';
 import { stateCell, table } from './text.ts';
 

@@ -1,11 +1,13 @@
 /** `postrider message search …`: finds mail requests by words, addresses, subject, account, state and time, page by page. */
 import type { Command } from 'commander';
 import { isoTime, parseCount, parseDuration, parseMoment, quote } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
+import type { MailSummary } from '../model/message.ts';
 import { timeOf } from '../model/message-id.ts';
 import { TERMINAL } from '../model/state-machine.ts';
+import type { Store } from '../store/contract.ts';
 import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';
 import type { MailFound, MailSearch } from '../store/search.ts';
-import type { Account, MailSummary, Store } from '../store/store.ts';
 import { type Context, noAccount } from './context.ts';
 import type { Delivering } from './due.ts';
 import { waitsFor } from './explain.ts';

@@ -1,13 +1,15 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels mail requests. */
 import type { Command } from 'commander';
 import { isoTime, parseCount, parseMoment, quote } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
+import type { MailDetails, MailEvent, OperatorAnswer } from '../model/message.ts';
 import { isMailId } from '../model/message-id.ts';
 import type { Attempt } from '../model/outcome.ts';
+import type { ListedSuppression } from '../model/suppression.ts';
 import { printable } from '../printing/escape.ts';
 import { time, timeOr } from '../printing/text.ts';
-import type { Account, MailDetails, MailEvent, OperatorAnswer, Store } from '../store/store.ts';
-import type { ListedSuppression } from '../store/trust.ts';
+import type { Store } from '../store/contract.ts';
 import { type Context, findAccount } from './context.ts';
 import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';

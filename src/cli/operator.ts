@@ -2,10 +2,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Command } from 'commander';
 import { isoTime, MOST_INT, parseCount, parseMoment, quote } from '../config/units.ts';
+import type { OperatorToken } from '../model/account.ts';
+import type { AuditEntry } from '../model/audit.ts';
 import { difference } from '../model/audit-difference.ts';
 import { newToken } from '../operator/token.ts';
 import { span, time, timeOr } from '../printing/text.ts';
-import type { AuditEntry, OperatorToken } from '../store/operator.ts';
 import { checkText } from './account.ts';
 import type { Context } from './context.ts';
 import { CommandFailure, flagValue } from './failure.ts';

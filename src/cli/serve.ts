@@ -10,7 +10,7 @@ import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
 import { sendersBound } from '../model/senders.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
 import { listFiles } from './list-files.ts';

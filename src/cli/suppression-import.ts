@@ -3,8 +3,8 @@
  * only once is kept in a temporary file between the two passes. Bad rows are told by their line and skipped.
  */
 import { quote } from '../config/units.ts';
+import type { Suppression, SuppressionReason } from '../model/suppression.ts';
 import { printable } from '../printing/escape.ts';
-import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { openInput } from './suppression-input.ts';
 import { addRows, BadRows, checkRows, type ImportSummary, place } from './suppression-load.ts';

@@ -4,8 +4,8 @@
  * are counted and kept by their lines. Fails with a CommandFailure of one line that says how many rows were added before it.
  */
 
+import type { Suppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Suppression } from '../store/trust.ts';
 import { CommandFailure } from './failure.ts';
 import { grouped } from './progress.ts';
 import { CsvFault, type CsvOptions, type CsvRow, readCsv } from './suppression-csv.ts';

@@ -1,12 +1,13 @@
 /** A whole suppression list, a page at a time: lists of any length are never in memory as a whole. */
-import type { Changed } from '../store/store.ts';
-import type { Suppression, TrustStore } from '../store/trust.ts';
+import type { Changed } from '../model/account.ts';
+import type { Suppression } from '../model/suppression.ts';
+import type { SuppressionStore } from '../store/contract.ts';
 import { noAccount } from './context.ts';
 
 /** Read or written at a time. */
 export const PAGE = 5_000;
 
-export type Lists = Pick<TrustStore, 'listSuppressions'>;
+export type Lists = Pick<SuppressionStore, 'listSuppressions'>;
 
 /** Every entry, in pages. The first one is asked for before anything is written, so that a fault stands alone. */
 export async function* pages(store: Lists, account: string): AsyncGenerator<readonly Suppression[]> {

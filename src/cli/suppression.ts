@@ -10,6 +10,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
+import type { Suppression, SuppressionReason } from '../model/suppression.ts';
 import {
   addSuppression,
   entryOf,
@@ -21,7 +22,6 @@ import {
 } from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';
 import { time } from '../printing/text.ts';
-import type { Suppression, SuppressionReason } from '../store/trust.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';

@@ -3,7 +3,7 @@
  * one email each, and touches no reputation and no suppression list.
  */
 import type { Clock } from '../clock.ts';
-import type { MailDetails } from '../store/store.ts';
+import type { MailDetails } from '../model/message.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 /** One message and what has to become of it. */

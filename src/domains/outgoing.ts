@@ -6,7 +6,7 @@
 import { compose } from '../message/compose.ts';
 import { returnPathToken } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
-import type { LeasedMail } from '../store/store.ts';
+import type { LeasedMail } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
 import type { DomainDirectory } from './directory.ts';
 import type { Signer } from './signer.ts';

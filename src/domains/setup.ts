@@ -6,9 +6,9 @@ import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { AfterCheck, RecordCheck, SendingDomain } from '../model/domain.ts';
-import { advanceRotation, afterCheck, withoutRetired } from '../model/domain.ts';
+import { advanceRotation, afterCheck, type DomainUpdate, withoutRetired } from '../model/domain.ts';
 import { sendersBound } from '../model/senders.ts';
-import type { DomainUpdate, TrustStore } from '../store/trust.ts';
+import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
 import { openKey } from './keys.ts';
 import type { OutgoingParts } from './outgoing.ts';
@@ -97,7 +97,7 @@ export function dataFolder(database: Settings['database']): string {
  */
 export async function checkSecret(
   settings: Pick<Settings, 'secret' | 'database'>,
-  store: Pick<TrustStore, 'listDomains'>,
+  store: Pick<DomainStore, 'listDomains'>,
 ): Promise<void> {
   const sealed = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
   if (sealed.length === 0) return;

@@ -4,8 +4,8 @@
  * Nodes may check the same domain twice; nothing depends on who does, and news is told by the one whose result was written.
  */
 import type { Clock } from '../clock.ts';
-import type { AfterCheck, SendingDomain } from '../model/domain.ts';
-import type { DomainUpdate, TrustStore } from '../store/trust.ts';
+import type { AfterCheck, DomainUpdate, SendingDomain } from '../model/domain.ts';
+import type { DomainStore } from '../store/contract.ts';
 
 const HOUR = 3_600_000;
 const LOOK_EVERY_MS = 60_000;
@@ -36,7 +36,7 @@ export interface WatcherParts {
   readonly check: (
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] } | null>;
-  readonly update: TrustStore['updateDomain'];
+  readonly update: DomainStore['updateDomain'];
   /** Told where the check brought news. */
   readonly changed: (domain: SendingDomain, event: NonNullable<AfterCheck['event']>) => void;
   readonly failed: (what: string, error: unknown) => void;

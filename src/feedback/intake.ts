@@ -4,7 +4,7 @@
  * come again. Rejects where the store fails: nothing of the report is stored then, and its sender must keep it.
  */
 import type { Clock } from '../clock.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../store/feedback.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
 
 /** How long a report waits here for the settlement, and how often it is tried. */
 const WAIT_MS = 5_000;

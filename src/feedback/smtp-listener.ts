@@ -12,7 +12,7 @@ import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import type { Clock } from '../clock.ts';
 import type { HostPort } from '../config/settings.ts';
 import type { Bind } from '../http/bind.ts';
-import type { FeedbackReport } from '../store/feedback.ts';
+import type { FeedbackReport } from '../model/feedback-report.ts';
 import type { Taken } from './intake.ts';
 import { createLineEnds } from './line-ends.ts';
 import { feedbackRecipient, type ReturnPathKey } from './recipient.ts';

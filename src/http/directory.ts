@@ -7,7 +7,7 @@
  * once a minute.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { Account, ApiKey, FoundKeys } from '../store/store.ts';
+import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
 
 export type KeyLookup =
   /** Absent, too long, revoked or expired. */

@@ -12,7 +12,7 @@
  * Fails: a store that does not answer rejects those who wait; an unknown key is never made out of that.
  */
 import type { Clock } from '../clock.ts';
-import type { FoundKeys } from '../store/store.ts';
+import type { FoundKeys } from '../model/account.ts';
 
 /** Digests of one query at most. */
 export const MAX_DIGESTS = 1_000;

@@ -3,7 +3,7 @@
  * 10 and 11, structured fields) and Retry-After (RFC 9110 section 10.2.3). Whole seconds, rounded up, so that a client
  * that obeys them is never too early.
  */
-import type { LimitsLeft } from '../store/store.ts';
+import type { LimitsLeft } from '../model/account.ts';
 import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
 
 export type Headers = Record<string, string | number>;

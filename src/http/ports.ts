@@ -1,7 +1,8 @@
 /** What the public listener is handed: the parts with effects, as it sees them. `main.ts` wires. */
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
-import type { AcceptAnswer, FoundKeys, NewMail } from '../store/store.ts';
+import type { FoundKeys } from '../model/account.ts';
+import type { AcceptAnswer, NewMail } from '../model/message.ts';
 import type { DropReason } from './connection-table.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
 import type { KeyDirectory } from './directory.ts';

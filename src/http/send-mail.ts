@@ -8,10 +8,11 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Account, ApiKey, LimitsLeft } from '../model/account.ts';
+import type { AcceptAnswer, NewMail } from '../model/message.ts';
 import { peerOf } from '../model/peer.ts';
 import { sendersBound } from '../model/senders.ts';
 import { admit } from '../model/submission.ts';
-import type { AcceptAnswer, Account, ApiKey, LimitsLeft, NewMail } from '../store/store.ts';
 import type { Answers } from './answer.ts';
 import { announcesMoreThan, type Body, parseJson, readBody } from './body.ts';
 import type { HttpConnections } from './connections.ts';

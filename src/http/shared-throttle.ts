@@ -7,7 +7,9 @@
  * exact. An account over its limit costs the store one question for each token's time. Where the store does not answer,
  * the request passes on to the commit, which will not be answered either.
  */
-import type { NodesStore, TokenRequest, TokensGranted } from '../store/nodes.ts';
+
+import type { TokenRequest, TokensGranted } from '../model/node.ts';
+import type { AcceptStore } from '../store/contract.ts';
 import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
 
 /** Tokens are taken ahead for this long, and are void after it. */
@@ -124,7 +126,7 @@ function refused(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): Thr
 
 /** Asks for the tokens of many accounts in one call: those of one turn of the event loop together. */
 export function askTogether(
-  takeTokens: NodesStore['takeTokens'],
+  takeTokens: AcceptStore['takeTokens'],
   now: () => number,
 ): (request: TokenRequest) => Promise<TokensGranted> {
   let batch: { request: TokenRequest; resolve: (granted: TokensGranted) => void; reject: (error: unknown) => void }[] =

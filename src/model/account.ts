@@ -1,4 +1,4 @@
-/** The store contract's accounts and API keys, as commands and running nodes see them. */
+/** Accounts, API keys and operator tokens, as commands and running nodes see them. */
 import type { SendingDomain } from './domain.ts';
 import type { Thresholds } from './reputation.ts';
 
@@ -8,6 +8,16 @@ export interface AccountLimits {
   readonly volumeExpiresAt: number | null;
   readonly rate: { readonly limit: number; readonly periodMs: number } | null;
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
+}
+
+/** The account's limits as they stand after the answer, for the RateLimit headers. */
+export interface LimitsLeft {
+  readonly rate: {
+    readonly limit: number;
+    readonly periodMs: number;
+    readonly left: number;
+    readonly resetMs: number;
+  } | null;
 }
 
 /** What an operator can set of an account; members left undefined stay. */
@@ -28,20 +38,27 @@ export interface Account {
   readonly rateWindowAt: number | null;
 }
 
-export interface ApiKey {
-  /** The public name of the key for commands: `key_` and the row's number. */
+/** A secret that signs in a client or an operator, without the secret itself. */
+export interface Credential {
   readonly id: number;
-  readonly accountId: number;
   readonly name: string;
-  /** The first characters of the key, to recognise it by. */
+  /** The first characters, to recognise it by. */
   readonly prefix: string;
-  /** SHA-256 of the key, hexadecimal. */
+  /** SHA-256, hexadecimal. */
   readonly hash: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
   readonly lastUsedAt: number | null;
 }
+
+/** The key of a client. Commands name it `key_` and its number. */
+export interface ApiKey extends Credential {
+  readonly accountId: number;
+}
+
+/** The token by which a script of an operator signs in. */
+export type OperatorToken = Credential;
 
 /** What the listener needs to know by heart; `revision` grows with every change. */
 export interface DirectoryChanges {

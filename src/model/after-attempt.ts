@@ -3,7 +3,7 @@
  * Unknown failure is temporary; nothing here ever drops a mail request.
  */
 
-import type { Change } from '../store/store.ts';
+import type { Change } from './message.ts';
 import type { Attempt, Reply } from './outcome.ts';
 import { retryDelayMs } from './retry-schedule.ts';
 

@@ -217,3 +217,18 @@ export function withoutRetired(keys: readonly DkimKey[], now: number): readonly 
   const over = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
   return keys.some(over) ? keys.filter((key) => !over(key)) : keys;
 }
+
+/** What a check of a domain's records writes down. */
+export interface DomainUpdate {
+  readonly id: number;
+  readonly status: SendingDomain['status'];
+  readonly checkedAt: number | null;
+  readonly authenticatedAt: number | null;
+  readonly failingSince: number | null;
+  /** One that is `unknown` leaves the last answer about its record. */
+  readonly checks: readonly RecordCheck[];
+  /** The domain's revision that it was computed from: where it has another by now, it is `stale` and changes nothing. */
+  readonly revision: number;
+  /** All keys as they stand now; those left out are deleted. */
+  readonly keys: readonly DkimKey[];
+}

@@ -1,5 +1,6 @@
 /** Volume and rate of accounts, counted exactly while a batch is accepted; the same on every store. Pure. */
-import type { Account, LimitsLeft, NewMail } from '../store/store.ts';
+import type { Account, LimitsLeft } from './account.ts';
+import type { NewMail } from './message.ts';
 
 /** Idempotency keys are kept this long (product promise). */
 export const IDEMPOTENCY_MS = 24 * 3_600_000;

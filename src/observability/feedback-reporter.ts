@@ -1,5 +1,5 @@
 /** What comes back, told to the log and the metrics. */
-import type { FeedbackAnswer, FeedbackReport } from '../store/feedback.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import type { News } from './news.ts';

@@ -8,10 +8,10 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { ALARMING } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
 import type { DropReason } from '../http/connection-table.ts';
+import type { FeedbackAnswer } from '../model/feedback-report.ts';
 import type { Outcome } from '../model/outcome.ts';
+import type { QueueFigures } from '../model/overview.ts';
 import { STATES, type State } from '../model/state-machine.ts';
-import type { FeedbackAnswer } from '../store/feedback.ts';
-import type { QueueFigures } from '../store/store.ts';
 import { SIGNING } from './standing.ts';
 
 export interface Metrics {

@@ -1,11 +1,12 @@
 /** What happens in the rooms, told to the log and the metrics: one place that decides who hears what. */
 import { isAlarming } from '../classify/classify.ts';
 import type { HttpObserver } from '../http/ports.ts';
+import type { Account } from '../model/account.ts';
 import type { AfterCheck, SendingDomain } from '../model/domain.ts';
+import type { Change, LeasedMail } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
 import type { FilesFault } from '../store/open.ts';
-import type { Account, Change, LeasedMail } from '../store/store.ts';
 import type { Log, LogFields } from './log.ts';
 import type { AlarmReason, BreakerState, Metrics } from './metrics.ts';
 import type { News } from './news.ts';

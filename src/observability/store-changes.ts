@@ -1,6 +1,7 @@
 /** What has changed in the store since it was last looked at, whoever did it: another node, the command line, this process. */
-import type { OperatorStore } from '../store/operator.ts';
-import type { ChangeMarks, OverviewStore } from '../store/overview.ts';
+
+import type { ChangeMarks } from '../model/overview.ts';
+import type { AccessStore, OverviewStore } from '../store/contract.ts';
 import type { Topic } from './news.ts';
 
 /** Entries of the audit log that one look reads at most; where there are more, all that operators change is told. */
@@ -18,7 +19,7 @@ const SUBJECTS: Readonly<Record<string, readonly Topic[]>> = {
 const ALL: readonly Topic[] = [...new Set(Object.values(SUBJECTS).flat())];
 
 export function storeChanges(
-  store: Pick<OverviewStore, 'changeMarks'> & Pick<OperatorStore, 'listAudit'>,
+  store: Pick<OverviewStore, 'changeMarks'> & Pick<AccessStore, 'listAudit'>,
   now: () => number,
 ): () => Promise<readonly Topic[]> {
   let before: ChangeMarks | null = null;

@@ -7,9 +7,9 @@
  * no context has to travel through the store.
  */
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+import type { FeedbackAnswer } from '../model/feedback-report.ts';
+import type { Change, LeasedMail, NewMail } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import type { FeedbackAnswer } from '../store/feedback.ts';
-import type { Change, LeasedMail, NewMail } from '../store/store.ts';
 
 export interface Traces {
   accepted(mail: NewMail, state: string, at: number, tookMs: number): void;

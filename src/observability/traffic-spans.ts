@@ -2,7 +2,7 @@
  * The sums of one node by minute or by hour, those of the last while kept in memory: a row is written whole, so whoever comes
  * back to a span after the clock was set goes on from what was counted of it.
  */
-import type { TrafficCount, TrafficRow } from '../store/traffic.ts';
+import type { TrafficCount, TrafficRow } from '../model/traffic.ts';
 
 /** Kept where they are written; while the store is away, so many wait, and beyond them the oldest go. */
 const MOST_KEPT = 64;

@@ -6,7 +6,8 @@
 import type { Clock } from '../clock.ts';
 import { latencyBucket } from '../model/latency.ts';
 import type { State } from '../model/state-machine.ts';
-import type { TrafficCount, TrafficStore } from '../store/traffic.ts';
+import type { TrafficCount } from '../model/traffic.ts';
+import type { TrafficStore } from '../store/contract.ts';
 import { createSpans, type Span } from './traffic-spans.ts';
 
 const WRITE_EVERY_MS = 1_000;

@@ -1,7 +1,7 @@
 /** What every operation is given. Nothing is opened here: adapters hand in what they have. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 
 export interface OperationContext {
   /** Who asks, as the audit log names them: `cli:NAME`, `page` or `token:NAME`. */

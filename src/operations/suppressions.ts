@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { isoTime, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { parseHost } from '../model/host.ts';
-import type { Suppression, SuppressionSearch } from '../store/trust.ts';
+import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { invalid, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
 import { ListName, limit, nullable, oneOf, Time } from './schemas.ts';

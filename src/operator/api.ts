@@ -8,10 +8,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import type { OperatorToken } from '../model/account.ts';
 import type { News } from '../observability/news.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
-import type { OperatorStore, OperatorToken } from '../store/operator.ts';
+import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
 import { delayed } from './delay.ts';
@@ -50,7 +51,7 @@ export interface ApiParts {
   readonly connections: HttpConnections;
   readonly access: AccessControl;
   readonly sessions: Sessions;
-  readonly store: Pick<OperatorStore, 'findToken' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
+  readonly store: Pick<AccessStore, 'findToken' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
   /** What an operation is given when this actor asks. */

@@ -1,12 +1,12 @@
 /**
  * The store as an operator uses it: each change is written into the audit log under the operator's name, by the store and in the
- * transaction of the change (store/audit.ts). What the service does by itself (accepting, delivering, feedback) is in the
+ * transaction of the change (model/audit.ts). What the service does by itself (accepting, delivering, feedback) is in the
  * histories of messages, not here.
  *
  * Guarantees: a change and its entry are both there or neither is; a refused change has no entry.
  */
-import type { Actor } from '../store/audit.ts';
-import type { Store } from '../store/store.ts';
+import type { Actor } from '../model/audit.ts';
+import type { Store } from '../store/contract.ts';
 
 /** `who` is `cli:NAME`, `page` or `token:NAME`. */
 export function audited(store: Store, who: string, now: () => number): Store {

@@ -7,7 +7,7 @@
  */
 import type { SteadyClock } from '../clock.ts';
 import { advanceRunningTime, datedBefore, type RunningTime, runningAge } from '../model/running-time.ts';
-import type { NodesStore } from '../store/nodes.ts';
+import type { NodeStore } from '../store/contract.ts';
 import { ALIVE_MS } from './membership.ts';
 
 const KEEP_MS = 15_000;
@@ -28,7 +28,7 @@ export interface Ages {
 
 export interface AgesParts {
   readonly clock: SteadyClock;
-  readonly store: Pick<NodesStore, 'keepRunningTime'>;
+  readonly store: Pick<NodeStore, 'keepRunningTime'>;
   readonly failed: (what: string, error: unknown) => void;
 }
 

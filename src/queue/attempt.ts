@@ -4,8 +4,8 @@
  */
 import type { SteadyClock } from '../clock.ts';
 import type { Policy } from '../model/after-attempt.ts';
+import type { LeasedMail, LeaseRef, SettleAnswer } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
-import type { LeasedMail, LeaseRef, SettleAnswer } from '../store/store.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 
 /** An attempt that has not ended by then is given up. Longer than the transports' own bounds add up to. */

@@ -8,17 +8,9 @@
  */
 
 import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../model/after-attempt.ts';
+import type { Change, Lease, LeasedMail, LeaseRef, SettleAnswer, Settlement } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import type {
-  Change,
-  Claimed,
-  ClaimRoom,
-  Lease,
-  LeasedMail,
-  LeaseRef,
-  SettleAnswer,
-  Settlement,
-} from '../store/store.ts';
+import type { Claimed, ClaimRoom } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import type { AttemptParts } from './attempt.ts';
 import { ATTEMPT_MS, createAttempts } from './attempt.ts';

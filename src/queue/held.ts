@@ -4,7 +4,7 @@
  * still withdraw what waits for a slow next hop; by size, so that memory stays flat whatever the messages are like. One
  * message larger than the bound is held alone.
  */
-import type { ClaimRoom } from '../store/store.ts';
+import type { ClaimRoom } from '../store/contract.ts';
 
 /** Leases held at once: what is attempted in about `HELD_SECONDS` at the rate of the last while, within these bounds. */
 export const HELD_MAILS = 1_024;

@@ -2,7 +2,7 @@
  * The way of a mail request from the listener into the store: takes a lease for it where this node can send it at once,
  * commits it with whatever else arrived meanwhile, and hands it to delivery straight from memory. Resolves after the sync.
  */
-import type { AcceptAnswer, NewMail } from '../store/store.ts';
+import type { AcceptAnswer, NewMail } from '../model/message.ts';
 import type { Ages } from './ages.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { sizeOf } from './held.ts';

@@ -8,7 +8,8 @@
  * everybody gets the time to come back.
  */
 import type { Clock } from '../clock.ts';
-import type { NodeBeat, NodesStore } from '../store/nodes.ts';
+import type { NodeBeat } from '../model/node.ts';
+import type { NodeStore } from '../store/contract.ts';
 
 /** How often a node says that it lives, and how long that is believed. */
 export const BEAT_MS = 3_000;
@@ -27,7 +28,7 @@ export interface Membership {
 
 export interface MembershipParts {
   readonly node: NodeBeat;
-  readonly store: Pick<NodesStore, 'beat' | 'leave'>;
+  readonly store: Pick<NodeStore, 'beat' | 'leave'>;
   /** The time of leases; its timers. */
   readonly clock: Clock;
   /** Milliseconds from any origin, that go on while the process is stopped and that nobody sets. */

@@ -2,7 +2,7 @@
  * Leased mail requests that wait in memory for a free attempt. Accounts take turns, so that one account's thousand
  * messages do not stand before another's one.
  */
-import type { LeasedMail } from '../store/store.ts';
+import type { LeasedMail } from '../model/message.ts';
 
 export interface Ready {
   readonly size: number;

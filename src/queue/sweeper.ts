@@ -5,7 +5,7 @@
 import type { Clock } from '../clock.ts';
 import type { Policy } from '../model/after-attempt.ts';
 import { LONGEST_RETRY_MS } from '../model/retry-schedule.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import { LEASE_MS } from './dispatcher.ts';
 

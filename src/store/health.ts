@@ -3,7 +3,7 @@
  * on, and whenever nobody has committed for a while, a small synced write tells how things are.
  */
 import type { Clock } from '../clock.ts';
-import type { Store } from './store.ts';
+import type { Store } from './contract.ts';
 
 /** An answer older than this is looked up again. */
 const FRESH_MS = 1_000;

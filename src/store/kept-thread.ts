@@ -1,5 +1,5 @@
 /** A thread that is started when it is needed, kept while it is used, and ended when it has not been for a while. */
-import { StoreError } from './store.ts';
+import { StoreError } from './error.ts';
 
 export interface Thread {
   /** Resolves once it has ended although nobody closed it. */

@@ -1,9 +1,9 @@
 /** Chooses the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
+import type { Store } from './contract.ts';
 import { openPostgresStore } from './postgres/store.ts';
 import type { FilesFault } from './sqlite/files.ts';
 import { openSqliteStore } from './sqlite/store.ts';
-import type { Store } from './store.ts';
 
 export type { FilesFault } from './sqlite/files.ts';
 

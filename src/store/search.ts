@@ -1,7 +1,8 @@
-/** The part of the store contract for finding mail requests. The words of a search are read by search/query.ts. */
+/** Searches for mail requests, and the work on their index. The words of a search are read by search/query.ts. */
+
+import type { MailSummary } from '../model/message.ts';
 import type { State } from '../model/state-machine.ts';
 import type { Want } from './search/query.ts';
-import type { MailSummary } from './store.ts';
 
 export interface MailSearch {
   /** All of them; none for every mail request. */
@@ -43,14 +44,4 @@ export interface IndexProgress {
   readonly waiting: number;
   /** Of those that were, so many have been indexed. */
   readonly newer: number;
-}
-
-export interface SearchStore {
-  /** Works for about `budgetMs` at most, and answers with what it has found by then. */
-  searchMail(search: MailSearch, budgetMs: number): Promise<MailFound>;
-  /**
-   * Indexes up to some thousand mail requests, so that searches need not look at each. Searches find the same without it. Only
-   * one process at a time does it; the others are told that nothing was done.
-   */
-  indexMail(step: IndexStep): Promise<IndexProgress>;
 }

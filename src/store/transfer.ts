@@ -2,7 +2,7 @@
  * Moving a store: the tables of the embedded one with their columns, as data, in the order in which they are moved. The
  * mail requests themselves go page by page, each with its body, its place in the queue and its history.
  */
-import { TRAFFIC_COUNTS } from './traffic.ts';
+import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
 export interface TransferTable {
   readonly name: string;

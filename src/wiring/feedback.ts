@@ -9,8 +9,8 @@ import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { FeedbackReporter } from '../observability/feedback-reporter.ts';
 import type { Reporter } from '../observability/reporter.ts';
+import type { Store } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
-import type { Store } from '../store/store.ts';
 import { setThreadFlags } from '../store/thread-flags.ts';
 import type { Undo } from './stops.ts';
 

@@ -8,10 +8,10 @@ import { hostname } from 'node:os';
 import type { SteadyClock } from '../clock.ts';
 import { followingClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import type { NodeBeat } from '../model/node.ts';
 import { type Ages, keepAges } from '../queue/ages.ts';
 import { ALONE, joinNodes, type Membership } from '../queue/membership.ts';
-import type { NodeBeat } from '../store/nodes.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/contract.ts';
 
 /** How long a lone service is listed after its start without a further beat. */
 const ALONE_MS = 3_600_000;

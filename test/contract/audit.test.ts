@@ -2,10 +2,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Actor } from '../../src/model/audit.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
-import type { Actor } from '../../src/store/audit.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMail } from '../rig/mail.ts';
 import { freshDatabase, runAlone } from '../rig/postgres.ts';

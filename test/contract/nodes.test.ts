@@ -1,6 +1,6 @@
 /** What every store promises to nodes that share it: who is alive, who takes over what, and token buckets. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 

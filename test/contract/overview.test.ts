@@ -1,7 +1,8 @@
 /** What every store promises about figures over time, and about an operator's first look. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { AccountLimits, Store } from '../../src/store/store.ts';
-import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/store/traffic.ts';
+import type { AccountLimits } from '../../src/model/account.ts';
+import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { STORES } from '../rig/stores.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);

@@ -1,12 +1,13 @@
 /** What every store promises of searches: complete, newest first, the same whatever of the mail is in the index. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { NewMail } from '../../src/model/message.ts';
 import { timeOf } from '../../src/model/message-id.ts';
 import { STATES, type State } from '../../src/model/state-machine.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { leastIdAt } from '../../src/store/search/bounds.ts';
 import { ALL_FIELDS, type Field, matches, type Want, wantsOf } from '../../src/store/search/query.ts';
 import type { MailSearch } from '../../src/store/search.ts';
-import type { NewMail, Store } from '../../src/store/store.ts';
 import { idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 

@@ -1,6 +1,8 @@
 /** What every store promises; the list of stores is at the end. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { AcceptAnswer, AccountLimits, DirectoryChanges, Lease, Store } from '../../src/store/store.ts';
+import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
+import type { AcceptAnswer, Lease } from '../../src/model/message.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 

@@ -1,8 +1,9 @@
 /** What every store promises about trust: suppression lists, sending domains, reputation. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { DirectoryChanges } from '../../src/model/account.ts';
+import { accountVersion } from '../../src/model/account-version.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
-import type { DirectoryChanges, Store } from '../../src/store/store.ts';
-import { accountVersion } from '../../src/store/version.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 

@@ -3,10 +3,11 @@
  * in bounded time, and the same store works again without anybody's doing.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { Store } from '../../src/store/contract.ts';
+import { StoreError } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
-import { type Store, StoreError } from '../../src/store/store.ts';
 import { NO_LIMITS, newMail } from '../rig/mail.ts';
 import { followedBy, freshDatabase, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
 import { settingOf } from '../rig/stores.ts';

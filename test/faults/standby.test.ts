@@ -5,12 +5,13 @@
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { FeedbackReport } from '../../src/model/feedback-report.ts';
+import type { Lease } from '../../src/model/message.ts';
 import type { Notice } from '../../src/model/notice.ts';
-import type { FeedbackReport } from '../../src/store/feedback.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
 import { prove } from '../../src/store/postgres/proof.ts';
-import type { Lease, Store } from '../../src/store/store.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { extent } from '../rig/extent.ts';
 import { temporaryFolder } from '../rig/folder.ts';

@@ -63,7 +63,7 @@ describe('the scanner behind the house rules', () => {
 
 describe('the import rule', () => {
   it('a stage takes types from anywhere and values from itself and the pure rooms', () => {
-    expect(breaches('src/http/a.ts', "import type { Store } from '../store/store.ts';")).toEqual([]);
+    expect(breaches('src/http/a.ts', "import type { Store } from '../store/contract.ts';")).toEqual([]);
     expect(
       breaches('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../model/address.ts';"),
     ).toEqual([]);

@@ -1,16 +1,16 @@
 /** A queue over a real embedded database in this thread, with a clock and a transport that the test holds. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { LeasedMail } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
 import type { Gate } from '../../src/queue/attempt.ts';
 import type { DispatcherParts } from '../../src/queue/dispatcher.ts';
 import { createDispatcher } from '../../src/queue/dispatcher.ts';
+import { StoreError } from '../../src/store/error.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import type { Operations } from '../../src/store/sqlite/engine.ts';
 import { createEngine } from '../../src/store/sqlite/engine.ts';
 import { pack } from '../../src/store/sqlite/settle.ts';
-import type { LeasedMail } from '../../src/store/store.ts';
-import { StoreError } from '../../src/store/store.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { virtualClock } from './clock.ts';
 import { temporaryFolder } from './folder.ts';

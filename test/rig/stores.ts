@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import type { Store } from '../../src/store/store.ts';
 import { temporaryFolder } from './folder.ts';
 import { freshDatabase } from './postgres.ts';
 import { testedVersion } from './postgres-version.ts';

@@ -1,6 +1,6 @@
 /** What comes back over SMTP changes the right mail request, and only that one: a relay that bounces, the service, its own listener. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
 import { accepted, askCommand, runCommand } from '../rig/service.ts';
 import { smtpDialog } from '../rig/smtp-dialog.ts';

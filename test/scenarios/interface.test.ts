@@ -1,7 +1,7 @@
 /** Every row of the interface and every point of what the product settled about it, against the real process. */
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { accepted, askCommand, submit } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
 import { type Answer, ask, idOf, type StandingService, scenario, signedIn, tally } from './standing.ts';

@@ -1,7 +1,7 @@
 /** A real SMTP server as the relay: what it says decides what becomes of a message. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { accepted, askCommand } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';

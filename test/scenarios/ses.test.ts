@@ -1,6 +1,6 @@
 /** Amazon SES: sent through `aws-ses-v2-local`, heard of through signed notices of SNS and through a queue. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';
 import { accepted, askCommand, runCommand } from '../rig/service.ts';
 import { CREDENTIALS } from '../rig/ses-fake.ts';

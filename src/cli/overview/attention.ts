@@ -1,11 +1,11 @@
 /** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
 
+import type { Account } from '../../model/account.ts';
 import { GRACE_MS, maySend } from '../../model/domain.ts';
+import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../model/overview.ts';
 import { sendersBound } from '../../model/senders.ts';
 import { SIGNING } from '../../observability/standing.ts';
 import { shorten, span, time } from '../../printing/text.ts';
-import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../store/overview.ts';
-import type { Account } from '../../store/store.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';
 import { transportName } from './health.ts';

@@ -1,10 +1,10 @@
 /** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
 import type { Settings } from '../../config/settings.ts';
+import type { NodeStanding } from '../../model/node.ts';
+import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
+import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import type { Alarm, Failure } from '../../observability/standing.ts';
-import type { NodeStanding } from '../../store/nodes.ts';
-import type { OverviewFacts } from '../../store/overview.ts';
-import type { QueueFigures, Store } from '../../store/store.ts';
-import { MINUTE_MS, type TrafficStep } from '../../store/traffic.ts';
+import type { Store } from '../../store/contract.ts';
 import { beginningOf, RANGES, type Range } from './figures.ts';
 import { RATE_MS } from './queue.ts';
 

@@ -1,7 +1,7 @@
 /** Figures over time as the overview tells them: points without gaps, sums, percentiles read out of the histograms. */
 import { isoTime } from '../../config/units.ts';
 import { addLatencies, type Latencies, percentile } from '../../model/latency.ts';
-import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../store/traffic.ts';
+import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../model/traffic.ts';
 
 /** How far back, and by which steps: so many that a line can be read. */
 export const RANGES = {

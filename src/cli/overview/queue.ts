@@ -1,6 +1,6 @@
 /** How long the queue is, whether it grows, and when it will be empty, as far as the last minutes tell. Pure. */
-import type { QueueFigures } from '../../store/store.ts';
-import { MINUTE_MS, type TrafficStep } from '../../store/traffic.ts';
+import type { QueueFigures } from '../../model/overview.ts';
+import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import { sumOf } from './figures.ts';
 
 /** Rates are taken over so long, or since the traffic within it began. */

@@ -11,7 +11,7 @@ import type { Clock } from '../../clock.ts';
 import type { HostPort } from '../../config/settings.ts';
 import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
-import type { FeedbackReport } from '../../store/feedback.ts';
+import type { FeedbackReport } from '../../model/feedback-report.ts';
 import type { Taken } from '../intake.ts';
 import { takeEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';

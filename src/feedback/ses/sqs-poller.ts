@@ -5,7 +5,7 @@
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
-import type { FeedbackReport } from '../../store/feedback.ts';
+import type { FeedbackReport } from '../../model/feedback-report.ts';
 import type { Taken } from '../intake.ts';
 import { oneLine } from '../read/evidence.ts';
 import { strangeReport, takeEvent } from './report.ts';

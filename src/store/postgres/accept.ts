@@ -5,8 +5,11 @@
  * Accounts with a limit are locked in order of their number, so that all nodes together count exactly and no two batches
  * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
  */
+
+import type { Account } from '../../model/account.ts';
 import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
-import type { AcceptAnswer, Account, NewMail, Store } from '../store.ts';
+import type { AcceptAnswer, NewMail } from '../../model/message.ts';
+import type { Store } from '../contract.ts';
 import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
 import { prove } from './proof.ts';

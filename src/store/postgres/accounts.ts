@@ -1,7 +1,9 @@
 /** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
-import { type Actor, accountShown, keyShown } from '../audit.ts';
-import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
-import { accountVersion } from '../version.ts';
+
+import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
+import { accountVersion } from '../../model/account-version.ts';
+import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
+import type { Store } from '../contract.ts';
 import { note } from './audit.ts';
 import { ACCOUNTS, nextRevision } from './directory.ts';
 import { forgive, windowOf, windows } from './reputation.ts';

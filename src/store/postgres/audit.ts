@@ -1,5 +1,5 @@
 /** The audit log's writer. It takes the transaction of the change, so that an entry and its change stand together. */
-import { type Actor, auditEntry, type NewAuditEntry } from '../audit.ts';
+import { type Actor, auditEntry, type NewAuditEntry } from '../../model/audit.ts';
 import type { Session, Statement } from './session.ts';
 
 const WRITE: Statement = {

@@ -5,7 +5,9 @@
  * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
  * leaves the other takes; within a lane, accounts take turns (`turn.ts`), each with an equal share of the room.
  */
-import type { Claimed, Lease, LeasedMail, Store } from '../store.ts';
+
+import type { Lease, LeasedMail } from '../../model/message.ts';
+import type { Claimed, Store } from '../contract.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import * as rows from './rows.ts';

@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate, writeRefused } from './fault.ts';
 import { type OwnSettings, ownSettings, readOptions, type ServerSetting } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';

@@ -4,7 +4,7 @@
  * Promises: a statement or commit that has no answer fails within its time limit; a commit whose answer was lost is told by
  * what the server says of the transaction; a commit whose wait for the synchronous standby was cancelled fails; what only a passing fault undid is done again. Faults are StoreErrors.
  */
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import type { Connection } from './connection.ts';
 import { endsConnection, explained, isAnswer, isSilence, isStalePlan, isTransient, UnknownFate } from './fault.ts';
 import { keepConnections, type PoolOptions } from './pool.ts';

@@ -3,7 +3,7 @@
  * of them, in the order of the commits, since its row stays locked until each is committed; so a node asks only for
  * what it has not seen. A notification is a hint, a poll stands behind it.
  */
-import type { DirectoryChanges, FoundKeys } from '../store.ts';
+import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { prepareDomains } from './domains.ts';

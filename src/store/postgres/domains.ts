@@ -1,10 +1,10 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import { isDeepStrictEqual } from 'node:util';
+import type { Changed } from '../../model/account.ts';
+import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
 import type { DkimKey, RecordCheck, SendingDomain } from '../../model/domain.ts';
 import { lastAnswers, publishedSelectors } from '../../model/domain.ts';
-import { type Actor, domainDiffers, domainShown } from '../audit.ts';
-import type { Changed } from '../store.ts';
-import type { TrustStore } from '../trust.ts';
+import type { DomainStore } from '../contract.ts';
 import { note } from './audit.ts';
 import { nextRevision } from './directory.ts';
 import * as rows from './rows.ts';
@@ -46,13 +46,10 @@ export interface DomainChanges {
   readonly removed: readonly string[];
 }
 
-type Operations = Pick<
-  TrustStore,
-  'addDomain' | 'findDomain' | 'listDomains' | 'domainChecks' | 'updateDomain' | 'setSubdomains' | 'removeDomain'
-> & {
+interface Operations extends DomainStore {
   /** Domains changed after `revision`, and the names of those removed. */
   domainsSince(revision: number): Promise<DomainChanges>;
-};
+}
 
 export function prepareDomains(database: Database): Operations {
   return {

@@ -1,5 +1,5 @@
 /** PostgreSQL's own words turned into one line that names the thing and the remedy, and never the password. */
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 
 /** SQLSTATEs (postgresql.org/docs/current/errcodes-appendix.html) after which the same transaction may work. */
 const AGAIN: ReadonlySet<string> = new Set(['40001', '40P01']);

@@ -1,15 +1,9 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
-import {
-  earlyDigest,
-  type FeedbackAnswer,
-  type FeedbackReport,
-  type FeedbackSource,
-  type FeedbackStore,
-  type KeptFeedback,
-  reasonWithoutMail,
-} from '../feedback.ts';
-import { Tallies } from '../tallies.ts';
+import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
+import { earlyDigest, reasonWithoutMail } from '../rules/feedback.ts';
+import { Tallies } from '../rules/tallies.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { prove } from './proof.ts';
@@ -78,7 +72,11 @@ const FORGET_KEPT: Statement = {
     RETURNING 1 AS one`,
 };
 
-export function prepareFeedback(database: Database): FeedbackStore {
+type Operations = FeedbackStore &
+  Pick<MessageStore, 'listFeedback' | 'showFeedback'> &
+  Pick<RetentionStore, 'forgetFeedback'>;
+
+export function prepareFeedback(database: Database): Operations {
   return {
     recordFeedback: (batch) =>
       database.transaction(async (transaction) => {

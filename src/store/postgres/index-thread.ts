@@ -3,9 +3,9 @@
  * the reading nor the building of segments holds up the process.
  */
 import { Worker } from 'node:worker_threads';
+import { StoreError } from '../error.ts';
 import { INDEX_MEMORY } from '../search/politeness.ts';
 import type { IndexProgress, IndexStep } from '../search.ts';
-import { StoreError } from '../store.ts';
 import { setThreadFlags } from '../thread-flags.ts';
 import type { PostgresSetting } from './connection.ts';
 

@@ -1,17 +1,12 @@
 /** Looking at mail requests, and what an operator may do to one. */
+
+import { type Actor, mailShown } from '../../model/audit.ts';
+import type { MailDetails, MailEvent, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
+import type { QueueFigures } from '../../model/overview.ts';
 import { allowed } from '../../model/state-machine.ts';
-import { type Actor, mailShown } from '../audit.ts';
-import type {
-  MailDetails,
-  MailEvent,
-  MailStanding,
-  MailSummary,
-  OperatorAnswer,
-  QueueFigures,
-  Store,
-} from '../store.ts';
-import { StoreError } from '../store.ts';
+import type { Store } from '../contract.ts';
+import { StoreError } from '../error.ts';
 import { note } from './audit.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';

@@ -6,7 +6,7 @@
  * refuses a schema whose least version is beyond its own; a migration that only adds leaves the least one as it is.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import type { Pool } from './database.ts';
 import { explained } from './fault.ts';
 import type { Row, Session, Statement } from './session.ts';

@@ -1,6 +1,8 @@
 /** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
+
+import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, beginRunningTime, type Stretch } from '../../model/running-time.ts';
-import type { NodesStore, TokenRequest, TokensGranted } from '../nodes.ts';
+import type { AcceptStore, NodeStore } from '../contract.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 
@@ -61,7 +63,7 @@ const TAKE: Statement = {
 /** Tokens are no mail: nobody waits for their sync. */
 const HASTY: Statement = { name: 'throttle_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
-export function prepareNodes(database: Database): NodesStore {
+export function prepareNodes(database: Database): NodeStore & Pick<AcceptStore, 'takeTokens'> {
   return {
     keepRunningTime: (passedMs) =>
       database.transaction(async (transaction) => {

@@ -1,5 +1,8 @@
 /** Operators: the audit log, tokens, and who signed out. */
-import type { AuditEntry, OperatorStore, OperatorToken } from '../operator.ts';
+
+import type { OperatorToken } from '../../model/account.ts';
+import type { AuditEntry } from '../../model/audit.ts';
+import type { AccessStore } from '../contract.ts';
 import { note, writeEntry } from './audit.ts';
 import { prove } from './proof.ts';
 import * as rows from './rows.ts';
@@ -32,7 +35,7 @@ const END_SESSION: Statement = {
 };
 const ENDED: Statement = { name: 'session_ended', text: 'SELECT 1 AS one FROM ended_session WHERE hash = $1' };
 
-export function prepareOperator(database: Database): OperatorStore {
+export function prepareOperator(database: Database): AccessStore {
   return {
     writeAudit: (entry) => database.transaction((transaction) => writeEntry(transaction, entry)),
     async listAudit(before, limit) {

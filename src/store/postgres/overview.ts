@@ -1,6 +1,7 @@
 /** An operator's first look: what wants attention, and marks of change. */
-import { lackingOf, MOST_LOOKS, MOST_TOLD, NEARLY_USED, type OverviewStore, RECENT_MS, SOON_MS } from '../overview.ts';
-import { HOUR_MS } from '../traffic.ts';
+import { lackingOf, MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../model/overview.ts';
+import { HOUR_MS } from '../../model/traffic.ts';
+import type { OverviewStore } from '../contract.ts';
 import { ACCOUNTS } from './directory.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
@@ -58,7 +59,7 @@ const MARKS: Statement = {
     FROM traffic WHERE span = ${HOUR_MS} AND at > $1`,
 };
 
-export function prepareOverview(database: Database): OverviewStore {
+export function prepareOverview(database: Database): Pick<OverviewStore, 'overviewFacts' | 'changeMarks'> {
   return {
     async overviewFacts(now) {
       const soon = now + SOON_MS;

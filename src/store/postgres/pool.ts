@@ -5,7 +5,7 @@
  * that works is tried first the next time.
  */
 import type { HostPort } from '../../config/settings.ts';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { type Connection, connect, type PostgresSetting, whereOf } from './connection.ts';
 import { explained, isMistake } from './fault.ts';
 

@@ -11,7 +11,7 @@ import {
   WINDOW_HOURS,
   type WindowCounts,
 } from '../../model/reputation.ts';
-import type { Tally } from '../tallies.ts';
+import type { Tally } from '../rules/tallies.ts';
 import { nextRevision } from './directory.ts';
 import * as rows from './rows.ts';
 import type { Row, Session, Statement, Transaction } from './session.ts';

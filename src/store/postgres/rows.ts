@@ -1,9 +1,11 @@
 /** Rows of the PostgreSQL database turned into the contract's types. */
+
+import type { Account, ApiKey } from '../../model/account.ts';
+import type { MailSummary } from '../../model/message.ts';
 import { DEFAULT_THRESHOLDS } from '../../model/reputation.ts';
 import type { State } from '../../model/state-machine.ts';
 import { STATES } from '../../model/state-machine.ts';
-import type { Account, ApiKey, MailSummary } from '../store.ts';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import type { Row } from './session.ts';
 
 /** A number column. */

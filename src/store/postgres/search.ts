@@ -1,14 +1,14 @@
 /** Finding mail requests on PostgreSQL: what the course of a search asks for, one statement at a time. */
 import type { State } from '../../model/state-machine.ts';
+import type { MessageStore } from '../contract.ts';
+import { StoreError } from '../error.ts';
 import type { Window } from '../search/bounds.ts';
 import { searchCourse } from '../search/course.ts';
 import { Directories } from '../search/directories.ts';
 import type { SearchedMail } from '../search/query.ts';
 import type { Narrow, SearchSource } from '../search/source.ts';
 import { runWaiting } from '../search/step.ts';
-import type { SearchStore } from '../search.ts';
 import { leastIdOf, seqOf } from '../seq.ts';
-import { StoreError } from '../store.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 
@@ -57,7 +57,7 @@ const PAGES: Statement = {
 /** No `bigint` holds the place of the greatest id. */
 const LAST_PLACE = Number.MAX_SAFE_INTEGER;
 
-export function prepareSearch(database: Database): Pick<SearchStore, 'searchMail'> {
+export function prepareSearch(database: Database): Pick<MessageStore, 'searchMail'> {
   const directories = new Directories();
 
   async function select(window: Window, narrow: Narrow, limit: number): Promise<readonly SearchedMail[]> {

@@ -2,11 +2,13 @@
  * The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. Rows are
  * locked in order of their id, so that batches of several nodes never wait for each other in a circle.
  */
+
+import type { SettleAnswer, Settlement } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
 import { allowed, TERMINAL } from '../../model/state-machine.ts';
-import { referenceOf } from '../feedback.ts';
-import type { SettleAnswer, Settlement, Store } from '../store.ts';
-import { Tallies } from '../tallies.ts';
+import type { Store } from '../contract.ts';
+import { referenceOf } from '../rules/feedback.ts';
+import { Tallies } from '../rules/tallies.ts';
 import { type Ended, endMail } from './end.ts';
 import { appendEvents, type NewEvent } from './event.ts';
 import { prove } from './proof.ts';

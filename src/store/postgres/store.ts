@@ -2,8 +2,9 @@
  * The store on PostgreSQL 15 or later: any number of processes share it. Statements travel over a few connections; what
  * must be exact is made so by row locks taken in one order, what must not wait is kept apart by connection.
  */
+
+import type { Store } from '../contract.ts';
 import { keptThread } from '../kept-thread.ts';
-import type { Store } from '../store.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareClaim } from './claim.ts';

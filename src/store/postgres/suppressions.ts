@@ -1,7 +1,9 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
-import { suppressionsShown } from '../audit.ts';
-import type { Changed } from '../store.ts';
-import type { Suppression, TrustStore } from '../trust.ts';
+
+import type { Changed } from '../../model/account.ts';
+import { suppressionsShown } from '../../model/audit.ts';
+import type { Suppression } from '../../model/suppression.ts';
+import type { QueueStore, SuppressionStore } from '../contract.ts';
 import { note } from './audit.ts';
 import { prove } from './proof.ts';
 import * as rows from './rows.ts';
@@ -56,14 +58,7 @@ const SCREEN: Statement = {
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
 };
 
-type Operations = Pick<
-  TrustStore,
-  'addSuppressions' | 'removeSuppression' | 'listSuppressions' | 'searchSuppressions' | 'findSuppression'
-> & {
-  screen(batch: readonly { readonly id: string }[]): Promise<boolean[]>;
-};
-
-export function prepareSuppressions(database: Database): Operations {
+export function prepareSuppressions(database: Database): SuppressionStore & Pick<QueueStore, 'screen'> {
   async function listId(name: string): Promise<number | null> {
     if (name === '*') return SERVICE;
     const [row] = await database.query(ACCOUNT, [name]);

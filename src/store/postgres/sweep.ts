@@ -1,5 +1,5 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
-import type { Store } from '../store.ts';
+import type { Store } from '../contract.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { firstIdAt, lastIdAt } from './ids.ts';

@@ -7,8 +7,8 @@ import {
   parseLatencies,
   spanOf,
   TRAFFIC_COUNTS,
-  type TrafficStore,
-} from '../traffic.ts';
+} from '../../model/traffic.ts';
+import type { RetentionStore, TrafficStore } from '../contract.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 
@@ -32,7 +32,7 @@ const SWEEP: Statement = {
 /** Figures are no mail: nobody waits for their sync. */
 const HASTY: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
-export function prepareTraffic(database: Database): TrafficStore {
+export function prepareTraffic(database: Database): TrafficStore & Pick<RetentionStore, 'sweepTraffic'> {
   return {
     async putTraffic(node, batch) {
       if (batch.length === 0) return;

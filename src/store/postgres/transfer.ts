@@ -2,7 +2,7 @@
  * PostgreSQL as the target of a move. Each page is one transaction, so what is there is whole, and a move that was
  * interrupted goes on behind the last mail request.
  */
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import type { MovedEvent, MovedMail, TransferTable, TransferTarget } from '../transfer.ts';
 import type { PostgresSetting } from './connection.ts';
 import { createPool } from './database.ts';

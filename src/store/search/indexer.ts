@@ -6,7 +6,8 @@
  * mail request of the round before, and where nodes share the store not past what their time was some seconds ago.
  */
 import type { Clock } from '../../clock.ts';
-import type { IndexProgress, SearchStore } from '../search.ts';
+import type { IndexStore } from '../contract.ts';
+import type { IndexProgress } from '../search.ts';
 import { leastIdAt } from './bounds.ts';
 
 const ROUND_MS = 5_000;
@@ -26,7 +27,7 @@ export interface IndexerParts {
   readonly monotonic: () => number;
   /** True where other nodes accept mail into the same store. */
   readonly shared: boolean;
-  readonly store: Pick<SearchStore, 'indexMail'> & { newestId(): Promise<string | null> };
+  readonly store: IndexStore;
   readonly failed: (what: string, error: unknown) => void;
 }
 

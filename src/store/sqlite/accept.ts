@@ -4,9 +4,9 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
-import type { AcceptAnswer, NewMail } from '../store.ts';
+import type { AcceptAnswer, NewMail } from '../../model/message.ts';
+import { seqOf } from '../seq.ts';
 import * as rows from './rows.ts';
-import { seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
 export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[]) => AcceptAnswer[] {

@@ -1,9 +1,10 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
+import { accountVersion } from '../../model/account-version.ts';
+import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { WindowCounts } from '../../model/reputation.ts';
-import { type Actor, accountShown, keyShown } from '../audit.ts';
-import type { Account, AccountLimits, ApiKey, Changed, Guarded, Store } from '../store.ts';
-import { accountVersion } from '../version.ts';
+import type { Store } from '../contract.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
 import * as rows from './rows.ts';

@@ -1,6 +1,6 @@
 /** The audit log's writer. Each operation has a transaction or savepoint of its own, so that an entry and its change stand together. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, auditEntry, type NewAuditEntry } from '../audit.ts';
+import { type Actor, auditEntry, type NewAuditEntry } from '../../model/audit.ts';
 
 export type Audit = ReturnType<typeof prepareAudit>;
 

@@ -5,7 +5,7 @@
  */
 import { existsSync, statSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { isOwnDatabase } from './database.ts';
 import { explained } from './fault.ts';
 import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';

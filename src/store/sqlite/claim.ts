@@ -6,7 +6,8 @@
  * leaves the other takes; within a lane, accounts take turns (`turn.ts`), so no backlog of one starves another.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Claimed, ClaimRoom, Lease, LeasedMail } from '../store.ts';
+import type { Lease, LeasedMail } from '../../model/message.ts';
+import type { Claimed, ClaimRoom } from '../contract.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';

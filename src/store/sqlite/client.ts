@@ -3,7 +3,7 @@
  * and every later one is rejected: the caller answers 500 and nothing is acknowledged falsely.
  */
 import { type ResourceLimits, Worker } from 'node:worker_threads';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { setThreadFlags } from '../thread-flags.ts';
 import type { Call, OperationName, Operations, Reply } from './engine.ts';
 import type { FilesFault } from './files.ts';

@@ -5,7 +5,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { explained, reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
 import { identityOf, requireUsableFiles, resolveDatabasePath, restoreMarker, sameFile } from './files.ts';
 import { tryServeLock } from './serve-lock.ts';

@@ -3,7 +3,7 @@
  * of them, so that a node asks only for what it has not seen.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import type { DirectoryChanges, FoundKeys } from '../store.ts';
+import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
 import type { DomainChanges } from './domains.ts';
 import * as rows from './rows.ts';
 

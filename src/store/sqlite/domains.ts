@@ -1,12 +1,11 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
+import type { Changed } from '../../model/account.ts';
+import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
 import type { DkimKey, RecordCheck, SendingDomain } from '../../model/domain.ts';
-import { lastAnswers, publishedSelectors } from '../../model/domain.ts';
-import { type Actor, domainDiffers, domainShown } from '../audit.ts';
-import type { Changed } from '../store.ts';
-import { StoreError } from '../store.ts';
-import type { DomainUpdate } from '../trust.ts';
+import { type DomainUpdate, lastAnswers, publishedSelectors } from '../../model/domain.ts';
+import { StoreError } from '../error.ts';
 import type { Audit } from './audit.ts';
 import * as rows from './rows.ts';
 

@@ -1,5 +1,5 @@
 /** SQLite's own words turned into one line that names the file and the remedy. */
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 
 /** The primary result code of a fault of SQLite (sqlite.org/rescode.html), or 0 for any other fault. */
 export function resultCode(error: unknown): number {

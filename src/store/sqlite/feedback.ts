@@ -1,18 +1,12 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import type { DatabaseSync } from 'node:sqlite';
 import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
-import {
-  earlyDigest,
-  type FeedbackAnswer,
-  type FeedbackReport,
-  type FeedbackSource,
-  type KeptFeedback,
-  reasonWithoutMail,
-} from '../feedback.ts';
-import { Tallies, type Tally } from '../tallies.ts';
+import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import { earlyDigest, reasonWithoutMail } from '../rules/feedback.ts';
+import { Tallies, type Tally } from '../rules/tallies.ts';
+import { seqOf } from '../seq.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
-import { seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
 export interface FeedbackReputation {

@@ -18,7 +18,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { codeOf } from './fault.ts';
 
 /** What SQLite keeps beside a database, and the database itself. `-journal` is of a database that is not in WAL mode. */

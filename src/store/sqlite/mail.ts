@@ -1,8 +1,6 @@
 /** Looking at mail requests, and what an operator may do to one. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import type { Attempt } from '../../model/outcome.ts';
-import { allowed } from '../../model/state-machine.ts';
-import { type Actor, mailShown } from '../audit.ts';
+import { type Actor, mailShown } from '../../model/audit.ts';
 import type {
   MailDetails,
   MailEvent,
@@ -10,13 +8,15 @@ import type {
   MailStanding,
   MailSummary,
   OperatorAnswer,
-  QueueFigures,
-} from '../store.ts';
-import { StoreError } from '../store.ts';
+} from '../../model/message.ts';
+import type { Attempt } from '../../model/outcome.ts';
+import type { QueueFigures } from '../../model/overview.ts';
+import { allowed } from '../../model/state-machine.ts';
+import { StoreError } from '../error.ts';
+import { lastSeqAt, seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
-import { lastSeqAt, seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
 export function prepareMail(database: DatabaseSync, audit: Audit) {

@@ -1,7 +1,7 @@
 /** Who runs on this file (one service and its commands), and the token buckets of the throttles. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, beginRunningTime, type RunningTime, type Stretch } from '../../model/running-time.ts';
-import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../nodes.ts';
 import * as rows from './rows.ts';
 
 /** A node that died is remembered this long. */

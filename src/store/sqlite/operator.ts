@@ -1,8 +1,7 @@
 /** Operators: the audit log, tokens, and who signed out. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Actor } from '../audit.ts';
-import type { AuditEntry, OperatorToken } from '../operator.ts';
-import type { Changed } from '../store.ts';
+import type { Changed, OperatorToken } from '../../model/account.ts';
+import type { Actor, AuditEntry } from '../../model/audit.ts';
 import type { Audit } from './audit.ts';
 import * as rows from './rows.ts';
 

@@ -10,8 +10,8 @@ import {
   RECENT_MS,
   SOON_MS,
   type TroubledDomain,
-} from '../overview.ts';
-import { HOUR_MS } from '../traffic.ts';
+} from '../../model/overview.ts';
+import { HOUR_MS } from '../../model/traffic.ts';
 import * as rows from './rows.ts';
 
 const BROKEN = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;

@@ -27,7 +27,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { requireOwn, requireWhole } from './backup.ts';
 import { codeOf, explained, resultCode, SQLITE_BUSY } from './fault.ts';
 import {

@@ -1,6 +1,8 @@
 /** Finding mail requests in the embedded database: what the course of a search asks for, answered at once. */
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
+import type { MailSummary } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
+import { StoreError } from '../error.ts';
 import type { Window } from '../search/bounds.ts';
 import { searchCourse } from '../search/course.ts';
 import { Directories } from '../search/directories.ts';
@@ -8,10 +10,8 @@ import type { SearchedMail } from '../search/query.ts';
 import type { Narrow, SearchSource } from '../search/source.ts';
 import { runAtOnce } from '../search/step.ts';
 import type { MailFound, MailSearch } from '../search.ts';
-import type { MailSummary } from '../store.ts';
-import { StoreError } from '../store.ts';
+import { seqOf } from '../seq.ts';
 import * as rows from './rows.ts';
-import { seqOf } from './seq.ts';
 
 type Mail = MailSummary & SearchedMail;
 

@@ -5,7 +5,7 @@
  */
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 import { reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
 import { resolveDatabasePath } from './files.ts';
 

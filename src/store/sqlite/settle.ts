@@ -1,13 +1,14 @@
 /** The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. */
 import type { DatabaseSync } from 'node:sqlite';
+import type { SettleAnswer } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
 import { allowed, TERMINAL } from '../../model/state-machine.ts';
-import { referenceOf } from '../feedback.ts';
-import type { SettleAnswer, Store } from '../store.ts';
-import { Tallies, type Tally } from '../tallies.ts';
+import type { Store } from '../contract.ts';
+import { referenceOf } from '../rules/feedback.ts';
+import { Tallies, type Tally } from '../rules/tallies.ts';
+import { seqOf } from '../seq.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
-import { seqOf } from './seq.ts';
 import { transition } from './transition.ts';
 
 /** A settlement as it crosses to the writer: attempts already as JSON, which is cheaper than cloning them. */

@@ -4,9 +4,11 @@
  * one reads what is to be indexed for searches.
  */
 
+import type { DirectoryChanges } from '../../model/account.ts';
+import type { Store } from '../contract.ts';
+import { StoreError } from '../error.ts';
 import { keptThread } from '../kept-thread.ts';
 import { INDEX_MEMORY } from '../search/politeness.ts';
-import { type DirectoryChanges, type Store, StoreError } from '../store.ts';
 import type { StoreThread } from './client.ts';
 import { startThread } from './client.ts';
 import { prepareFile } from './database.ts';

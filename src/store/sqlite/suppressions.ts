@@ -1,12 +1,12 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, suppressionsShown } from '../audit.ts';
-import type { Changed } from '../store.ts';
-import { StoreError } from '../store.ts';
-import type { ListedSuppression, Suppression, SuppressionReason, SuppressionSearch } from '../trust.ts';
+import type { Changed } from '../../model/account.ts';
+import { type Actor, suppressionsShown } from '../../model/audit.ts';
+import type { ListedSuppression, Suppression, SuppressionReason, SuppressionSearch } from '../../model/suppression.ts';
+import { StoreError } from '../error.ts';
+import { seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';
 import * as rows from './rows.ts';
-import { seqOf } from './seq.ts';
 
 const SERVICE = 0;
 /** Behind the last @, which a quoted local part may hold too; as the index of migration 0006 has it. */

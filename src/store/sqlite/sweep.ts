@@ -1,8 +1,8 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 import type { DatabaseSync } from 'node:sqlite';
+import { lastSeqAt } from '../seq.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
-import { lastSeqAt } from './seq.ts';
 import { transition } from './transition.ts';
 
 export function prepareSweep(database: DatabaseSync) {

@@ -5,8 +5,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { MessagePort } from 'node:worker_threads';
 import { receiveMessageOnPort } from 'node:worker_threads';
+import { StoreError } from '../error.ts';
 import { yieldThisThread } from '../search/politeness.ts';
-import { StoreError } from '../store.ts';
 import type { Call, Reply } from './engine.ts';
 import { createEngine, needsFiles } from './engine.ts';
 import { explained } from './fault.ts';

@@ -10,7 +10,7 @@ import {
   TRAFFIC_COUNTS,
   type TrafficRow,
   type TrafficStep,
-} from '../traffic.ts';
+} from '../../model/traffic.ts';
 import * as rows from './rows.ts';
 
 export function prepareTraffic(database: DatabaseSync) {

@@ -1,7 +1,7 @@
 /** How every writer of this store asks the one table of transitions before it changes a state. */
 import type { Cause, State } from '../../model/state-machine.ts';
 import { allowed } from '../../model/state-machine.ts';
-import { StoreError } from '../store.ts';
+import { StoreError } from '../error.ts';
 
 /** The state `to`, where the table has the transition; throws a StoreError where it has not, and nothing is written. */
 export function transition<To extends State>(from: State | null, to: To, by: Cause): To {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { accountJson, accountPairs } from '../../../src/cli/account-text.ts';
-import type { Account } from '../../../src/store/store.ts';
+import type { Account } from '../../../src/model/account.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 /** The warning was stored at the last bounce, when 7 of 100 had come back. */

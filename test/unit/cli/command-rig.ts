@@ -8,8 +8,8 @@ import { runCommand } from '../../../src/cli/main.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { audited } from '../../../src/operator/audited.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
 export interface Said {

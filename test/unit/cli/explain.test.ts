@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { explain, waitsFor } from '../../../src/cli/explain.ts';
 import type { ServiceStanding } from '../../../src/cli/overview/facts.ts';
+import type { Account } from '../../../src/model/account.ts';
+import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import { STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
-import type { Account, MailDetails, MailEvent } from '../../../src/store/store.ts';
-import type { ListedSuppression } from '../../../src/store/trust.ts';
+import type { ListedSuppression } from '../../../src/model/suppression.ts';
 
 const T0 = Date.UTC(2030, 0, 1, 12);
 const MINUTE = 60_000;

@@ -3,7 +3,8 @@ import { expect, test } from 'vitest';
 import { createPace, gentle } from '../../../src/cli/gentle-add.ts';
 import { listFiles } from '../../../src/cli/list-files.ts';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { type Store, StoreError } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/contract.ts';
+import { StoreError } from '../../../src/store/error.ts';
 import { commandRig } from './command-rig.ts';
 
 async function* bytes(text: string): AsyncGenerator<Buffer> {

@@ -4,8 +4,8 @@ import { attentionOf } from '../../../src/cli/overview/attention.ts';
 import type { Facts, ServiceStanding } from '../../../src/cli/overview/facts.ts';
 import { healthOf } from '../../../src/cli/overview/health.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { createStanding } from '../../../src/observability/standing.ts';
-import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/store/traffic.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR = 3_600_000;

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CSV_HEADER, csvRow, readCsv } from '../../../src/cli/suppression-csv.ts';
 import { canonicalAddress, parseAddress } from '../../../src/model/address.ts';
-import type { Suppression } from '../../../src/store/trust.ts';
+import type { Suppression } from '../../../src/model/suppression.ts';
 
 const CORPUS = join(import.meta.dirname, '../../corpus/csv');
 const NOW = Date.UTC(2030, 0, 1);

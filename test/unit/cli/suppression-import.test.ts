@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type ImportParts, importFile } from '../../../src/cli/suppression-import.ts';
-import type { Suppression } from '../../../src/store/trust.ts';
+import type { Suppression } from '../../../src/model/suppression.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
 interface Heard {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { checkLoop, type LoopParts, type Trial } from '../../../src/doctor/loop.ts';
-import type { MailDetails, MailEvent } from '../../../src/store/store.ts';
+import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const TRIAL: Trial = { check: 'loop bounce', to: 'bounce@example.org', expects: 'bounced', remedy: 'look at the MX' };

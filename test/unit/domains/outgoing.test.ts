@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { DomainDirectory } from '../../../src/domains/directory.ts';
 import { outgoing } from '../../../src/domains/outgoing.ts';
 import { GRACE_MS, type SendingDomain } from '../../../src/model/domain.ts';
-import type { LeasedMail } from '../../../src/store/store.ts';
+import type { LeasedMail } from '../../../src/model/message.ts';
 import { sendingDomain } from './sending-domain.ts';
 
 const MAIL: LeasedMail = {

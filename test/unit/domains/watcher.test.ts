@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { checkAfterMs, watchDomains } from '../../../src/domains/watcher.ts';
-import type { AfterCheck, SendingDomain } from '../../../src/model/domain.ts';
-import type { DomainUpdate } from '../../../src/store/trust.ts';
+import type { AfterCheck, DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2026, 0, 5);

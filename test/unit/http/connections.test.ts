@@ -11,7 +11,7 @@ import { systemClock } from '../../../src/clock.ts';
 import type { DropReason } from '../../../src/http/connection-table.ts';
 import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts';
 import type { ListenerOptions } from '../../../src/http/ports.ts';
-import type { AcceptAnswer } from '../../../src/store/store.ts';
+import type { AcceptAnswer } from '../../../src/model/message.ts';
 import { extent } from '../../rig/extent.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';

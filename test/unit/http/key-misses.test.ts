@@ -1,7 +1,7 @@
 /** Keys that the directory does not know: asked of the store in few queries, in turn by peer, and never refused for being many. */
 import { expect, test } from 'vitest';
 import { KeyMisses, MAX_DIGESTS, MAX_WAITING } from '../../../src/http/key-misses.ts';
-import type { FoundKeys } from '../../../src/store/store.ts';
+import type { FoundKeys } from '../../../src/model/account.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const NONE: FoundKeys = { revision: 0, accounts: [], keys: [] };

@@ -7,8 +7,9 @@ import { KeyDirectory } from '../../../src/http/directory.ts';
 import { createListener } from '../../../src/http/listener.ts';
 import type { BoundAt, HttpObserver, Listener, ListenerOptions } from '../../../src/http/ports.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
+import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
+import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
 import { mailIds } from '../../../src/model/message-id.ts';
-import type { AcceptAnswer, Account, AccountLimits, ApiKey, NewMail } from '../../../src/store/store.ts';
 
 export const KEY = `pr_${'k'.repeat(43)}`;
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { fingerprint } from '../../../src/http/idempotency.ts';
 import type { ListenerOptions } from '../../../src/http/ports.ts';
-import type { AcceptAnswer } from '../../../src/store/store.ts';
+import type { AcceptAnswer } from '../../../src/model/message.ts';
 import {
   ACCEPTED,
   account,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { askTogether, SharedThrottle } from '../../../src/http/shared-throttle.ts';
 import type { ThrottleAnswer } from '../../../src/http/throttle.ts';
-import type { TokenRequest } from '../../../src/store/nodes.ts';
+import type { TokenRequest } from '../../../src/model/node.ts';
 
 /** The bucket that all nodes share, as a store keeps it; the time is a test's. */
 function bucket() {

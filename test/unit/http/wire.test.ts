@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ListenerOptions } from '../../../src/http/ports.ts';
-import type { AcceptAnswer } from '../../../src/store/store.ts';
+import type { AcceptAnswer } from '../../../src/model/message.ts';
 import {
   ACCEPTED,
   account,

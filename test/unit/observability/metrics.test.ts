@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { QueueFigures } from '../../../src/model/overview.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import type { QueueFigures } from '../../../src/store/store.ts';
 
 const FIGURES: QueueFigures = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import type { AuditEntry } from '../../../src/model/audit.ts';
+import type { ChangeMarks } from '../../../src/model/overview.ts';
 import { createNews, TOPICS, type Topic } from '../../../src/observability/news.ts';
 import { storeChanges } from '../../../src/observability/store-changes.ts';
-import type { AuditEntry } from '../../../src/store/operator.ts';
-import type { ChangeMarks } from '../../../src/store/overview.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 function rig(topics: readonly Topic[] = TOPICS) {

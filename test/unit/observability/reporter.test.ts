@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { afterAttempt, simulatedComplaint } from '../../../src/model/after-attempt.ts';
+import type { LeasedMail } from '../../../src/model/message.ts';
 import { STATES } from '../../../src/model/state-machine.ts';
 import { createLog, LOG_FIELDS, LOG_VERBS } from '../../../src/observability/log.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { createReporter } from '../../../src/observability/reporter.ts';
 import { createStanding } from '../../../src/observability/standing.ts';
 import { countTraffic } from '../../../src/observability/traffic.ts';
-import type { LeasedMail } from '../../../src/store/store.ts';
 
 const MAIL: LeasedMail = {
   id: 'm-1',

@@ -2,8 +2,8 @@
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
+import type { Change } from '../../../src/model/message.ts';
 import { createTraces } from '../../../src/observability/traces.ts';
-import type { Change } from '../../../src/store/store.ts';
 import { attemptWith, newMail } from '../../rig/mail.ts';
 
 afterEach(() => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { TrafficRow } from '../../../src/model/traffic.ts';
 import { countTraffic } from '../../../src/observability/traffic.ts';
-import type { TrafficRow } from '../../../src/store/traffic.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);

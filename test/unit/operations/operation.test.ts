@@ -10,7 +10,7 @@ import { oneOf } from '../../../src/operations/schemas.ts';
 import { audited } from '../../../src/operator/audited.ts';
 import { answerOf, membersIn, operationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
-import { StoreError } from '../../../src/store/store.ts';
+import { StoreError } from '../../../src/store/error.ts';
 import { commandRig } from '../cli/command-rig.ts';
 
 const SCHEMA = Type.Object({

@@ -7,12 +7,12 @@ import type { Clock } from '../../../src/clock.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
+import type { OperatorToken } from '../../../src/model/account.ts';
 import { createNews, type News, TOPICS, type Topic } from '../../../src/observability/news.ts';
 import { MOST_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_MS } from '../../../src/operator/sessions.ts';
-import type { OperatorToken } from '../../../src/store/operator.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 

@@ -6,7 +6,7 @@ import { bind } from '../../../src/http/bind.ts';
 import { createNews } from '../../../src/observability/news.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
-import { StoreError } from '../../../src/store/store.ts';
+import { StoreError } from '../../../src/store/error.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 

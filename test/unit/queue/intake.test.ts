@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import type { AcceptAnswer, Lease, LeasedMail, NewMail } from '../../../src/model/message.ts';
 import { createIntake } from '../../../src/queue/intake.ts';
-import type { AcceptAnswer, Lease, LeasedMail, NewMail } from '../../../src/store/store.ts';
-import { StoreError } from '../../../src/store/store.ts';
+import { StoreError } from '../../../src/store/error.ts';
 import { newMail } from '../../rig/mail.ts';
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };

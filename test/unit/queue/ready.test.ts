@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { LeasedMail } from '../../../src/model/message.ts';
 import { createReady } from '../../../src/queue/ready.ts';
-import type { LeasedMail } from '../../../src/store/store.ts';
 import { newMail } from '../../rig/mail.ts';
 
 function leased(accountId: number, id: string): LeasedMail {

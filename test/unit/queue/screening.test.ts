@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import type { Change, LeasedMail } from '../../../src/model/message.ts';
 import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
 import { createScreening } from '../../../src/queue/screening.ts';
-import type { Change, LeasedMail } from '../../../src/store/store.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { newMail } from '../../rig/mail.ts';
 import { START } from '../../rig/queue.ts';

@@ -2,11 +2,11 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
+import { StoreError } from '../../../src/store/error.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/engine.ts';
 import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { StoreError } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/mail.ts';
 

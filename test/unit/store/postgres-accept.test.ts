@@ -1,10 +1,10 @@
 /** Accepting on PostgreSQL, statement by statement: what changes between two of them is not missed. */
 import { expect, onTestFinished, test } from 'vitest';
+import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { prepareAccept } from '../../../src/store/postgres/accept.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import type { Database, Statement } from '../../../src/store/postgres/session.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { NO_LIMITS, newMail } from '../../rig/mail.ts';
 import { freshDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';

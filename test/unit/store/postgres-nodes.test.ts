@@ -1,8 +1,10 @@
 /** Several nodes on one PostgreSQL: what must be exact is exact over all of them, and none waits for another for long. */
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { AccountLimits } from '../../../src/model/account.ts';
+import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import type { AcceptAnswer, AccountLimits, NewMail, Store } from '../../../src/store/store.ts';
 import { idAt, NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
 import { freshDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';

@@ -1,10 +1,10 @@
 /** Partitions by time: made ahead without stopping anybody, dropped where all they held is spent, pruned by every plan. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { dropSpentBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
-import type { Store } from '../../../src/store/store.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
 import { freshDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';

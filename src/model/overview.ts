@@ -1,10 +1,10 @@
 /**
- * The part of the store contract for an operator's first look: what wants attention, found cheaply however much is stored, and
- * marks that move when something has changed, whichever process did it.
+ * What an operator sees first: what wants attention, found cheaply however much is stored, and marks that move when something
+ * has changed, whichever process did it.
  */
 
-import type { Account, ApiKey } from '../model/account.ts';
-import type { RecordCheck } from '../model/domain.ts';
+import type { Account, ApiKey } from './account.ts';
+import type { RecordCheck } from './domain.ts';
 
 /** Volumes and keys that lapse within this are told of beforehand; a volume that has lapsed, for as long after. */
 export const SOON_MS = 7 * 24 * 3_600_000;
@@ -64,11 +64,6 @@ export interface ChangeMarks {
   /** All that every node has counted of late, and of that what puts addresses on suppression lists. */
   readonly counted: number;
   readonly refused: number;
-}
-
-export interface OverviewStore {
-  overviewFacts(now: number): Promise<OverviewFacts>;
-  changeMarks(now: number): Promise<ChangeMarks>;
 }
 
 /** What an answered check found missing or wrong; `checks` is the column's JSON. */

@@ -1,9 +1,8 @@
 /**
- * The part of the store contract for figures over time: how many mail requests were accepted, delivered, refused, in each minute
- * and in each hour. Each node writes rows of its own, whole each time, so that no node waits for another and a write that is
- * done twice counts once.
+ * Figures over time: how many mail requests were accepted, delivered, refused, in each minute and in each hour. Each node
+ * writes rows of its own, whole each time, so that no node waits for another and a write that is done twice counts once.
  */
-import type { Latencies } from '../model/latency.ts';
+import type { Latencies } from './latency.ts';
 
 /** What is counted, in the order of the columns. */
 export const TRAFFIC_COUNTS = [
@@ -44,18 +43,6 @@ export interface TrafficRow extends Traffic {
 /** The sums of one step. */
 export interface TrafficStep extends Traffic {
   readonly at: number;
-}
-
-export interface TrafficStore {
-  /** Writes rows of this node in place of what it wrote of the same spans before. A crash may lose the last of it. */
-  putTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
-  /**
-   * Sums over all nodes for each step of `stepMs` from `since` up to, without, `until`, in order; steps without traffic are left
-   * out. Steps begin at multiples of `stepMs`, which is of minutes or of hours: whole hours are read from the hours.
-   */
-  traffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
-  /** Deletes up to `limit` minutes that began before the one time and hours that began before the other; resolves to how many. */
-  sweepTraffic(minutesBefore: number, hoursBefore: number, limit: number): Promise<number>;
 }
 
 /** Latencies as a column holds them: `bucket:count` pairs with blanks between. Sums are such texts one after another. */

@@ -1,10 +1,6 @@
-/**
- * The part of the store contract for what comes back: notices about mail requests, each applied once, in one transaction
- * with everything that follows from it; and those that were not understood, kept for the operator.
- */
+/** Reports of what became of messages after they were handed over, on their way into the store, and what each came to. */
 
-import type { Notice } from '../model/notice.ts';
-import type { Attempt } from '../model/outcome.ts';
+import type { Notice } from './notice.ts';
 
 /** Where a report came in. */
 export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
@@ -60,38 +56,4 @@ export interface KeptFeedback {
   /** Why it is kept: what was not understood. */
   readonly reason: string;
   readonly summary: string;
-}
-
-export interface FeedbackStore {
-  /** Applies reports, in order, in one transaction; a rejected promise means that nothing of the batch was stored. */
-  recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackAnswer[]>;
-  /** Kept ones, the newest first, before the number given. */
-  listFeedback(before: number | null, limit: number): Promise<readonly KeptFeedback[]>;
-  showFeedback(id: number): Promise<(KeptFeedback & { readonly raw: Uint8Array }) | null>;
-  /** When the last report came, or null. */
-  lastFeedbackAt(): Promise<number | null>;
-  /**
-   * Forgets up to `limit` reports that came at or before `before`, and as many provider's ids given at or before it, and
-   * of the kept ones all but the newest `keep`. Resolves to the greatest count: at `limit` there may be more.
-   */
-  forgetFeedback(before: number, keep: number, limit: number): Promise<number>;
-}
-
-/** The provider's own id that an attempt was answered with, or null. */
-export function referenceOf(attempt: Attempt | null): string | null {
-  return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
-}
-
-/** Why a report that names no mail request is kept: what was not understood, or that it was understood and names none. */
-export function reasonWithoutMail(notices: readonly Notice[]): string {
-  const unknown = notices.find((notice) => notice.kind === 'unknown');
-  return unknown?.reason ?? 'it names no mail request of this installation';
-}
-
-/**
- * The digest of a report that is kept because it came too early: another one than its own, so that the same report is
- * applied when it comes once more.
- */
-export function earlyDigest(digest: string): string {
-  return `${digest}:early`;
 }

@@ -4,11 +4,10 @@
  * and message texts are in no entry.
  */
 
-import type { Account, ApiKey } from '../model/account.ts';
-import type { SendingDomain } from '../model/domain.ts';
-import type { State } from '../model/state-machine.ts';
-import type { AuditEntry } from './operator.ts';
-import type { Suppression } from './trust.ts';
+import type { Account, ApiKey } from './account.ts';
+import type { SendingDomain } from './domain.ts';
+import type { State } from './state-machine.ts';
+import type { Suppression } from './suppression.ts';
 
 /** Who makes a change, and when. */
 export interface Actor {
@@ -16,6 +15,21 @@ export interface Actor {
   readonly who: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
+}
+
+/** One change by an operator. Secrets are in none of them. */
+export interface AuditEntry {
+  readonly id: number;
+  readonly at: number;
+  /** `cli:NAME`, `page` or `token:NAME`. */
+  readonly who: string;
+  /** Such as `account.lock`. */
+  readonly action: string;
+  /** What was changed: an account's name, a key's number, a domain, an address. */
+  readonly subject: string;
+  /** As they were and as they are, JSON; null where there is nothing to tell. */
+  readonly before: string | null;
+  readonly after: string | null;
 }
 
 export type NewAuditEntry = Omit<AuditEntry, 'id'>;

@@ -1,5 +1,5 @@
 /** What a batch of ended mail requests adds to the reputation of accounts, so that each account is written once. */
-import type { State } from '../model/state-machine.ts';
+import type { State } from '../../model/state-machine.ts';
 
 export interface Tally {
   emails: number;

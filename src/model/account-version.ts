@@ -3,7 +3,7 @@
  * where it is another by now. Use, warnings and times of the machine are not in it. Pure.
  */
 import { hash } from 'node:crypto';
-import type { Account } from '../model/account.ts';
+import type { Account } from './account.ts';
 
 const LENGTH = 16;
 

@@ -1,0 +1,360 @@
+/**
+ * The store contract, by role. One suite (test/contract) holds every implementation to it. A part of the service is handed the
+ * roles that it uses, and no more. A new method is one line of its role, one of `METHODS`, and one implementation for each
+ * database.
+ *
+ * Promises: what `accept` answered as accepted is on disk, synced. A batch is one transaction: a rejected promise means that
+ * nothing of the batch was stored. Times are milliseconds since the epoch, handed in by the caller. Rejections are StoreErrors.
+ * Nothing here speaks HTTP or SMTP.
+ */
+
+import type {
+  Account,
+  AccountChange,
+  AccountLimits,
+  ApiKey,
+  Changed,
+  DirectoryChanges,
+  FoundKeys,
+  Guarded,
+  OperatorToken,
+} from '../model/account.ts';
+import type { Actor, AuditEntry, NewAuditEntry } from '../model/audit.ts';
+import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
+import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../model/feedback-report.ts';
+import type {
+  AcceptAnswer,
+  Lease,
+  LeasedMail,
+  LeaseRef,
+  MailDetails,
+  MailFilter,
+  MailStanding,
+  MailSummary,
+  NewMail,
+  OperatorAnswer,
+  SettleAnswer,
+  Settlement,
+} from '../model/message.ts';
+import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../model/node.ts';
+import type { ChangeMarks, OverviewFacts, QueueFigures } from '../model/overview.ts';
+import type { WindowCounts } from '../model/reputation.ts';
+import type { RunningTime } from '../model/running-time.ts';
+import type { ListedSuppression, ListName, Suppression, SuppressionSearch } from '../model/suppression.ts';
+import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
+import type { StoreError } from './error.ts';
+import type { IndexProgress, IndexStep, MailFound, MailSearch } from './search.ts';
+
+/** How much a claim may lease. The first mail request is leased whatever its size, so that none is too large for ever. */
+export interface ClaimRoom {
+  readonly mails: number;
+  /** Of message text, as UTF-8. */
+  readonly bytes: number;
+}
+
+export interface Claimed {
+  readonly mails: readonly LeasedMail[];
+  /** Those that ended `suppressed` instead of being leased. */
+  readonly suppressed: readonly Pick<LeasedMail, 'id' | 'accountId' | 'to'>[];
+  /** True where more may be due than was leased: another claim is worth while at once. */
+  readonly more: boolean;
+}
+
+/** Taking messages in. */
+export interface AcceptStore {
+  accept(batch: readonly NewMail[]): Promise<readonly AcceptAnswer[]>;
+  /** The greatest id stored, or null: new ids start after it. */
+  newestId(): Promise<string | null>;
+  /**
+   * Takes tokens out of the buckets that all nodes share, by the store's own time; a bucket not seen before is full. One
+   * whose limit has changed keeps its tokens as far as they fit, and a full one stays full.
+   */
+  takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokensGranted[]>;
+}
+
+/** Leases and their ends. */
+export interface QueueStore {
+  /**
+   * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is
+   * bounded: where it ends before it has looked everywhere, `more` says so and the next one goes on from there.
+   */
+  claim(room: ClaimRoom, lease: Lease, now: number): Promise<Claimed>;
+  /** Policy `hold`: notes, synced, that these leases are about to hand over. Answers `lost` like `settle`. */
+  mark(batch: readonly LeaseRef[]): Promise<readonly SettleAnswer[]>;
+  settle(batch: readonly Settlement[]): Promise<readonly SettleAnswer[]>;
+  /**
+   * Gives leases back unused: queued in their old place, the attempt not counted, and no event written, so that a next
+   * hop that comes and goes does not fill histories.
+   */
+  release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleAnswer[]>;
+  /**
+   * Takes back leases that ended without an answer: those whose time is over at `now`, of this node (`by`) and of nodes
+   * that are not alive; with `deadNodes` every lease of another node that is not alive (`beat`); with `everyLease`, at
+   * the start of the embedded store, all of them. Never those in `except`, whose outcome this node still holds. Marked
+   * ones become `uncertain` under `hold`, all others `queued`. Under `hold` the attempt of an unmarked one is given
+   * back; under `resend` nobody knows whether it was made, so it stays counted. Resolves to how many.
+   */
+  recover(options: {
+    readonly now: number;
+    readonly everyLease: boolean;
+    readonly deadNodes: boolean;
+    readonly onUncertain: 'resend' | 'hold';
+    readonly by: string;
+    /**
+     * Of its own leases, those that end by then; `now` where it is not given. A node that names all it holds in `except`
+     * gives back earlier what it has been leased without hearing of it (an answer of the store that was lost).
+     */
+    readonly ownUntil?: number;
+    readonly except?: readonly string[];
+  }): Promise<number>;
+  /** For each: false where its recipient is on a suppression list by now. */
+  screen(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
+}
+
+/** What time alone does to what is stored. */
+export interface RetentionStore {
+  /** Ends up to `limit` queued mail requests accepted at or before `acceptedBefore` as `expired`. */
+  expire(acceptedBefore: number, now: number, limit: number, by: string): Promise<readonly string[]>;
+  /**
+   * Makes due now up to `limit` queued mail requests due later than `latestDueAt`, which no retry can be: only a clock
+   * set back leaves such. Resolves to how many.
+   */
+  hasten(latestDueAt: number, now: number, limit: number): Promise<number>;
+  /**
+   * Erases up to `limit` bodies whose terminal state was reached at or before `endedBefore`, and up to `limit`
+   * idempotency keys as old as `keysBefore`. Resolves to the greater count of the two: at `limit` there may be more.
+   */
+  erase(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
+  /**
+   * Forgets up to `limit` reports that came at or before `before`, and as many provider's ids given at or before it, and
+   * of the kept ones all but the newest `keep`. Resolves to the greatest count: at `limit` there may be more.
+   */
+  forgetFeedback(before: number, keep: number, limit: number): Promise<number>;
+  /** Deletes up to `limit` minutes that began before the one time and hours that began before the other; resolves to how many. */
+  sweepTraffic(minutesBefore: number, hoursBefore: number, limit: number): Promise<number>;
+}
+
+/** What is reported of messages after they were handed over. */
+export interface FeedbackStore {
+  /** Applies reports, in order, in one transaction; a rejected promise means that nothing of the batch was stored. */
+  recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackAnswer[]>;
+  /** When the last report came, or null. */
+  lastFeedbackAt(): Promise<number | null>;
+}
+
+/** Accounts, keys and domains as running nodes know them. */
+export interface DirectoryStore {
+  /** Calls back at once with everything, and again within a second of any change, by whichever process. */
+  watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
+  /**
+   * The keys of these SHA-256 digests (hexadecimal, 1,000 at most) with their accounts; whatever was committed before the call is
+   * found. Digests without a key are left out.
+   */
+  findKeys(hashes: readonly string[]): Promise<FoundKeys>;
+  /** On a store without accounts: makes one with its first key, both or neither. Null where there is any account. */
+  createFirstKey(
+    accountName: string,
+    key: { readonly name: string; readonly prefix: string; readonly hash: string },
+    now: number,
+  ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
+  /** Remembers when keys were last used. */
+  touchKeys(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
+}
+
+/** Who runs on this store, and the time that they share. */
+export interface NodeStore {
+  /**
+   * Reads the running time, advances it (`advanceRunningTime`) to the store's own time (the database server's where nodes
+   * share one, else `now`), and writes it back, in one transaction. Resolves to what it wrote.
+   */
+  keepRunningTime(passedMs: number, now: number): Promise<RunningTime>;
+  /**
+   * Says that this node lives, and will for `ttlMs` without saying so again. Resolves to the store's own time, in
+   * milliseconds since the epoch: the database server's where nodes share one, else `now`.
+   */
+  beat(node: NodeBeat, ttlMs: number, now: number): Promise<number>;
+  /** Says that this node ends: what it still holds may be taken over at once. */
+  leave(name: string): Promise<void>;
+  /** Those alive, and those that died within the last hour, by name. */
+  listNodes(now: number): Promise<readonly NodeStanding[]>;
+}
+
+/** Figures over time. */
+export interface TrafficStore {
+  /** Writes rows of this node in place of what it wrote of the same spans before. A crash may lose the last of it. */
+  putTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
+  /**
+   * Sums over all nodes for each step of `stepMs` from `since` up to, without, `until`, in order; steps without traffic are left
+   * out. Steps begin at multiples of `stepMs`, which is of minutes or of hours: whole hours are read from the hours.
+   */
+  traffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
+}
+
+/** The index of searches. */
+export interface IndexStore {
+  /** The greatest id stored, or null: new ids start after it. */
+  newestId(): Promise<string | null>;
+  /**
+   * Indexes up to some thousand mail requests, so that searches need not look at each. Searches find the same without it. Only
+   * one process at a time does it; the others are told that nothing was done.
+   */
+  indexMail(step: IndexStep): Promise<IndexProgress>;
+}
+
+/** Accounts, their keys and their reputation. */
+export interface AccountStore {
+  /** With `by`, here and below, the change is in the audit log, written in the same transaction. */
+  createAccount(name: string, limits: AccountLimits, now: number, by?: Actor): Promise<Changed<Account>>;
+  /**
+   * In one transaction. A new volume or rate begins its count again at zero; thresholds replace the defaults. With `expected`, here
+   * and below, nothing changes where the account has another `accountVersion` by now.
+   */
+  setAccount(
+    name: string,
+    change: AccountChange,
+    now: number,
+    expected?: string,
+    by?: Actor,
+  ): Promise<Guarded<Account>>;
+  lockAccount(name: string, reason: string, now: number, expected?: string, by?: Actor): Promise<Guarded<Account>>;
+  unlockAccount(name: string, now: number, expected?: string, by?: Actor): Promise<Guarded<Account>>;
+  listAccounts(): Promise<readonly Account[]>;
+  /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
+  reputationOf(accountName: string, now: number): Promise<Changed<WindowCounts>>;
+  /** The same of all accounts that have any, by their numbers. */
+  reputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
+  createKey(
+    accountName: string,
+    key: { readonly name: string; readonly prefix: string; readonly hash: string; readonly expiresAt: number | null },
+    now: number,
+    by?: Actor,
+  ): Promise<Changed<ApiKey>>;
+  listKeys(accountName: string): Promise<Changed<readonly ApiKey[]>>;
+  revokeKey(id: number, now: number, by?: Actor): Promise<Changed<ApiKey>>;
+  /** Makes a new key with the old one's name; the old one expires at `oldExpiresAt`. */
+  rotateKey(
+    id: number,
+    key: { readonly prefix: string; readonly hash: string },
+    oldExpiresAt: number,
+    now: number,
+    by?: Actor,
+  ): Promise<Changed<ApiKey>>;
+}
+
+/** Sending domains. */
+export interface DomainStore {
+  /** `exists` where any account owns the name already. */
+  addDomain(
+    accountName: string,
+    domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
+    now: number,
+    by?: Actor,
+  ): Promise<Changed<SendingDomain>>;
+  findDomain(name: string): Promise<SendingDomain | null>;
+  /** What the last answered check of each record found; empty before the first. */
+  domainChecks(name: string): Promise<readonly RecordCheck[]>;
+  listDomains(): Promise<readonly SendingDomain[]>;
+  /** Writes a check's result or a rotation; every node knows within a second. The revision stays where only times changed. */
+  updateDomain(update: DomainUpdate, by?: Actor): Promise<Changed<SendingDomain> | { readonly kind: 'stale' }>;
+  setSubdomains(name: string, subdomains: boolean, by?: Actor): Promise<Changed<SendingDomain>>;
+  removeDomain(name: string, by?: Actor): Promise<Changed<SendingDomain>>;
+}
+
+/** Suppression lists. */
+export interface SuppressionStore {
+  /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
+  addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<Changed<number>>;
+  removeSuppression(list: ListName, address: string, by?: Actor): Promise<Changed<boolean>>;
+  /** In order of address, after `after`. */
+  listSuppressions(list: ListName, after: string | null, limit: number): Promise<Changed<readonly Suppression[]>>;
+  /** Those found, after the address `after`: in order of address, or of domain and then address. By an index, however long the list. */
+  searchSuppressions(
+    list: ListName,
+    search: SuppressionSearch,
+    after: string | null,
+    limit: number,
+  ): Promise<Changed<readonly Suppression[]>>;
+  /** Every list that has the address, `*` first. */
+  findSuppression(address: string): Promise<readonly ListedSuppression[]>;
+}
+
+/** Messages, and reports that were not understood, as operators see them. */
+export interface MessageStore {
+  listMail(filter: MailFilter): Promise<readonly MailSummary[]>;
+  showMail(id: string): Promise<MailDetails | null>;
+  /** Of those that there are, in the order asked for. No message is read. */
+  mailStandings(ids: readonly string[]): Promise<readonly MailStanding[]>;
+  /** Works for about `budgetMs` at most, and answers with what it has found by then. */
+  searchMail(search: MailSearch, budgetMs: number): Promise<MailFound>;
+  /** Makes a queued one due now; puts an uncertain one back into the queue. */
+  retryMail(id: string, now: number, by?: Actor): Promise<OperatorAnswer>;
+  cancelMail(id: string, now: number, by?: Actor): Promise<OperatorAnswer>;
+  /** Kept ones, the newest first, before the number given. */
+  listFeedback(before: number | null, limit: number): Promise<readonly KeptFeedback[]>;
+  showFeedback(id: number): Promise<(KeptFeedback & { readonly raw: Uint8Array }) | null>;
+}
+
+/** The audit log, the tokens by which scripts of operators sign in, and who signed out. */
+export interface AccessStore {
+  /** Of what is no single change, such as an import. */
+  writeAudit(entry: NewAuditEntry): Promise<void>;
+  /** The newest first, before the number given. */
+  listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
+  /** `exists` where another token that is not revoked has the name. */
+  createToken(
+    token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
+    now: number,
+    by?: Actor,
+  ): Promise<Changed<OperatorToken>>;
+  listTokens(): Promise<readonly OperatorToken[]>;
+  /** By its hash, whatever has become of it. */
+  findToken(hash: string): Promise<OperatorToken | null>;
+  revokeToken(id: number, now: number, by?: Actor): Promise<Changed<OperatorToken>>;
+  touchToken(id: number, at: number): Promise<void>;
+  /** Somebody signed out whose session would have ended by itself at `until`; such whose time has come are forgotten. */
+  endSession(hash: string, until: number, now: number): Promise<void>;
+  isSessionEnded(hash: string): Promise<boolean>;
+}
+
+/** What an operator sees first. */
+export interface OverviewStore {
+  queueFigures(): Promise<QueueFigures>;
+  overviewFacts(now: number): Promise<OverviewFacts>;
+  changeMarks(now: number): Promise<ChangeMarks>;
+}
+
+/** Everything that an operator can see and change. With `by` a change is in the audit log, written in the same transaction. */
+export interface OperatorStore
+  extends AccountStore,
+    DomainStore,
+    SuppressionStore,
+    MessageStore,
+    AccessStore,
+    OverviewStore,
+    Pick<NodeStore, 'listNodes'>,
+    Pick<TrafficStore, 'traffic'>,
+    Pick<FeedbackStore, 'lastFeedbackAt'> {}
+
+/** Every method that asks the database, with what it does there. */
+export type StoreMethods = AcceptStore &
+  QueueStore &
+  RetentionStore &
+  FeedbackStore &
+  DirectoryStore &
+  NodeStore &
+  TrafficStore &
+  IndexStore &
+  OperatorStore &
+  Pick<StoreLife, 'probe'>;
+
+/** The store as a whole: opened, failing, closed. */
+export interface StoreLife {
+  /** Resolves when a write would work; rejects with the store's own reason. */
+  probe(): Promise<void>;
+  /** Resolves, and never rejects, once the store can answer no more although nobody has closed it. */
+  readonly failed: Promise<StoreError>;
+  /** Closes it and all that it has opened, whatever fails meanwhile. */
+  close(): Promise<void>;
+}
+
+export type Store = StoreMethods & StoreLife;
