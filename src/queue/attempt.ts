@@ -1,6 +1,9 @@
 /**
- * One attempt: asks the gate, hands over, marks under `hold`, and ends within a bound. Never rejects: a transport that
- * throws, or does not come back, is an outcome too, and an unknown failure is temporary.
+ * One delivery attempt, from the leased message to what came of it: prepare, wait for a place with the transport, look a
+ * last time whether it may go, hand over.
+ *
+ * Guarantees: never rejects. A transport that throws, or does not answer within `ATTEMPT_MS`, is an outcome too; an unknown
+ * failure is temporary. Under `hold` the store has a synced mark before the message is completed.
  */
 import type { SteadyClock } from '../clock.ts';
 import type { Policy } from '../model/after-attempt.ts';
@@ -13,7 +16,7 @@ export const ATTEMPT_MS = 10 * 60_000;
 /** The mark before handing over has to be in the store by then; what cannot be marked is not handed over. */
 const MARK_MS = 30_000;
 
-/** When attempts may begin at all: the transport's breaker. */
+/** When attempts may begin at all: the transport's circuit breaker. */
 export interface Gate {
   /** True where an attempt may begin now; after a time of refusing, true once, for the attempt that probes. */
   admits(now: number): boolean;
@@ -34,15 +37,20 @@ export interface AttemptParts {
   readonly prepare: (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage>;
   /** True where the next hop is not asked (the simulator answers), so that the answer says nothing about it. */
   readonly answeredHere: (mail: LeasedMail) => boolean;
-  /** True where this mail request must not be attempted now (its account is locked). */
+  /** True where this message must not be attempted now (its account is locked). */
   readonly heldBack: (mail: LeasedMail) => boolean;
   /** False where its recipient is on a suppression list by now; asked just before handing over. */
   readonly wanted: (mail: LeasedMail) => boolean | Promise<boolean>;
   readonly failed: (what: string, error: unknown) => void;
 }
 
-/** `refused`: the gate let it not begin; `unused`: it is not to be sent now, and goes back to the store. */
-export type Made = Attempt | 'refused' | 'unused';
+/** What came of trying to make an attempt. */
+export type Made =
+  | { readonly kind: 'attempted'; readonly attempt: Attempt }
+  /** The gate did not let it begin; it waits for the next probe. */
+  | { readonly kind: 'refused' }
+  /** It is not to be sent now; its lease goes back to the store. */
+  | { readonly kind: 'unused' };
 
 export interface Attempts {
   make(mail: LeasedMail): Promise<Made>;
@@ -52,138 +60,143 @@ export interface Attempts {
   giveUpOverdue(): void;
 }
 
-/** An attempt under way. */
-interface UnderWay {
-  /** When it was made, and then when the transport was asked. */
-  began: number;
+/** What became of handing over. A fault of the service itself says nothing about the next hop. */
+type HandedOver = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
+
+/** A handover under way. */
+interface Handover {
+  readonly startedAt: number;
   /** The same by the monotonic clock: a step of the clock gives up no attempt. */
-  beganSteady: number;
-  readonly end: (made: Made) => void;
-  admitted: boolean;
-  /** True while it has one of the transport's places. */
-  turn: boolean;
-  /** True from when the message may have left. */
-  leaving: boolean;
-  over: boolean;
+  readonly startedSteady: number;
+  /** What a failure means: nothing has left, the message may have left, or its end was told and nothing counts any more. */
+  stage: 'before' | 'leaving' | 'over';
+  readonly end: (handedOver: HandedOver) => void;
 }
+
+const REFUSED: Made = { kind: 'refused' };
+const UNUSED: Made = { kind: 'unused' };
 
 export function createAttempts(parts: AttemptParts): Attempts {
   const { clock, policy, transport, gate } = parts;
-  /** With the transport, in the order in which they began. */
-  const underWay = new Set<UnderWay>();
-  /** With the transport now, and those prepared that wait for it. */
-  let transporting = 0;
+  /** In the order in which they began. */
+  const underWay = new Set<Handover>();
+  /** Places with the transport that are taken, and those prepared that wait for one. */
+  let taken = 0;
+  const waiting: ((won: boolean) => void)[] = [];
   let stopped = false;
-  const turns: ((won: boolean) => void)[] = [];
 
-  async function run(mail: LeasedMail, one: UnderWay): Promise<Made> {
-    const message = await parts.prepare(mail);
-    const holding = policy.onUncertain === 'hold';
-    const handOver = () => {
-      one.began = clock.now();
-      one.beganSteady = clock.monotonic();
-      one.leaving = !holding;
-      underWay.add(one);
-      return transport.attempt(message, holding ? () => mark(mail, one) : null);
-    };
-    if (parts.answeredHere(mail)) return handOver();
+  async function make(mail: LeasedMail): Promise<Made> {
+    const startedAt = clock.now();
+    const startedSteady = clock.monotonic();
+    let message: OutgoingMessage;
+    try {
+      message = await parts.prepare(mail);
+    } catch (error) {
+      return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
+    }
+    if (parts.answeredHere(mail)) return { kind: 'attempted', attempt: (await handOver(mail, message)).attempt };
     // Signing goes on for those to come while the transport has all it can take.
-    if (!(await turn())) return 'unused';
-    one.turn = true;
-    // Much may have happened while it waited, its neighbours' outcomes included.
-    if (stopped || parts.heldBack(mail)) return 'unused';
-    const wanted = parts.wanted(mail);
-    if (!(typeof wanted === 'boolean' ? wanted : await wanted)) return 'unused';
-    if (!gate.admits(clock.now())) return 'refused';
-    one.admitted = true;
-    return handOver();
+    if (!(await takePlace())) return UNUSED;
+    try {
+      // Much may have happened while it waited, its neighbours' outcomes included.
+      if (stopped || parts.heldBack(mail)) return UNUSED;
+      const wanted = parts.wanted(mail);
+      if (!(typeof wanted === 'boolean' ? wanted : await wanted)) return UNUSED;
+      if (!gate.admits(clock.now())) return REFUSED;
+      const { kind, attempt } = await handOver(mail, message);
+      if (kind === 'answered') gate.note(attempt.outcome, clock.now());
+      else gate.giveBack(clock.now());
+      return { kind: 'attempted', attempt };
+    } catch (error) {
+      return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
+    } finally {
+      // Only now, so that the next one meets a gate that knows of this outcome.
+      passPlace();
+    }
   }
 
   /** Waits until the transport can take one more; false where that is not to come. */
-  function turn(): boolean | Promise<boolean> {
+  function takePlace(): boolean | Promise<boolean> {
     if (stopped) return false;
-    if (transporting >= transport.concurrency) return new Promise((resolve) => turns.push(resolve));
-    transporting += 1;
+    if (taken >= transport.concurrency) return new Promise((resolve) => waiting.push(resolve));
+    taken += 1;
     return true;
   }
 
-  function passTurn(): void {
-    const next = turns.shift();
-    if (next === undefined) transporting -= 1;
+  function passPlace(): void {
+    const next = waiting.shift();
+    if (next === undefined) taken -= 1;
     else next(true);
   }
 
-  async function mark({ id, attempts, lease }: LeasedMail, one: UnderWay): Promise<void> {
+  function handOver(mail: LeasedMail, message: OutgoingMessage): Promise<HandedOver> {
+    return new Promise((resolve) => {
+      const holding = policy.onUncertain === 'hold';
+      const one: Handover = {
+        startedAt: clock.now(),
+        startedSteady: clock.monotonic(),
+        stage: holding ? 'before' : 'leaving',
+        end(handedOver) {
+          if (one.stage === 'over') return;
+          one.stage = 'over';
+          underWay.delete(one);
+          resolve(handedOver);
+        },
+      };
+      underWay.add(one);
+      const asked = (async () => transport.attempt(message, holding ? () => mark(mail, one) : null))();
+      asked.then(
+        (attempt) => one.end({ kind: 'answered', attempt }),
+        (error: unknown) => one.end({ kind: 'fault', attempt: faulty(error, one.startedAt, one.startedSteady) }),
+      );
+    });
+  }
+
+  async function mark({ id, attempts, lease }: LeasedMail, one: Handover): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>();
     const cancel = clock.after(MARK_MS, () => reject(new Error('the store did not mark the handing over in time')));
     try {
       const answer = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), promise]);
       if (answer === 'lost') throw new Error('the lease was lost');
-      if (one.over) throw new Error('the attempt was given up');
-      one.leaving = true;
+      if (one.stage === 'over') throw new Error('the attempt was given up');
+      one.stage = 'leaving';
     } finally {
       cancel();
     }
   }
 
-  /** The end of an attempt, once: whatever comes after it has been given up is not asked for any more. */
-  function finish(one: UnderWay, made: Made): void {
-    if (one.over) return;
-    one.over = true;
-    underWay.delete(one);
-    if (one.admitted && typeof made === 'object') gate.note(made.outcome, clock.now());
-    // Only now, so that the next one meets a gate that knows of this outcome.
-    if (one.turn) passTurn();
-    one.end(made);
-  }
-
-  function fail(one: UnderWay, error: unknown): void {
+  /** The message could not be made, or the transport has a bug. */
+  function faulty(error: unknown, startedAt: number, startedSteady: number): Attempt {
     parts.failed('attempt', error);
-    // The message could not be made, or the transport has a bug: that says nothing about the next hop.
-    if (one.admitted && !one.over) gate.giveBack(clock.now());
-    one.admitted = false;
     const text = error instanceof Error ? error.message : String(error);
-    finish(one, failedAttempt(one, { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'message' }));
+    const outcome: Outcome = { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'message' };
+    return unconversed(outcome, startedAt, startedSteady);
   }
 
-  function giveUp(one: UnderWay): void {
+  function giveUp(one: Handover): void {
     const text = `the attempt did not end within ${ATTEMPT_MS / 60_000} minutes and was given up`;
     parts.failed('attempt', new Error(text));
-    const outcome: Outcome = one.leaving
-      ? { kind: 'unanswered', reply: replyOf(text) }
-      : { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'transport' };
-    finish(one, failedAttempt(one, outcome));
+    const outcome: Outcome =
+      one.stage === 'leaving'
+        ? { kind: 'unanswered', reply: replyOf(text) }
+        : { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'transport' };
+    one.end({ kind: 'answered', attempt: unconversed(outcome, one.startedAt, one.startedSteady) });
   }
 
-  function failedAttempt({ began, beganSteady }: UnderWay, outcome: Outcome): Attempt {
-    return { outcome, startedAt: began, tookMs: clock.monotonic() - beganSteady, remote: null, conversation: [] };
+  function unconversed(outcome: Outcome, startedAt: number, startedSteady: number): Attempt {
+    return { outcome, startedAt, tookMs: clock.monotonic() - startedSteady, remote: null, conversation: [] };
   }
 
   return {
-    make: (mail) =>
-      new Promise((end) => {
-        const one: UnderWay = {
-          began: clock.now(),
-          beganSteady: clock.monotonic(),
-          end,
-          admitted: false,
-          turn: false,
-          leaving: false,
-          over: false,
-        };
-        run(mail, one).then(
-          (made) => finish(one, made),
-          (error: unknown) => fail(one, error),
-        );
-      }),
+    make,
     stop() {
       stopped = true;
-      for (const resolve of turns.splice(0)) resolve(false);
+      for (const resolve of waiting.splice(0)) resolve(false);
     },
     giveUpOverdue() {
       const now = clock.monotonic();
       for (const one of underWay) {
-        if (now - one.beganSteady < ATTEMPT_MS) return;
+        if (now - one.startedSteady < ATTEMPT_MS) return;
         giveUp(one);
       }
     },

@@ -1,10 +1,13 @@
 /**
- * The queue of one node: leases due mail requests, runs attempts, settles them. Knows no SMTP and no SQL.
+ * The queue of one node: leases due messages, makes delivery attempts, settles them. Knows no SMTP and no SQL.
  *
- * Promises: an attempt is made only under a lease that outlasts it; what came of it is recorded before it is
+ * The path of a message: `offer` (accepted, already leased) or `claim` → `deliver` → `attemptOnce` → `settle`. The functions
+ * below stand in this order. What the dispatcher may do at a time is its mode (mode.ts).
+ *
+ * Guarantees: an attempt is made only under a lease that outlasts it; what came of it is recorded before it is
  * forgotten. A bounded number of outcomes may be on their way into the store while further attempts run; as soon as one
  * of them cannot be recorded nothing more is begun, so sending never runs far ahead of the record. A fault anywhere
- * leaves the mail request to its lease's end; nothing here drops one.
+ * leaves the message to its lease's end; nothing here drops one.
  */
 
 import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../model/after-attempt.ts';
@@ -15,7 +18,9 @@ import type { Ages } from './ages.ts';
 import type { AttemptParts } from './attempt.ts';
 import { ATTEMPT_MS, createAttempts } from './attempt.ts';
 import { createHeld, sizeOf } from './held.ts';
+import { createMode } from './mode.ts';
 import { createReady } from './ready.ts';
+import { createRecorder } from './recorder.ts';
 
 /** How long a lease lasts. */
 export const LEASE_MS = 20 * 60_000;
@@ -30,9 +35,6 @@ export const UNRECORDED = 256;
 const PREPARED_AHEAD = 64;
 /** The poll behind every hint. */
 const POLL_MS = 1_000;
-/** Pauses between tries to record an outcome while the store fails. */
-const RECORD_AGAIN_MS = [100, 500, 2_000, 5_000] as const;
-
 export interface QueueObserver {
   attempted(mail: LeasedMail, attempt: Attempt, change: Change): void;
   /** A further change in the same settlement. */
@@ -60,6 +62,7 @@ export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
 }
 
 export interface Dispatcher {
+  /** Begins to claim and to attempt; once. */
   start(): void;
   /** A lease for a message of `size` bytes (`sizeOf`) about to be accepted, where this node can send it at once; else null. */
   leaseForNew(now: number, size: number): Lease | null;
@@ -69,7 +72,10 @@ export interface Dispatcher {
   offer(mail: LeasedMail): void;
   /** Something may be due: looks now instead of at the next poll. */
   wake(): void;
-  /** Begins nothing more, gives unused leases back, waits up to `timeoutMs` for attempts under way and what they write. */
+  /**
+   * Begins nothing more, gives unused leases back, waits up to `timeoutMs` for attempts under way and what they write. A
+   * further call waits for the same.
+   */
   drain(timeoutMs: number): Promise<void>;
   /** All whose lease this node holds, as far as it knows. */
   holding(): readonly string[];
@@ -79,58 +85,128 @@ export interface Dispatcher {
 
 type End = Pick<Settlement, 'changes' | 'uncount' | 'untallied'>;
 
+/** What becomes of a lease after `attemptOnce`. */
+type Ending =
+  /** An outcome, or that the message is too old for an attempt: to be settled. */
+  | { readonly kind: 'settle'; readonly end: End }
+  /** Not to be sent now: released. */
+  | { readonly kind: 'unused' }
+  /** The gate let it not begin: waits in memory. */
+  | { readonly kind: 'refused' };
+
+/**
+ * What this node knows of the due messages in the store. `due`: there may be some, and new messages line up there behind
+ * them. `claiming`, `claiming-again`: the store is being asked, and in the second something has become due since.
+ */
+type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-again';
+
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, gate, observe } = parts;
+  const mode = createMode();
   const ready = createReady();
   const held = createHeld();
   const attempts = createAttempts({ ...parts, failed: observe.failed });
-  /** Attempts with the transport. */
+  const recorder = createRecorder({ clock, stopped: () => mode.current === 'stopped', failed: observe.failed });
+  /** Every lease in memory, from its giving to the record of its end. */
+  const mine = new Set<string>();
+  /** Leases given to messages that are being accepted. */
+  let promised = 0;
+  /** Attempts under way. */
   let attempting = 0;
   /** Attempts ended since the last poll. */
   let ended = 0;
-  /** Leases whose end is on its way into the store; of them, those that the store has refused so far. */
-  const recording = new Set<string>();
-  const refused = new Set<string>();
-  /** Every lease in memory, from its giving to the record of its end. */
-  const mine = new Set<string>();
-  let promised = 0;
-  let claiming = false;
-  let lookAgain = false;
-  /** True while the store may hold due mail requests: then new ones line up there too, behind those before them. */
-  let backlog = true;
-  let running = false;
-  let stopped = false;
+  let backlog: Backlog = 'due';
   let cancelPoll: () => void = () => undefined;
-  let idle: (() => void) | null = null;
+  const emptied = Promise.withResolvers<void>();
+  let drained: Promise<void> | null = null;
 
-  const active = () => attempting + recording.size;
+  /** A lease for a message about to be accepted, where it can be attempted from memory at once. */
+  function leaseForNew(now: number, size: number): Lease | null {
+    if (mode.current !== 'running' || backlog !== 'empty' || !held.fits(size) || gate.retryAt(now) !== null)
+      return null;
+    promised += 1;
+    held.take(size);
+    return { owner: node, until: now + LEASE_MS };
+  }
 
+  function offer(mail: LeasedMail): void {
+    promised -= 1;
+    mine.add(mail.id);
+    ready.add(mail);
+    pump();
+  }
+
+  /** Does whatever the mode and the bounds allow now; called after every change of either. */
   function pump(): void {
-    while (running && attempting < transport.concurrency + PREPARED_AHEAD && ready.size > 0 && mayBegin()) {
-      const mail = ready.take();
-      if (mail !== undefined) void deliver(mail);
+    switch (mode.current) {
+      case 'starting':
+        return;
+      case 'running':
+        while (ready.size > 0 && mayBegin()) {
+          const mail = ready.take();
+          if (mail !== undefined) void deliver(mail);
+        }
+        // While the gate refuses for longer, what is held waits in the store, where it can be seen and cancelled.
+        if (ready.size > 0 && !mayProbeSoon()) void release(ready.takeAll());
+        if (backlog === 'due') void claim();
+        return;
+      case 'draining':
+        if (ready.size > 0) void release(ready.takeAll());
+        if (isEmpty()) emptied.resolve();
+        return;
+      case 'stopped':
+        if (ready.size > 0) void release(ready.takeAll());
+        return;
     }
-    if (ready.size > 0 && (!running || !mayProbeSoon())) void release(ready.takeAll());
-    if (running && backlog) void claim();
-    if (idle !== null && active() === 0 && ready.size === 0 && promised === 0 && !claiming) idle();
   }
 
   /** While the gate refuses, one at a time goes on, to be the probe once its time has come. */
   function mayBegin(): boolean {
-    if (refused.size > 0 || recording.size >= UNRECORDED) return false;
+    if (attempting >= transport.concurrency + PREPARED_AHEAD) return false;
+    if (recorder.failing || recorder.pending >= UNRECORDED) return false;
     const now = clock.now();
     const retryAt = gate.retryAt(now);
     return retryAt === null || (retryAt <= now && attempting === 0);
   }
 
-  /** False while the gate refuses for longer: then what is held waits in the store, where it can be seen and cancelled. */
   function mayProbeSoon(): boolean {
     const now = clock.now();
     const retryAt = gate.retryAt(now);
     return retryAt === null || retryAt <= now;
   }
 
-  /** What may be claimed now: while the next hop is being probed one mail request, and only where none is there for it. */
+  function isEmpty(): boolean {
+    return active() === 0 && ready.size === 0 && promised === 0 && !isClaiming();
+  }
+
+  const active = () => attempting + recorder.pending;
+  const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-again';
+
+  async function claim(): Promise<void> {
+    const now = clock.now();
+    const room = claimable(now);
+    if (room === null) return;
+    backlog = 'claiming';
+    try {
+      const { mails, suppressed, more } = await parts.claim(room, { owner: node, until: now + LEASE_MS }, now);
+      for (const mail of mails) {
+        held.take(sizeOf(mail));
+        mine.add(mail.id);
+        ready.add(mail);
+      }
+      for (const mail of suppressed) observe.suppressed(mail);
+      backlog = more || foundDueMeanwhile() ? 'due' : 'empty';
+    } catch (error) {
+      observe.failed('claim', error);
+      // The next poll asks again.
+      backlog = 'empty';
+    }
+    pump();
+  }
+
+  const foundDueMeanwhile = () => backlog === 'claiming-again';
+
+  /** What may be claimed now: while the next hop is being probed one message, and only where none is there for it. */
   function claimable(now: number): ClaimRoom | null {
     const room = held.room(ready.size);
     const closedUntil = gate.retryAt(now);
@@ -138,55 +214,51 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     return closedUntil > now || attempting > 0 || ready.size > 0 ? null : { ...room, mails: 1 };
   }
 
-  async function claim(): Promise<void> {
-    if (claiming) {
-      lookAgain = true;
-      return;
-    }
-    const now = clock.now();
-    const room = claimable(now);
-    if (room === null) return;
-    claiming = true;
-    lookAgain = false;
-    try {
-      const { mails, suppressed, more } = await parts.claim(room, { owner: node, until: now + LEASE_MS }, now);
-      backlog = more || lookAgain;
-      for (const mail of mails) {
-        held.take(sizeOf(mail));
-        mine.add(mail.id);
-        ready.add(mail);
-      }
-      for (const mail of suppressed) observe.suppressed(mail);
-    } catch (error) {
-      observe.failed('claim', error);
-      backlog = false;
-    }
-    claiming = false;
+  /** Something may be due in the store. */
+  function wake(): void {
+    backlog = isClaiming() ? 'claiming-again' : 'due';
     pump();
   }
 
   async function deliver(mail: LeasedMail): Promise<void> {
     attempting += 1;
-    const end = await attemptOnce(mail);
+    const ending = await attemptOnce(mail);
     attempting -= 1;
     ended += 1;
-    if (end === 'refused') ready.add(mail);
-    else if (end === 'unused') void release([mail]);
-    else void settle(mail, end);
+    switch (ending.kind) {
+      case 'settle':
+        void settle(mail, ending.end);
+        break;
+      case 'unused':
+        void release([mail]);
+        break;
+      case 'refused':
+        ready.add(mail);
+        break;
+    }
     // The next attempt need not wait for this one's commit.
     pump();
   }
 
-  /** Makes the attempt, or finds that it must not be made: what to record, or that the lease goes unused or waits on. */
-  async function attemptOnce(mail: LeasedMail): Promise<End | 'unused' | 'refused'> {
+  async function attemptOnce(mail: LeasedMail): Promise<Ending> {
     const began = clock.now();
     if (isPastMaxAge(ages.asDatedNow(mail.acceptedAt), policy, began)) {
       observe.expired(mail);
-      return { changes: [expiredBeforeAttempt(node, began)], uncount: true };
+      return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, began)], uncount: true } };
     }
-    if (mail.lease.until - began < LEASE_LEFT_MS || parts.heldBack(mail)) return 'unused';
-    const attempt = await attempts.make(mail);
-    if (typeof attempt === 'string') return attempt;
+    if (mail.lease.until - began < LEASE_LEFT_MS || parts.heldBack(mail)) return { kind: 'unused' };
+    const made = await attempts.make(mail);
+    switch (made.kind) {
+      case 'attempted':
+        return { kind: 'settle', end: endAfter(mail, made.attempt) };
+      case 'refused':
+      case 'unused':
+        return made;
+    }
+  }
+
+  /** What an attempt's outcome changes. */
+  function endAfter(mail: LeasedMail, attempt: Attempt): End {
     const now = clock.now();
     const trial = parts.trial?.(mail) === true;
     const after = afterAttempt(
@@ -206,89 +278,64 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   async function settle(mail: LeasedMail, end: End): Promise<void> {
     const settlement: Settlement = { id: mail.id, owner: node, attempts: mail.attempts, ...end };
-    const answer = await recorded([mail], () => parts.settle(settlement));
+    const answer = await recorder.record([mail.id], () => parts.settle(settlement));
+    forget([mail]);
     if (answer === 'lost') observe.lost(mail);
   }
 
   /** Ends leases that no attempt was made under. */
   async function release(mails: readonly LeasedMail[]): Promise<void> {
     const leases = mails.map(({ id, attempts: count }) => ({ id, owner: node, attempts: count }));
-    await recorded(mails, () => parts.release(leases, clock.now()));
+    await recorder.record(
+      leases.map(({ id }) => id),
+      () => parts.release(leases, clock.now()),
+    );
+    forget(mails);
   }
 
-  /** Writes the end of leases, again and again until it is written or the node is stopped. Never rejects. */
-  async function recorded<T>(mails: readonly LeasedMail[], write: () => Promise<T>): Promise<T | null> {
-    for (const { id } of mails) recording.add(id);
-    let answer: T | null = null;
-    for (let round = 0; ; round += 1) {
-      try {
-        answer = await write();
-        break;
-      } catch (error) {
-        observe.failed('settle', error);
-        // What is not written now is taken back at the next start.
-        if (stopped) break;
-        for (const { id } of mails) refused.add(id);
-        const pause = RECORD_AGAIN_MS[Math.min(round, RECORD_AGAIN_MS.length - 1)] ?? 5_000;
-        await new Promise<void>((resolve) => clock.after(pause, resolve));
-      }
-    }
+  function forget(mails: readonly LeasedMail[]): void {
     for (const mail of mails) {
-      recording.delete(mail.id);
       mine.delete(mail.id);
-      refused.delete(mail.id);
       held.free(sizeOf(mail));
     }
     pump();
-    return answer;
   }
 
   function poll(): void {
     attempts.giveUpOverdue();
     held.pace(ended);
     ended = 0;
-    backlog = true;
-    pump();
+    wake();
     cancelPoll = clock.after(POLL_MS, poll);
+  }
+
+  async function drain(timeoutMs: number): Promise<void> {
+    mode.enter('draining');
+    cancelPoll();
+    attempts.stop();
+    const cancel = clock.after(timeoutMs, emptied.resolve);
+    pump();
+    await emptied.promise;
+    cancel();
+    mode.enter('stopped');
   }
 
   return {
     start() {
-      running = true;
+      mode.enter('running');
       poll();
     },
-    leaseForNew(now, size) {
-      if (!running || backlog || !held.fits(size) || gate.retryAt(now) !== null) return null;
-      promised += 1;
-      held.take(size);
-      return { owner: node, until: now + LEASE_MS };
-    },
+    leaseForNew,
     returnLease(size) {
       promised -= 1;
       held.free(size);
-      if (idle !== null) pump();
-    },
-    offer(mail) {
-      promised -= 1;
-      mine.add(mail.id);
-      ready.add(mail);
       pump();
     },
-    wake() {
-      backlog = true;
-      pump();
-    },
-    async drain(timeoutMs) {
-      running = false;
-      cancelPoll();
-      attempts.stop();
-      const { promise, resolve } = Promise.withResolvers<void>();
-      idle = resolve;
-      const cancel = clock.after(timeoutMs, resolve);
-      pump();
-      await promise;
-      cancel();
-      stopped = true;
+    offer,
+    wake,
+    drain(timeoutMs) {
+      drained ??= drain(timeoutMs);
+      return drained;
     },
     holding: () => [...mine],
     get active() {
