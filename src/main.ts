@@ -7,7 +7,6 @@
  */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ServiceStanding } from './cli/overview/facts.ts';
 import type { SteadyClock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
@@ -21,6 +20,7 @@ import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
+import type { RuntimeStatus } from './model/runtime-status.ts';
 import { createFeedbackReporter } from './observability/feedback-reporter.ts';
 import { createLog } from './observability/log.ts';
 import { createMetrics, type HttpListenerName } from './observability/metrics.ts';
@@ -92,7 +92,7 @@ export interface Surroundings {
 
 export interface Commands {
   readonly version: string;
-  readonly run: (store: Store, service: () => ServiceStanding, args: readonly string[], who: string) => Promise<Ran>;
+  readonly run: (store: Store, service: () => RuntimeStatus, args: readonly string[], who: string) => Promise<Ran>;
   readonly files: (store: Store) => ListFiles;
 }
 
@@ -227,7 +227,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       })
     : NO_FEEDBACK;
 
-  const service = (): ServiceStanding => ({
+  const service = (): RuntimeStatus => ({
     node,
     version: commands?.version ?? '',
     storeFault: health.fault(),

@@ -2,6 +2,7 @@
 import type { SteadyClock } from '../clock.ts';
 import type { Environment } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
+import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { Ran } from '../operator/api.ts';
 import { audited } from '../operator/audited.ts';
 import { describeError } from '../printing/error-line.ts';
@@ -10,7 +11,6 @@ import { StoreError } from '../store/error.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { runCommand } from './main.ts';
-import type { ServiceStanding } from './overview/facts.ts';
 
 export interface CommandSurroundings {
   readonly settings: Settings;
@@ -23,7 +23,7 @@ export interface CommandSurroundings {
 export async function runForApi(
   { settings, environment, dotEnv, clock }: CommandSurroundings,
   store: Store,
-  service: () => ServiceStanding,
+  service: () => RuntimeStatus,
   args: readonly string[],
   who: string,
 ): Promise<Ran> {

@@ -8,13 +8,13 @@ import { type SteadyClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { Account } from '../model/account.ts';
+import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { asCalled } from '../printing/command-line.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { Store } from '../store/contract.ts';
 import { CommandFailure } from './failure.ts';
 import { readInputLine } from './input-line.ts';
-import type { ServiceStanding } from './overview/facts.ts';
 
 export interface Context {
   readonly environment: Environment;
@@ -36,7 +36,7 @@ export interface Context {
   /** Runs an operation for the user of this command, on the store of the settings. */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>): Promise<T>;
   /** What the service knows of itself in which the command runs; absent for a command beside it. */
-  readonly service?: () => ServiceStanding;
+  readonly service?: () => RuntimeStatus;
   /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
   withStore<T>(work: (store: Store, settings: Settings) => Promise<T>): Promise<T>;
 }

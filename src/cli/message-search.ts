@@ -5,15 +5,15 @@ import type { Account } from '../model/account.ts';
 import type { MailSummary } from '../model/message.ts';
 import { timeOf } from '../model/message-id.ts';
 import { TERMINAL } from '../model/state-machine.ts';
+import type { Delivering } from '../operations/messages/due.ts';
+import { waitsFor } from '../operations/messages/explain.ts';
+import { makeCursor, readCursor } from '../operations/messages/search-cursor.ts';
 import type { Store } from '../store/contract.ts';
 import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';
 import type { MailFound, MailSearch } from '../store/search.ts';
 import { type Context, noAccount } from './context.ts';
-import type { Delivering } from './due.ts';
-import { waitsFor } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import { mailTable, parseState, summaryJson } from './mail-lines.ts';
-import { makeCursor, readCursor } from './search-cursor.ts';
 
 const MOST_LISTED = 200;
 /** Of one call of the store, where nobody has set a time. */

@@ -7,11 +7,11 @@ import type { MailDetails, MailEvent, OperatorAnswer } from '../model/message.ts
 import { isMailId } from '../model/message-id.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
+import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from '../operations/messages/explain.ts';
 import { printable } from '../printing/escape.ts';
 import { time, timeOr } from '../printing/text.ts';
 import type { Store } from '../store/contract.ts';
 import { type Context, findAccount } from './context.ts';
-import { attemptsOf, explain, LOCAL_FAULT_REMEDY, localFault } from './explain.ts';
 import { CommandFailure, flagValue } from './failure.ts';
 import { mailTable, parseState, summaryJson } from './mail-lines.ts';
 import { addSearchCommand } from './message-search.ts';

@@ -1,14 +1,14 @@
 /** `postrider overview`: figures over time, the queue, the health of the parts, and what wants attention. */
 import type { Command } from 'commander';
 import { isoTime, quote } from '../config/units.ts';
+import { type Attention, attentionOf } from '../operations/overview/attention.ts';
+import { type Facts, gather } from '../operations/overview/facts.ts';
+import { type Figures, figuresOver, RANGES, type Range } from '../operations/overview/figures.ts';
+import { type Health, healthOf, type Level } from '../operations/overview/health.ts';
+import { type QueueStanding, queueStanding } from '../operations/overview/queue.ts';
 import { span, time } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { type Attention, attentionOf } from './overview/attention.ts';
-import { type Facts, gather } from './overview/facts.ts';
-import { type Figures, figuresOver, RANGES, type Range } from './overview/figures.ts';
-import { type Health, healthOf, type Level } from './overview/health.ts';
-import { type QueueStanding, queueStanding } from './overview/queue.ts';
 import { type Cell, pairs, type Style, styled, table } from './text.ts';
 
 /** Rows of the table for people. */

@@ -55,6 +55,9 @@ export type Outcome =
   /** The whole message was sent and the connection died before the answer: taken or not, nobody knows. */
   | { readonly kind: 'unanswered'; readonly reply: Reply };
 
+/** The `remote` of an attempt that the mailbox simulator answered. */
+export const SIMULATOR = 'simulator';
+
 /** One finished attempt, as it is stored and shown. */
 export interface Attempt {
   readonly outcome: Outcome;

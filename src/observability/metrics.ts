@@ -11,8 +11,8 @@ import type { DropReason } from '../http/connection-table.ts';
 import type { FeedbackAnswer } from '../model/feedback-report.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { QueueFigures } from '../model/overview.ts';
+import { SIGNING } from '../model/runtime-status.ts';
 import { STATES, type State } from '../model/state-machine.ts';
-import { SIGNING } from './standing.ts';
 
 export interface Metrics {
   /** Mail requests accepted with a 201; `tookMs` from key check to answer. */

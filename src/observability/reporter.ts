@@ -5,12 +5,13 @@ import type { Account } from '../model/account.ts';
 import type { AfterCheck, SendingDomain } from '../model/domain.ts';
 import type { Change, LeasedMail } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
+import { SIGNING } from '../model/runtime-status.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
 import type { FilesFault } from '../store/open.ts';
 import type { Log, LogFields } from './log.ts';
 import type { AlarmReason, BreakerState, Metrics } from './metrics.ts';
 import type { News } from './news.ts';
-import { type ProcessStanding, SIGNING } from './standing.ts';
+import type { ProcessStanding } from './standing.ts';
 import type { Traces } from './traces.ts';
 import type { TrafficCounter } from './traffic.ts';
 

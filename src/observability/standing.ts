@@ -1,38 +1,15 @@
 /** What this process knows of itself and no store tells: the state of its breaker, and what went wrong of late that is its own fault. */
+import type { Alarm, DeliveryStatus, Failure } from '../model/runtime-status.ts';
 import type { BreakerState } from './metrics.ts';
 
 /** An alarm is news for so long. */
 const NEWS_MS = 3_600_000;
 
-/** The reason of an alarm that is no refusal by the next hop. */
-export const SIGNING = 'signing';
-
-/** A refusal that is about this service itself, or a message that could not be signed. */
-export interface Alarm {
-  /** Such as `configuration`, or `signing`. */
-  readonly reason: string;
-  /** The next hop's own words, untrusted; for `signing` this service's. */
-  readonly text: string;
-  readonly lastAt: number;
-}
-
-/** An attempt that failed for a reason which is not a message's own. */
-export interface Failure {
-  /** With the next hop's own words; untrusted. */
-  readonly text: string;
-  readonly at: number;
-}
-
 export interface ProcessStanding {
   breaker(state: BreakerState, retryAt: number | null): void;
   alarmed(reason: string, text: string, at: number): void;
   failed(text: string, at: number): void;
-  read(now: number): {
-    readonly breaker: { readonly state: BreakerState; readonly retryAt: number | null };
-    /** The last of each reason, the newest first. */
-    readonly alarms: readonly Alarm[];
-    readonly lastFailure: Failure | null;
-  };
+  read(now: number): DeliveryStatus;
 }
 
 export function createStanding(): ProcessStanding {

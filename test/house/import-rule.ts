@@ -23,7 +23,8 @@ const STAGES = [
 const WIRING = ['main.ts', 'wiring', 'cli'];
 /** What a room may load of other rooms beside the pure ones. Operations are what both adapters, cli and operator, load. */
 const LOADS: Readonly<Record<string, readonly string[]>> = {
-  operations: ['config', 'domains', 'doctor'],
+  // Of the store the pure parts: what a search is made of, the steps of figures over time.
+  operations: ['config', 'domains', 'doctor', 'store'],
   operator: ['operations'],
 };
 

@@ -1,7 +1,7 @@
 /** What the operator API answers, as the pages read it. Times are ISO 8601 in UTC. */
 
-import type { Figures, Range } from '../../../src/cli/overview/figures.ts';
 import type { State } from '../../../src/model/state-machine.ts';
+import type { Figures, Range } from '../../../src/operations/overview/figures.ts';
 
 export { STATES, type State } from '../../../src/model/state-machine.ts';
 export type { Figures, Range };

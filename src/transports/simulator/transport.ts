@@ -4,11 +4,9 @@
  * against anybody: a simulated bounce never suppresses. The complaint itself is added by the queue.
  */
 import type { Clock } from '../../clock.ts';
-import type { Attempt, Outcome } from '../../model/outcome.ts';
+import { type Attempt, type Outcome, SIMULATOR } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import { isSimulated, SIMULATOR_KINDS, simulatorKind } from './address.ts';
-
-const REMOTE = 'simulator';
 
 /** Wraps `transport`. */
 export function simulatorTransport(transport: Transport, clock: Clock): Transport {
@@ -46,7 +44,7 @@ async function simulate(
     outcome,
     startedAt,
     tookMs: clock.now() - startedAt,
-    remote: REMOTE,
+    remote: SIMULATOR,
     conversation: [
       '* simulated: this message did not leave the service',
       code === null ? `* ${text}` : `S: ${code} ${enhanced ?? ''} ${text}`,

@@ -1,6 +1,6 @@
 /** `message search`: what it asks for and tells, and where the next page begins. */
 import { expect, test } from 'vitest';
-import { makeCursor, readCursor } from '../../../src/cli/search-cursor.ts';
+import { makeCursor, readCursor } from '../../../src/operations/messages/search-cursor.ts';
 import { idAt, newMail } from '../../rig/mail.ts';
 import { commandRig } from './command-rig.ts';
 

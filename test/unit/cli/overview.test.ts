@@ -1,7 +1,7 @@
 /** The overview: estimates that are honest, and whatever wants attention told with its remedy. */
 import { describe, expect, test } from 'vitest';
-import { type QueueFacts, queueStanding } from '../../../src/cli/overview/queue.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
+import { type QueueFacts, queueStanding } from '../../../src/operations/overview/queue.ts';
 import { commandRig } from './command-rig.ts';
 
 const NOW = Date.UTC(2030, 0, 1);

@@ -3,15 +3,14 @@
  * knows; it guesses nothing, and what the history does not tell it leaves out.
  */
 
-import type { Account } from '../model/account.ts';
-import type { MailDetails, MailEvent, MailStanding } from '../model/message.ts';
-import type { Attempt, Outcome, Reason } from '../model/outcome.ts';
-import { LONGEST_RETRY_MS } from '../model/retry-schedule.ts';
-import { STATE_MEANING } from '../model/state-machine.ts';
-import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
-import { commandLine } from '../printing/command-line.ts';
-import { ended, span, time } from '../printing/text.ts';
-import { isSimulated } from '../transports/simulator/address.ts';
+import type { Account } from '../../model/account.ts';
+import type { MailDetails, MailEvent, MailStanding } from '../../model/message.ts';
+import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
+import { LONGEST_RETRY_MS } from '../../model/retry-schedule.ts';
+import { STATE_MEANING } from '../../model/state-machine.ts';
+import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
+import { commandLine } from '../../printing/command-line.ts';
+import { ended, span, time } from '../../printing/text.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
 
 const FEEDBACK = 'feedback:';
@@ -21,7 +20,7 @@ const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
   complaint: 'because it reported a mail as spam',
   manual: 'put there by an operator',
 };
-/** The rule of record/schedule.ts in words. */
+/** The rule of model/retry-schedule.ts in words. */
 const PAUSES = `Pauses between attempts grow, up to ${span(LONGEST_RETRY_MS)}, each a little shorter or longer by chance.`;
 
 export interface Explaining {
@@ -77,7 +76,7 @@ function fate(about: Explaining): readonly string[] {
     case 'bounced':
       return [
         ...(tried.length > 0 ? tried : decided(mail, 'bounced')),
-        ...suppression(mail.to, attempt),
+        ...suppression(attempt),
         ...cameBack(mail),
         ...listed(about),
       ];
@@ -294,9 +293,9 @@ function listed({ mail, account, lists }: Explaining): readonly string[] {
   });
 }
 
-function suppression(to: string, attempt: Attempt | null): readonly string[] {
+function suppression(attempt: Attempt | null): readonly string[] {
   if (attempt?.outcome.kind !== 'bounced') return [];
-  if (isSimulated(to)) return ['An address of the mailbox simulator is never put on a suppression list.'];
+  if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never put on a suppression list.'];
   return attempt.outcome.suppress
     ? [`${saidOf(attempt.outcome.reason)}, so the recipient was put on the account’s suppression list.`]
     : ['The recipient was not put on the suppression list: the refusal does not say that the mailbox is gone.'];

@@ -3,11 +3,11 @@
  * and of the service beside which a command runs, it says that it does not know. Pure.
  */
 
-import { ended, span, time } from '../printing/text.ts';
-import type { ServiceStanding } from './overview/facts.ts';
+import type { RuntimeStatus } from '../../model/runtime-status.ts';
+import { ended, span, time } from '../../printing/text.ts';
 
 /** Null for a command beside the service. */
-export type Delivering = Pick<ServiceStanding, 'delivery'> | null;
+export type Delivering = Pick<RuntimeStatus, 'delivery'> | null;
 
 /** Ends the sentence "It is due since …: ", and what follows it. */
 export function dueSentences(service: Delivering, now: number): readonly string[] {
@@ -44,7 +44,7 @@ export function dueLine(service: Delivering, now: number): string {
   return `the next hop, which takes nothing: ${triedNext(delivery, now)}${said}`;
 }
 
-type Delivery = NonNullable<ServiceStanding['delivery']>;
+type Delivery = NonNullable<RuntimeStatus['delivery']>;
 
 function held(delivery: Delivery, now: number): string {
   return `the next hop took nothing several times in a row: nothing is handed to it, and ${triedNext(delivery, now)}`;

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { explain, waitsFor } from '../../../src/cli/explain.ts';
-import type { ServiceStanding } from '../../../src/cli/overview/facts.ts';
 import type { Account } from '../../../src/model/account.ts';
 import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
+import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
 import { STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
+import { explain, waitsFor } from '../../../src/operations/messages/explain.ts';
 
 const T0 = Date.UTC(2030, 0, 1, 12);
 const MINUTE = 60_000;
@@ -49,7 +49,7 @@ function event(verb: string, over: Partial<MailEvent> = {}): MailEvent {
   return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...over };
 }
 
-type Delivery = NonNullable<ServiceStanding['delivery']>;
+type Delivery = NonNullable<RuntimeStatus['delivery']>;
 const DELIVERING: Delivery = { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null };
 const OPEN: Delivery = {
   ...DELIVERING,
@@ -62,7 +62,7 @@ function told(
   account: Account | null = ACCOUNT,
   now = T0 + MINUTE,
   lists: readonly ListedSuppression[] = [],
-  service: Pick<ServiceStanding, 'delivery'> | null = { delivery: DELIVERING },
+  service: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
 ): string {
   const ages = { maxAgeMs: 24 * HOUR, keepBodyMs: 48 * HOUR };
   return explain({ mail: { ...QUEUED, ...mail }, account, lists, service, now, ...ages }).join('\n');
@@ -79,7 +79,7 @@ describe('in one line', () => {
   const line = (
     mail: Partial<MailDetails>,
     account: Account = ACCOUNT,
-    service: Pick<ServiceStanding, 'delivery'> | null = { delivery: DELIVERING },
+    service: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
   ) => waitsFor({ mail: { ...QUEUED, ...mail }, account, service, now: T0 + MINUTE });
 
   it('an open one tells what it waits for', () => {
@@ -227,7 +227,7 @@ describe('explain', () => {
   it('a bounce of the simulator does not claim that the mailbox may be there', () => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
-    const events = [event('bounced', { attempt: bounced })];
+    const events = [event('bounced', { attempt: { ...bounced, remote: 'simulator' } })];
     const text = told({ state: 'bounced', to: 'bounce@simulator.postrider.test', events });
     expect(text).toContain('An address of the mailbox simulator is never put on a suppression list.');
     expect(text).not.toContain('mailbox is gone');

@@ -2,34 +2,17 @@
 import type { Settings } from '../../config/settings.ts';
 import type { NodeStanding } from '../../model/node.ts';
 import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
+import type { RuntimeStatus } from '../../model/runtime-status.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
-import type { Alarm, Failure } from '../../observability/standing.ts';
 import type { Store } from '../../store/contract.ts';
 import { beginningOf, RANGES, type Range } from './figures.ts';
 import { RATE_MS } from './queue.ts';
-
-/** What the service that is asked knows of itself. */
-export interface ServiceStanding {
-  readonly node: string;
-  readonly version: string;
-  /** Why the store cannot be written, or null. */
-  readonly storeFault: string | null;
-  /** What to do about it where the store says so itself, or null. */
-  readonly storeRemedy?: string | null;
-  /** Null where this process does not deliver. */
-  readonly delivery: {
-    readonly breaker: { readonly state: 'closed' | 'probing' | 'open'; readonly retryAt: number | null };
-    readonly alarms: readonly Alarm[];
-    /** The last attempt that failed for a reason which is not a message's own. */
-    readonly lastFailure: Failure | null;
-  } | null;
-}
 
 export interface Facts {
   readonly now: number;
   readonly settings: Settings;
   /** Null for a command beside the service. */
-  readonly service: ServiceStanding | null;
+  readonly service: RuntimeStatus | null;
   readonly steps: readonly TrafficStep[];
   /** By minutes, of the last hour. */
   readonly recent: readonly TrafficStep[];
@@ -47,7 +30,7 @@ export function hasFeedback({ feedbackListen, feedbackHttpListen, sesQueue }: Se
 export async function gather(
   store: Store,
   settings: Settings,
-  service: ServiceStanding | null,
+  service: RuntimeStatus | null,
   range: Range,
   now: number,
 ): Promise<Facts> {

@@ -1,15 +1,16 @@
 /** What only a running service knows, and what nodes tell of each other: in the health of the parts and in what wants attention. */
 import { expect, test } from 'vitest';
-import { attentionOf } from '../../../src/cli/overview/attention.ts';
-import type { Facts, ServiceStanding } from '../../../src/cli/overview/facts.ts';
-import { healthOf } from '../../../src/cli/overview/health.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { createStanding } from '../../../src/observability/standing.ts';
+import { attentionOf } from '../../../src/operations/overview/attention.ts';
+import type { Facts } from '../../../src/operations/overview/facts.ts';
+import { healthOf } from '../../../src/operations/overview/health.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR = 3_600_000;
-const SERVICE: ServiceStanding = {
+const SERVICE: RuntimeStatus = {
   node: 'a',
   version: '1.2.3',
   storeFault: null,
