@@ -1,7 +1,7 @@
 /**
  * What the feedback listener takes from one peer and from all of them: messages per second, charged at DATA, and bytes of
- * messages that are being received. Bounded memory. A peer is an IPv4 address or an IPv6 network of 64 bits: whoever has one
- * such address has them all. Budgets are generous: a relay or a large provider brings all its reports from few addresses.
+ * messages that are being received. Bounded memory. A peer is an IPv4 address or an IPv6 network of 64 bits: the owner of
+ * one such address has them all. Budgets are generous: a relay or a large provider brings all its reports from few addresses.
  */
 import { peerOf } from '../model/peer.ts';
 

@@ -28,6 +28,8 @@ export interface ConnectionLimits {
   readonly keepAliveTimeoutMs: number;
   /** The same for a connection that has presented no valid key or session. */
   readonly keylessKeepAliveTimeoutMs: number;
+  /** How long after an answer the next request's headers may take to be whole on such a connection, whatever is sent meanwhile. */
+  readonly keylessGapMs: number;
   /** Requests of one connection without an answer; with more it is not read further. */
   readonly maxUnanswered: number;
   /** Connections at once that are not read further; one more is closed. */
@@ -44,6 +46,8 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
   keepAliveTimeoutMs: 65_000,
   keylessKeepAliveTimeoutMs: 5_000,
+  // The time between two requests and that for a request's headers.
+  keylessGapMs: 16_000,
   maxUnanswered: 8,
   maxHeld: 256,
   keylessTurnMs: 4,
@@ -112,6 +116,8 @@ interface Connection extends Member {
   /** Bytes that the system has taken of what was written, and at how many looks on end an answer waited and these were the same. */
   sentBytes: number;
   stuckLooks: number;
+  /** At how many looks on end it was keyless and had no request, since its last answer. */
+  gapLooks: number;
   /** What ends the connection once no more than `answers` answers are owed. */
   last: { readonly answers: 0 | 1; readonly run: () => void } | null;
 }
@@ -244,6 +250,7 @@ export class Connections implements HttpConnections {
       heldAt: null,
       sentBytes: 0,
       stuckLooks: 0,
+      gapLooks: 0,
       last: null,
       close: (reason) => {
         if (socket.destroyed) return;
@@ -291,6 +298,7 @@ export class Connections implements HttpConnections {
     if (connection === undefined) return;
     connection.newest = response;
     connection.unanswered += 1;
+    connection.gapLooks = 0;
     response.once('close', () => this.#answered(connection));
     if (!connection.identified) announceKeepAlive(response, this.#limits.keylessKeepAliveTimeoutMs);
     if (connection.unanswered === 1) return;
@@ -359,14 +367,19 @@ export class Connections implements HttpConnections {
   }
 
   /**
-   * Closes connections whose client does not read. The socket's timeout does not tell: each byte that the client sends begins it
+   * Closes connections whose client does not read, and keyless ones that send bytes and no request: empty lines between two
+   * requests are skipped (RFC 9112 section 2.2). The socket's timeout does not tell: each byte that the client sends begins it
    * anew, and node:http leaves it alone after a CONNECT.
    */
   #look(): void {
-    const { unreadTimeoutMs, timeoutCheckMs } = this.#limits;
+    const { keylessGapMs, unreadTimeoutMs, timeoutCheckMs } = this.#limits;
     const now = this.#clock.now();
     for (const connection of this.#all) {
-      const { bottom, top, heldAt, unanswered } = connection;
+      const { bottom, top, heldAt, unanswered, identified, newest } = connection;
+      if (unanswered === 0 && !identified && newest !== null) {
+        connection.gapLooks += 1;
+        if (connection.gapLooks * timeoutCheckMs >= keylessGapMs) top.destroy();
+      }
       if (unanswered === 0 || top.writableLength === 0) {
         connection.stuckLooks = 0;
         continue;

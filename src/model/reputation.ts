@@ -16,7 +16,7 @@ export const CEILINGS = { bounces: 10, complaints: 2 } as const;
 export const MIN_COMPLAINTS = CEILINGS.complaints;
 
 /**
- * Whom a complaint of this canonical recipient is counted for. What stands behind a `+` is a label that whoever has the
+ * Whom a complaint of this canonical recipient is counted for. What stands behind a `+` is a label that the owner of the
  * mailbox chooses freely (RFC 5233), so that all labels are one complainant.
  */
 export function complainantOf(recipient: string): string {

@@ -1,6 +1,6 @@
 /**
- * Who may use the operator listener. With a password: whoever sends it by HTTP Basic (RFC 7617), any user name. Without one: this
- * machine alone, by loopback names alone, so that no web page reaches it by DNS rebinding.
+ * Who may use the operator listener. With a password: requests that carry it by HTTP Basic (RFC 7617), any user name. Without
+ * one: this machine alone, by loopback names alone, so that no web page reaches it by DNS rebinding.
  *
  * Guarantees: constant-time comparison. After ten wrong passwords within a minute a peer (an IPv4 address or a /64) is refused, the
  * right password too. Over all peers wrong passwords delay the answer to a password and never refuse it. Wrong tokens are counted

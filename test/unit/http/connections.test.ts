@@ -349,4 +349,20 @@ describe('a full listener', () => {
     expect(known.text()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
     expect(known.ended()).toBe(false);
   });
+
+  test('a keyless connection is not held open by empty lines, and one with a key is left alone', async () => {
+    const rig = await rigged({ limits: { keylessGapMs: 500, timeoutCheckMs: 50 } });
+    const [stranger, known] = [await client(rig), await client(rig)];
+    known.socket.write(keyed);
+    stranger.socket.write(HEALTH);
+    await until(() => answers(known.text()) === 1 && answers(stranger.text()) === 1);
+    const dripping = setInterval(() => {
+      for (const { socket } of [stranger, known]) socket.write('\r\n');
+    }, 20);
+    onTestFinished(() => clearInterval(dripping));
+    await until(stranger.ended);
+    expect(known.ended()).toBe(false);
+    known.socket.write(keyed);
+    await until(() => answers(known.text()) === 2);
+  });
 });

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { fingerprint } from '../../../src/http/idempotency.ts';
 import type { ListenerOptions } from '../../../src/http/ports.ts';
 import type { AcceptAnswer } from '../../../src/model/message.ts';
@@ -580,17 +581,26 @@ describe('a key that the node does not know', () => {
   test('a request that waits for its key is answered by a drain', async () => {
     const answer = Promise.withResolvers<typeof known>();
     let asked = 0;
+    const delays: number[] = [];
     const rig = await rigged({
       findKeys: () => {
         asked += 1;
         return answer.promise;
       },
+      clock: {
+        ...systemClock,
+        after: (delayMs, run) => {
+          delays.push(delayMs);
+          return systemClock.after(delayMs, run);
+        },
+      },
     });
     const sent = post(rig, MAIL, { Authorization: FRESH });
     await until(() => asked === 1);
+    delays.length = 0;
     const drained = rig.listener.drain(60_000);
-    // Longer than a listener with nothing to answer keeps connections.
-    await new Promise((resolve) => setTimeout(resolve, 600));
+    // A listener with nothing to answer sets a shorter time at once, after which it closes its connections.
+    expect(delays).toEqual([60_000]);
     answer.resolve(known);
     expect((await sent).status).toBe(201);
     await drained;
