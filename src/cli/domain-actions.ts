@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto';
 import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
+import { lookAtProvider, type ProviderView, settleAtProvider } from '../domains/provider-identity.ts';
 import { recordsFor } from '../domains/records.ts';
 import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
@@ -21,7 +22,6 @@ import { parseHost } from '../model/host.ts';
 import { printable } from '../printing/escape.ts';
 import type { DomainStore, Store } from '../store/contract.ts';
 import { type Context, findAccount, noAccount } from './context.ts';
-import { lookAtProvider, type ProviderView, settleAtProvider } from './domain-provider.ts';
 import {
   cancelledText,
   domainDetails,

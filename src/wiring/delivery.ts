@@ -1,9 +1,9 @@
 /** The role `deliver`: the queue with its transport, signatures, sweeps and the watch over sending domains. */
 
-import { keepingProvider } from '../cli/domain-provider.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DomainDirectory } from '../domains/directory.ts';
 import { outgoing } from '../domains/outgoing.ts';
+import { keepingProvider } from '../domains/provider-identity.ts';
 import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/directory.ts';

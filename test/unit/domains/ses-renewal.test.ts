@@ -2,9 +2,9 @@
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { keepingProvider } from '../../../src/cli/domain-provider.ts';
 import type { TransportSetting } from '../../../src/config/settings.ts';
 import { newKeys } from '../../../src/domains/keys.ts';
+import { keepingProvider } from '../../../src/domains/provider-identity.ts';
 import { sealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { temporaryFolder } from '../../rig/folder.ts';

@@ -1,6 +1,11 @@
-/** What the commands of `postrider domain` do at the provider: nothing but for `ses:`. */
+/**
+ * The identity of a sending domain at the provider of the transport: looked at, made where it is missing, and given the key that
+ * signs now. Only `ses:` has one. A provider that cannot be asked is a check that is `unknown`, never an error.
+ */
 import type { Settings } from '../config/settings.ts';
-import { openKey } from '../domains/keys.ts';
+import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
+import type { DomainStore } from '../store/contract.ts';
+import { openKey } from './keys.ts';
 import {
   type IdentityKeys,
   openSesIdentities,
@@ -9,11 +14,9 @@ import {
   type SesIdentity,
   type SesKey,
   settleIdentity,
-} from '../domains/ses-identity.ts';
-import { identityChecks, identityRecords } from '../domains/ses-view.ts';
-import { sealingKey } from '../domains/setup.ts';
-import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type { DomainStore } from '../store/contract.ts';
+} from './ses-identity.ts';
+import { identityChecks, identityRecords } from './ses-view.ts';
+import { sealingKey } from './setup.ts';
 
 /** The settings that are looked at. */
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
