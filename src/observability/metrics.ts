@@ -4,6 +4,7 @@
  * Promises: counting is one addition (every child is made beforehand); the queue's figures are asked for on a scrape
  * alone, at most once a second; a store that cannot answer leaves them out and the rest of the scrape whole.
  */
+
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ALARMING } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
@@ -13,6 +14,7 @@ import type { Outcome } from '../model/outcome.ts';
 import type { QueueFigures } from '../model/overview.ts';
 import { SIGNING } from '../model/runtime-status.ts';
 import { STATES, type State } from '../model/state-machine.ts';
+import type { BreakerState } from '../transports/breaker.ts';
 
 export interface Metrics {
   /** Mail requests accepted with a 201; `tookMs` from key check to answer. */
@@ -59,7 +61,6 @@ const ALARM_REASONS = [
 export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
-export type BreakerState = 'closed' | 'probing' | 'open';
 const BREAKER_STATES: readonly BreakerState[] = ['closed', 'probing', 'open'];
 
 export type HttpListenerName = 'public' | 'operator' | 'events';

@@ -1,4 +1,5 @@
 /** What happens in the rooms, told to the log and the metrics: one place that decides who hears what. */
+
 import { isAlarming } from '../classify/classify.ts';
 import type { HttpObserver } from '../http/ports.ts';
 import type { Account } from '../model/account.ts';
@@ -8,8 +9,9 @@ import type { Attempt } from '../model/outcome.ts';
 import { SIGNING } from '../model/runtime-status.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
 import type { FilesFault } from '../store/open.ts';
+import type { BreakerState } from '../transports/breaker.ts';
 import type { Log, LogFields } from './log.ts';
-import type { AlarmReason, BreakerState, Metrics } from './metrics.ts';
+import type { AlarmReason, Metrics } from './metrics.ts';
 import type { News } from './news.ts';
 import type { ProcessStanding } from './standing.ts';
 import type { Traces } from './traces.ts';

@@ -1,6 +1,6 @@
 /** What this process knows of itself and no store tells: the state of its breaker, and what went wrong of late that is its own fault. */
 import type { Alarm, DeliveryStatus, Failure } from '../model/runtime-status.ts';
-import type { BreakerState } from './metrics.ts';
+import type { BreakerState } from '../transports/breaker.ts';
 
 /** An alarm is news for so long. */
 const NEWS_MS = 3_600_000;

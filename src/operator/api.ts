@@ -19,10 +19,10 @@ import { delayed } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInbox } from './inbox.ts';
 import { addListFiles, type ListFiles, TICKET } from './list-files.ts';
+import type { Inbox, ReadEntity } from './mailbox.ts';
 import { answerOf, membersIn } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
-import type { Inbox, ReadEntity } from './ports.ts';
 import {
   awayOr,
   type CommandFault,

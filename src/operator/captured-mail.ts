@@ -9,7 +9,7 @@
  */
 import type { Entity } from '../feedback/read/entity.ts';
 import { decodeEncodedWords } from '../message/encoded-word-decoder.ts';
-import type { ReadEntity } from './ports.ts';
+import type { ReadEntity } from './mailbox.ts';
 
 /** Of the header, octets and fields: ours has a dozen fields and 4 KiB at most, with signatures. */
 const LONGEST_HEADER = 131_072;

@@ -2,35 +2,9 @@
 import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
-import type { Entity } from '../feedback/read/entity.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { ApiParts } from './api.ts';
-
-/** One captured message, as the list shows it. */
-export interface InboxEntry {
-  readonly id: string;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-  readonly to: string;
-  /** As the From header says. */
-  readonly from: string;
-  /** The envelope's sender. */
-  readonly returnPath: string;
-  readonly subject: string;
-}
-
-/** The local inbox of the `capture:` transport. */
-export interface Inbox {
-  /** The newest first; with `before` those older than that id. */
-  list(limit: number, before: string | null): Promise<readonly InboxEntry[]>;
-  /** One, or null where there is none. */
-  entry(id: string): Promise<InboxEntry | null>;
-  /** The whole message as it would have gone out, or null where there is none. */
-  source(id: string): Promise<Buffer | null>;
-}
-
-/** Cuts a message into its MIME entities, whatever octets it holds; of a leaf at most `longest` octets are decoded. */
-export type ReadEntity = (raw: Uint8Array, longest: number) => Entity;
+import type { Inbox, ReadEntity } from './mailbox.ts';
 
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword'>;

@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { importCycles } from './cycles.ts';
 import { importViolations, PURE_ROOMS, roomOf, unknownRooms } from './import-rule.ts';
 import { EXPOSED_ROOMS, LISTED } from './regex-list.ts';
 import { filesUnder, lineOf, ROOT, readSource, type SourceFile } from './source.ts';
@@ -40,6 +41,12 @@ const DRAWERS = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools'
 /** Entry files of threads: loading one outside its thread is not importing it. */
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 
+/** Circles of the command line that go with `command-api.ts` and with the last commands that are no operations yet. */
+const AWAITED_CYCLES: readonly string[] = [
+  'src/cli/command-api.ts, src/cli/main.ts, src/cli/serve.ts',
+  'src/cli/context.ts, src/cli/gentle-add.ts, src/cli/suppression-pages.ts',
+];
+
 /** `file:line: what` for every match in code, comments and strings aside. */
 function findInCode(files: readonly SourceFile[], pattern: RegExp, what: string): readonly string[] {
   return files.flatMap((file) =>
@@ -52,6 +59,14 @@ export const RULES: readonly Rule[] = [
     name: 'a room imports only what it may',
     reason: 'stages that know only types and pure rooms can be tested and replaced alone; docs/flow.md draws them',
     check: ({ src }) => [...unknownRooms(src.map((file) => file.path)), ...src.flatMap(importViolations)],
+  },
+  {
+    name: 'no imports in a circle',
+    reason: 'files of a circle can be read, tested and moved only together; types count too',
+    check: ({ src }) =>
+      importCycles(src, true)
+        .filter((files) => !AWAITED_CYCLES.includes(files))
+        .map((files) => `${files} import one another`),
   },
   {
     name: 'pure rooms read no clock, chance, process or network',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { importCycles } from './cycles.ts';
 import { importViolations, unknownRooms } from './import-rule.ts';
 import { parseSource } from './source.ts';
 
@@ -95,5 +96,22 @@ describe('the import rule', () => {
 
   it('a new room is a decision', () => {
     expect(unknownRooms(['src/http/a.ts', 'src/clock.ts', 'src/gadgets/a.ts'])).toHaveLength(1);
+  });
+});
+
+describe('import cycles', () => {
+  const file = (path: string, text: string) => parseSource(path, text);
+
+  it('are groups of files that reach one another, and imports of types count where asked', () => {
+    const files = [
+      file('src/a.ts', "import { b } from './b.ts';"),
+      file('src/b.ts', "import { c } from './c.ts';"),
+      file('src/c.ts', "import { a } from './a.ts';\nimport { d } from './d.ts';"),
+      file('src/d.ts', "import type { E } from './e.ts';"),
+      file('src/e.ts', "import { d } from './d.ts';"),
+      file('src/f.ts', "import { a } from './a.ts';"),
+    ];
+    expect(importCycles(files, false)).toEqual(['src/a.ts, src/b.ts, src/c.ts']);
+    expect(importCycles(files, true)).toEqual(['src/a.ts, src/b.ts, src/c.ts', 'src/d.ts, src/e.ts']);
   });
 });

@@ -1,5 +1,5 @@
 /** The statements of accepting, each for a whole batch. Arrays of one length are its columns. */
-import { ACCOUNTS } from './directory.ts';
+import { ACCOUNTS } from './revision.ts';
 import type { Statement } from './session.ts';
 
 /** Only those with a limit: what they have left is then read, and written, by nobody else. */

@@ -5,8 +5,8 @@ import { accountVersion } from '../../model/account-version.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
 import { note } from './audit.ts';
-import { ACCOUNTS, nextRevision } from './directory.ts';
 import { forgive, windowOf, windows } from './reputation.ts';
+import { ACCOUNTS, nextRevision } from './revision.ts';
 import * as rows from './rows.ts';
 import type { Database, Session, Statement } from './session.ts';
 

@@ -6,23 +6,16 @@
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
-import type { prepareDomains } from './domains.ts';
+import type { DomainOperations } from './domains.ts';
+import { ACCOUNTS, CHANNEL } from './revision.ts';
 import * as rows from './rows.ts';
-import type { Session, Statement } from './session.ts';
+import type { Statement } from './session.ts';
 
-const CHANNEL = 'postrider_directory';
 /** The poll behind the notifications; well under the promised second. */
 const WATCH_MS = 400;
 const LISTEN_AGAIN_MS = 1_000;
 
-const BUMP: Statement = {
-  name: 'directory_bump',
-  text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
-};
-const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
 const READ: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
-/** Accounts with all that was counted for them. */
-export const ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 const CHANGED_ACCOUNTS: Statement = {
   name: 'directory_accounts',
   text: `${ACCOUNTS} WHERE a.revision > $1 ORDER BY a.id`,
@@ -42,16 +35,7 @@ const ACCOUNTS_BY_ID: Statement = {
   text: `${ACCOUNTS} WHERE a.id = ANY($1::int[]) ORDER BY a.id`,
 };
 
-/** The next revision, for the rows of this transaction; every node is told once it is committed. */
-export async function nextRevision(session: Session): Promise<number> {
-  const [[row = {}]] = await Promise.all([session.query(BUMP, []), session.query(NOTIFY, [])]);
-  return rows.int(row, 'revision');
-}
-
-export function prepareDirectory(
-  pool: Pool,
-  { domainsSince }: Pick<ReturnType<typeof prepareDomains>, 'domainsSince'>,
-) {
+export function prepareDirectory(pool: Pool, { domainsSince }: Pick<DomainOperations, 'domainsSince'>) {
   let stopped = false;
   const stops = new Set<() => void>();
 

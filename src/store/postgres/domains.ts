@@ -6,7 +6,7 @@ import type { DkimKey, RecordCheck, SendingDomain } from '../../model/domain.ts'
 import { lastAnswers, publishedSelectors } from '../../model/domain.ts';
 import type { DomainStore } from '../contract.ts';
 import { note } from './audit.ts';
-import { nextRevision } from './directory.ts';
+import { nextRevision } from './revision.ts';
 import * as rows from './rows.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
@@ -46,12 +46,12 @@ export interface DomainChanges {
   readonly removed: readonly string[];
 }
 
-interface Operations extends DomainStore {
+export interface DomainOperations extends DomainStore {
   /** Domains changed after `revision`, and the names of those removed. */
   domainsSince(revision: number): Promise<DomainChanges>;
 }
 
-export function prepareDomains(database: Database): Operations {
+export function prepareDomains(database: Database): DomainOperations {
   return {
     addDomain(accountName, { name, subdomains, keys }, now, by): Promise<Changed<SendingDomain>> {
       return database.transaction(async (transaction) => {

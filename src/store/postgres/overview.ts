@@ -2,7 +2,7 @@
 import { lackingOf, MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
-import { ACCOUNTS } from './directory.ts';
+import { ACCOUNTS } from './revision.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 

@@ -12,7 +12,7 @@ import {
   type WindowCounts,
 } from '../../model/reputation.ts';
 import type { Tally } from '../rules/tallies.ts';
-import { nextRevision } from './directory.ts';
+import { nextRevision } from './revision.ts';
 import * as rows from './rows.ts';
 import type { Row, Session, Statement, Transaction } from './session.ts';
 

@@ -5,9 +5,9 @@
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Channel } from './channel.ts';
 import { authLogin, authPlain } from './command.ts';
-import type { Extensions } from './hello.ts';
 import type { SmtpLimits } from './limits.ts';
 import type { Lost } from './loss.ts';
+import type { Extensions } from './opened.ts';
 import { ended, failed, lostOutcome, type OpeningFailed, refused } from './opened.ts';
 import type { ServerReply } from './reply-parser.ts';
 

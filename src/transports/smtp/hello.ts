@@ -2,17 +2,8 @@
 import type { Channel } from './channel.ts';
 import { helloCommand } from './command.ts';
 import type { SmtpLimits } from './limits.ts';
-import { failed, lostOutcome, type OpeningFailed, refused } from './opened.ts';
+import { type Extensions, failed, lostOutcome, type OpeningFailed, refused } from './opened.ts';
 import type { ServerReply } from './reply-parser.ts';
-
-export interface Extensions {
-  readonly pipelining: boolean;
-  readonly size: boolean;
-  readonly smtputf8: boolean;
-  readonly startTls: boolean;
-  /** Upper case, such as `PLAIN`. */
-  readonly auth: readonly string[];
-}
 
 const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
 

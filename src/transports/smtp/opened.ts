@@ -5,9 +5,18 @@
 import { classify } from '../../classify/classify.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
 import type { Channel } from './channel.ts';
-import type { Extensions } from './hello.ts';
 import type { Lost } from './loss.ts';
 import { type ServerReply, toReply } from './reply-parser.ts';
+
+/** What the server has offered in its answer to EHLO (RFC 5321 section 4.1.1.1). */
+export interface Extensions {
+  readonly pipelining: boolean;
+  readonly size: boolean;
+  readonly smtputf8: boolean;
+  readonly startTls: boolean;
+  /** Upper case, such as `PLAIN`. */
+  readonly auth: readonly string[];
+}
 
 /** A connection ready for MAIL. */
 export interface Connection {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { framed, readCapturedMail } from '../../../src/operator/captured-mail.ts';
 import { addInbox, HTML_POLICY } from '../../../src/operator/inbox.ts';
-import type { Inbox, InboxEntry } from '../../../src/operator/ports.ts';
+import type { Inbox, InboxEntry } from '../../../src/operator/mailbox.ts';
 
 const ids = [3, 2, 1].map((n) => `0192a3b4-c5d6-7e8f-9012-34567890000${n}`);
 const [NEWEST = '', MIDDLE = '', OLDEST = ''] = ids;
