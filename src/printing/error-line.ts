@@ -7,13 +7,7 @@ import { maskSecrets } from './mask.ts';
  * say, those of the operating system what they were about.
  */
 export function describeError(error: unknown): string {
-  return printable(
-    maskSecrets(
-      messageOf(error)
-        .replaceAll(/\s*[\r\n]+\s*/g, ' ')
-        .trim(),
-    ),
-  );
+  return printable(maskSecrets(oneLine(messageOf(error))));
 }
 
 /** Lines joined by spaces. */
