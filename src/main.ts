@@ -5,6 +5,7 @@
  * lets attempts end within a bound, gives the other leases back and closes the store last, and does the rest of it where
  * one part fails.
  */
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SteadyClock } from './clock.ts';
@@ -271,6 +272,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
                 actor,
                 clock,
                 settings,
+                random: randomBytes,
                 store: audited({ ...store, queueFigures, cancelMail }, actor, clock.now),
               }),
               news,

@@ -1,4 +1,5 @@
 /** Commands inside the running service: what the operator API does, it does through these, over the service's own store. */
+import { randomBytes } from 'node:crypto';
 import type { SteadyClock } from '../clock.ts';
 import type { Environment } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
@@ -47,7 +48,8 @@ export async function runForApi(
       written?.();
     },
     warn: () => undefined,
-    operate: (work) => work({ actor: who, clock, store: audited(store, who, clock.now), settings }),
+    operate: (work) =>
+      work({ actor: who, clock, store: audited(store, who, clock.now), settings, random: randomBytes }),
     withStore: (work) => work(audited(store, who, clock.now), settings),
   };
   try {

@@ -2,6 +2,7 @@
  * What every command is given: settings, the store, output, the time. Nothing is opened before a command asks for it,
  * so that `config` and `openapi` start fast and touch no database.
  */
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { type SteadyClock, systemClock } from '../clock.ts';
@@ -55,7 +56,7 @@ export function processContext(): Context {
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     operate: (work) =>
       context.withStore((store, settings) =>
-        work({ actor: `cli:${userName()}`, clock: context.clock, store, settings }),
+        work({ actor: `cli:${userName()}`, clock: context.clock, store, settings, random: randomBytes }),
       ),
     async withStore(work) {
       const settings = context.settings();

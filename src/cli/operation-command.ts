@@ -20,6 +20,10 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly arguments?: { readonly [argument: string]: keyof Static<I> & string };
   /** Commander's flags of members that need other ones than `--name <name>`: `{ ed25519: '--no-ed25519' }`. */
   readonly flags?: { readonly [name in keyof Static<I>]?: string };
+  /** Flags that stand for one value of a member: `{ '--no-volume': { member: 'volume', value: 'unlimited' } }`. */
+  readonly shorthands?: {
+    readonly [flag: string]: { readonly member: keyof Static<I> & string; readonly value: string };
+  };
   /** The help of `--json`. */
   readonly jsonHelp?: string;
   /** The failure that a successful result stands for, as one line: `domain verify` of a domain that is not authenticated. */
@@ -47,16 +51,27 @@ export function operationCommand<I extends TObject, R extends TSchema>(
     if (isRequired(operation.input, name)) command.requiredOption(flags, description);
     else command.option(flags, description);
   }
+  const shorthands = Object.entries(options.shorthands ?? {});
+  for (const [flag, { member, value }] of shorthands) {
+    command.option(flag, `the same as --${kebab(member)} ${value}`);
+  }
   command.option('--json', options.jsonHelp ?? 'for machines');
+  /** `--rate` or `ADDRESS`. */
+  const nameOf = (member: string): string => {
+    const argument = command.registeredArguments[positional.indexOf(member)];
+    return argument === undefined ? `--${kebab(member)}` : argument.name().toUpperCase();
+  };
   command.action(async (...args: unknown[]) => {
     const { json, ...flags } = command.opts() as Readonly<Record<string, unknown>>;
     const given: Record<string, unknown> = { ...flags };
     for (const [at, name] of positional.entries()) if (args[at] !== undefined) given[name] = args[at];
+    // Commander's value of a member whose `--no-` flag was given.
+    for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
     const performed = await context.operate((operating) => perform(operation, given, operating));
     for (const { message } of performed.warnings) context.warn(message);
     if (!performed.ok) {
-      const { code, field, message } = performed.error;
-      throw new CommandFailure(fieldText(positional, field, code === 'invalid', message), code === 'invalid' ? 2 : 1);
+      const { code, message, phrase } = performed.error;
+      throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
     }
     const { value } = performed;
     if (json === true) context.json(options.json?.(value) ?? value);
@@ -64,13 +79,6 @@ export function operationCommand<I extends TObject, R extends TSchema>(
     const failure = options.failure?.(value) ?? null;
     if (failure !== null) throw new CommandFailure(failure);
   });
-}
-
-/** `--rate: …` or `ADDRESS: …` where the input is invalid. */
-function fieldText(positional: readonly string[], field: string | null, isInvalid: boolean, message: string): string {
-  if (!isInvalid || field === null || message.startsWith('Missing: ')) return printable(message);
-  const name = positional.includes(field) ? kebab(field).toUpperCase() : `--${kebab(field)}`;
-  return printable(`${name}: ${message}`);
 }
 
 /** `maxBounces` → `max-bounces`. */

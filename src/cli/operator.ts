@@ -5,7 +5,7 @@ import { isoTime, MOST_INT, parseCount, parseMoment, quote } from '../config/uni
 import type { OperatorToken } from '../model/account.ts';
 import type { AuditEntry } from '../model/audit.ts';
 import { difference } from '../model/audit-difference.ts';
-import { newToken } from '../operator/token.ts';
+import { newToken } from '../model/operator-token.ts';
 import { span, time, timeOr } from '../printing/text.ts';
 import { checkText } from './account.ts';
 import type { Context } from './context.ts';

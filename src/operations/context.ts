@@ -10,6 +10,8 @@ export interface OperationContext {
   /** Writes an audit log entry with every change. */
   readonly store: Store;
   readonly settings: Settings;
+  /** A cryptographic source of so many bytes, for keys and tokens. */
+  readonly random: (bytes: number) => Buffer;
   /** Adds a warning to the result. `code` is stable, `message` one sentence. */
   warn(code: string, message: string): void;
 }

@@ -2,6 +2,7 @@
  * The errors of operations, as data: a code that adapters map to exit codes and HTTP statuses, and one sentence for
  * people. No adapter reads the sentence.
  */
+import type { Parsed } from '../config/units.ts';
 
 /** Each code with what it means and the HTTP status that the operator API answers with. */
 export const ERROR_CODES = {
@@ -19,11 +20,16 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface OperationError {
   readonly code: ErrorCode;
-  /** Names the thing, the problem and the remedy. Without a line break. */
+  /** Names the thing, the problem and the remedy. Without a line break. Members of the input have their own names in it. */
   readonly message: string;
+  /** The message with the members named otherwise, where it names any: `--volume-expires` on the command line. */
+  readonly phrase?: Phrase;
   /** The member of the input at fault; null where no single one is. */
   readonly field: string | null;
 }
+
+/** Makes a message out of the names that an adapter has for members of the input. */
+export type Phrase = (nameOf: (member: string) => string) => string;
 
 /** What an operation resolves to. */
 export type Result<T> =
@@ -41,9 +47,19 @@ function failed(code: ErrorCode, field: string | null, message: string): Failed 
   return { ok: false, error: { code, message, field } };
 }
 
-/** `field` is the member of the input at fault. The message does not repeat its name: adapters put it in front. */
-export function invalid(field: string | null, message: string): Failed {
-  return failed('invalid', field, message);
+/** `field` is the member of the input at fault. `fault` does not repeat its name, which stands in front: `rate: …`. */
+export function invalid(field: string | null, fault: string): Failed {
+  return field === null ? failed('invalid', null, fault) : invalidAs(field, (nameOf) => `${nameOf(field)}: ${fault}`);
+}
+
+/** As `invalid`, for a sentence that names members of the input elsewhere than in front. */
+export function invalidAs(field: string | null, phrase: Phrase): Failed {
+  return { ok: false, error: { code: 'invalid', field, message: phrase((member) => member), phrase } };
+}
+
+/** The value of a member that was read by one of the parsers of config/units.ts; or its fault, of that member. */
+export function parsedAs<T>(field: string, parsed: Parsed<T>): Result<T> {
+  return parsed.ok ? ok(parsed.value) : invalid(field, parsed.fault);
 }
 
 export function notFound(field: string | null, message: string): Failed {

@@ -5,7 +5,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
-import { type Failed, invalid, ok, type Result } from './errors.ts';
+import { type Failed, invalid, invalidAs, ok, type Result } from './errors.ts';
 
 /** The parts of a JSON Schema that a member of an input uses. */
 interface Member {
@@ -16,6 +16,8 @@ interface Member {
   readonly maxLength?: number;
   readonly default?: unknown;
   readonly items?: Member;
+  /** What is said of a value that is none, instead of the general sentence (schemas.ts). */
+  readonly errorMessage?: string;
 }
 
 /** The members of an input schema by name. */
@@ -47,7 +49,9 @@ export function readInput<I extends TObject>(schema: I, given: Readonly<Record<s
     if (!one.ok) return one;
     read[name] = one.value;
   }
-  if (missing.length > 0) return invalid(missing[0] ?? null, `Missing: ${missing.join(', ')}`);
+  if (missing.length > 0) {
+    return invalidAs(missing[0] ?? null, (nameOf) => `Missing: ${missing.map(nameOf).join(', ')}`);
+  }
   // Every member was read by its own schema above.
   return ok(read as Static<I>);
 }
@@ -57,7 +61,7 @@ function readMember(name: string, member: Member, value: unknown): Result<unknow
     case 'boolean':
       if (typeof value === 'boolean') return ok(value);
       if (value === 'true' || value === 'false') return ok(value === 'true');
-      return invalid(name, 'must be true or false');
+      return invalidAs(name, (nameOf) => `${nameOf(name)} must be true or false`);
     case 'integer':
       return readInteger(name, member, value);
     case 'array': {
@@ -75,14 +79,14 @@ function readMember(name: string, member: Member, value: unknown): Result<unknow
 
 function readInteger(
   name: string,
-  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER }: Member,
+  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, errorMessage }: Member,
   value: unknown,
 ): Result<number> {
   const number = typeof value === 'string' && isDigits(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isSafeInteger(number) && number >= minimum && number <= maximum)
     return ok(number);
   const shown = typeof value === 'string' ? quote(value) : typeof value === 'number' ? String(value) : 'the value';
-  return invalid(name, `${shown} is not a whole number from ${minimum} to ${maximum}`);
+  return invalid(name, `${shown} ${errorMessage ?? `is not a whole number from ${minimum} to ${maximum}`}`);
 }
 
 function isDigits(text: string): boolean {
@@ -97,7 +101,7 @@ function isDigits(text: string): boolean {
 function readString(name: string, member: Member, value: unknown): Result<string> {
   // A JSON body may write a count such as a volume as a number.
   const text = typeof value === 'number' ? String(value) : value;
-  if (typeof text !== 'string') return invalid(name, 'must be a string');
+  if (typeof text !== 'string') return invalidAs(name, (nameOf) => `${nameOf(name)} must be a string`);
   if (member.maxLength !== undefined && text.length > member.maxLength) {
     return invalid(name, `has more than ${member.maxLength} characters`);
   }

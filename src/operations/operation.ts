@@ -3,12 +3,13 @@
  * in the transaction of the change. The command line and the operator API are adapters over operations; the OpenAPI
  * document and the dashboard's types come from the same schemas.
  *
- * `perform` never throws for a person's mistake or for a store that does not answer: both are results. A throw is a bug.
+ * `perform` never throws for a person's mistake, a store that does not answer, or a secret of the installation that is lost:
+ * these are results. A throw is a bug.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import type { OperationContext } from './context.ts';
 import type { ErrorCode, Result } from './errors.ts';
-import { unavailable } from './errors.ts';
+import { conflict, unavailable } from './errors.ts';
 import { readInput } from './input.ts';
 
 /** Something that the operator should know although the operation succeeded. */
@@ -61,6 +62,8 @@ export async function perform<I extends TObject, R extends TSchema>(
   } catch (error) {
     // The store names its own faults in one line that a person can act on.
     if (error instanceof Error && error.name === 'StoreError') return { ...unavailable(error.message), warnings };
+    // The secret of the installation is lost or another: its message has the remedy, and without that nothing changes.
+    if (error instanceof Error && error.name === 'SecretError') return { ...conflict(null, error.message), warnings };
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 /** Schemas that several operations share: names, times, pages. Each carries its description into the API reference. */
 import { type TSchema, type TUnsafe, Type } from 'typebox';
+import { MOST_INT } from '../config/units.ts';
 
 /** One of a closed set of strings. */
 export function oneOf<const T extends string>(
@@ -21,6 +22,14 @@ export const ListName = Type.String({
 /** ISO 8601, UTC. */
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const MessageId = Type.String({ format: 'uuid', description: 'The message’s id.' });
+
+/**
+ * The number of a row, such as a token's: what both stores hold as one. `what` is said of anything else, after the value:
+ * `is not the number of a token; …`.
+ */
+export function rowNumber(description: string, what: string) {
+  return Type.Integer({ minimum: 1, maximum: MOST_INT, description, errorMessage: what });
+}
 
 /** The size of a page. */
 export function limit(maximum: number) {

@@ -9,6 +9,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { OperatorToken } from '../model/account.ts';
+import { tokenHash } from '../model/operator-token.ts';
 import type { News } from '../observability/news.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
@@ -34,7 +35,6 @@ import {
 } from './refusal.ts';
 import { ROUTES, successOf } from './routes.ts';
 import { endedCookie, SESSION_HEADER, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
-import { tokenHash } from './token.ts';
 import { valuesOf } from './values.ts';
 
 export const API = '/api/v1';

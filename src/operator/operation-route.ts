@@ -37,7 +37,11 @@ export function describedOf(route: OperationRoute): Described {
   const inPath = pathParameters(path);
   const elsewhere = readsQuery(route) ? 'query' : 'body';
   const parameters = Object.entries(membersOf(operation.input)).map(([name, member]): Parameter => {
-    const { type, description, ...rest } = member as { readonly type?: string; readonly description?: string };
+    const { type, description, errorMessage, ...rest } = member as {
+      readonly type?: string;
+      readonly description?: string;
+      readonly errorMessage?: string;
+    };
     return {
       name,
       in: inPath.includes(name) ? 'path' : elsewhere,
@@ -115,6 +119,7 @@ export function membersIn(
     ({ ok: false, body: errorBody('invalid', message, field) }) as const;
   const inPath = pathParameters(route.path);
   const inQuery = readsQuery(route);
+  const members = membersOf(route.operation.input);
   const given: Record<string, unknown> = {};
   for (const [place, source] of [
     ['path', params],
@@ -125,7 +130,8 @@ export function membersIn(
       return wrong('The body must be a JSON object', null);
     }
     for (const [name, value] of Object.entries(source)) {
-      const expected = place === 'path' || (!inPath.includes(name) && (place === 'query') === inQuery);
+      const known = Object.hasOwn(members, name);
+      const expected = place === 'path' || (known && !inPath.includes(name) && (place === 'query') === inQuery);
       if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
         const controls = controlsIn(name, value);
@@ -148,8 +154,7 @@ export function answerOf(
     return { status: route.status, body: warned ? { ...value, warnings } : value };
   }
   const { code, message, field } = performed.error;
-  const named = code === 'invalid' && field !== null && !message.startsWith('Missing: ');
-  return { status: ERROR_CODES[code].status, body: errorBody(code, named ? `${field}: ${message}` : message, field) };
+  return { status: ERROR_CODES[code].status, body: errorBody(code, message, field) };
 }
 
 export function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {

@@ -1,5 +1,6 @@
 /** Runs commands inside the test's process over a store in a folder, and hears what they say. */
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Context } from '../../../src/cli/context.ts';
@@ -63,7 +64,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         },
         operate: (work) =>
           context.withStore((audited, settings) =>
-            work({ actor: 'cli:tester', clock: context.clock, store: audited, settings }),
+            work({ actor: 'cli:tester', clock: context.clock, store: audited, settings, random: randomBytes }),
           ),
         withStore: (work) =>
           work(

@@ -1,9 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { ERROR_CODES, ok } from '../../../src/operations/errors.ts';
+import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
 import { oneOf } from '../../../src/operations/schemas.ts';
@@ -23,7 +24,7 @@ const SCHEMA = Type.Object({
 async function operating(actor = 'cli:tester') {
   const { store } = await commandRig();
   const settings = loadSettings({}, null);
-  return { actor, clock: systemClock, settings, store: audited(store, actor, systemClock.now) };
+  return { actor, clock: systemClock, settings, random: randomBytes, store: audited(store, actor, systemClock.now) };
 }
 
 describe('the input of an operation', () => {
@@ -89,7 +90,8 @@ describe('an operation', () => {
   test('that fails is answered with the status of its code and the parameter at fault', async () => {
     const route = operationRoute('POST', '/tests', 'Tests', failing);
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
-      const error = { code: code as keyof typeof ERROR_CODES, field: 'as', message: 'wrong' };
+      const failed = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
+      const error = { ...failed, code: code as keyof typeof ERROR_CODES };
       expect(answerOf(route, { ok: false, error, warnings: [] })).toEqual({
         status,
         body: { result: 'error', code, field: 'as', message: code === 'invalid' ? 'as: wrong' : 'wrong' },

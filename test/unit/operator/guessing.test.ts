@@ -5,10 +5,10 @@ import { type Clock, systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
+import { tokenHash } from '../../../src/model/operator-token.ts';
 import { createNews } from '../../../src/observability/news.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
-import { tokenHash } from '../../../src/operator/token.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { signIn as beginSession } from '../../rig/session.ts';
 
