@@ -1,6 +1,8 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
 import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import { complainantOf } from '../../model/reputation.ts';
+import type { State } from '../../model/state-machine.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import { earlyDigest, reasonWithoutMail } from '../rules/feedback.ts';
 import { Tallies } from '../rules/tallies.ts';
@@ -82,10 +84,33 @@ export function prepareFeedback(database: Database): Operations {
       database.transaction(async (transaction) => {
         const tallies = new Tallies();
         const answers: FeedbackAnswer[] = [];
-        // In one order on every node, so that none waits for another in a circle.
-        const order = batch.map((report, at) => ({ report, at, key: orderOf(report) }));
+        const late: { readonly at: number; readonly effect: Effect }[] = [];
+        // Messages, suppressions, complainants and accounts are locked in this order, and each kind in one order on every node,
+        // so that no two nodes wait for each other.
+        const ids = await Promise.all(batch.map(({ about }) => idOf(transaction, about)));
+        const order = batch.map((report, at) => ({
+          report,
+          at,
+          id: ids[at] ?? null,
+          key: `${ids[at] ?? '~'} ${report.digest}`,
+        }));
         order.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-        for (const { report, at } of order) answers[at] = await recordOne(transaction, report, tallies);
+        for (const { report, at, id } of order) {
+          const recorded = await recordOne(transaction, report, id);
+          if (recorded.kind === 'answered') answers[at] = recorded.answer;
+          else late.push({ at, effect: recorded.effect });
+        }
+        const suppressed = await suppress(
+          transaction,
+          late.map(({ effect }) => effect),
+        );
+        for (const { at, effect } of late) answers[at] = effect.answer(suppressed.has(effect));
+        await countAll(
+          transaction,
+          late.map(({ effect }) => effect),
+          suppressed,
+          tallies,
+        );
         for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
         // The peer deletes its report after either.
         if (answers.some(({ kind }) => kind === 'repeated')) await prove(transaction);
@@ -114,25 +139,37 @@ export function prepareFeedback(database: Database): Operations {
   };
 }
 
-/** By the mail request that it names; those that name one by the provider's id come last. */
-function orderOf({ about, digest }: FeedbackReport): string {
-  if (about === null) return `~~ ${digest}`;
-  return 'id' in about ? `${about.id} ${digest}` : `~ ${about.reference} ${digest}`;
+/** What a report changes outside its own message, once every message of the batch is locked. */
+interface Effect {
+  readonly id: string;
+  readonly accountId: number;
+  /** The canonical recipient. */
+  readonly recipient: string;
+  readonly at: number;
+  readonly from: State;
+  readonly to: 'bounced' | 'complained';
+  readonly suppress: 'bounce' | 'complaint' | null;
+  /** Whether the account's reputation counts it. */
+  readonly counts: 'always' | 'if-suppressed' | 'never';
+  readonly answer: (suppressed: boolean) => FeedbackAnswer;
 }
 
-async function recordOne(transaction: Transaction, report: FeedbackReport, tallies: Tallies): Promise<FeedbackAnswer> {
+type Recorded =
+  | { readonly kind: 'answered'; readonly answer: FeedbackAnswer }
+  | { readonly kind: 'open'; readonly effect: Effect };
+
+async function recordOne(transaction: Transaction, report: FeedbackReport, id: string | null): Promise<Recorded> {
   const { about, notices, at, source } = report;
-  if ((await transaction.query(KNOWN, [report.digest])).length > 0) return { kind: 'repeated' };
-  const id = await idOf(transaction, about);
+  if ((await transaction.query(KNOWN, [report.digest])).length > 0) return answered({ kind: 'repeated' });
   if (id === null) {
-    if (about === null) return keep(transaction, report, null, reasonWithoutMail(notices));
-    if (report.foreign === true) return { kind: 'foreign' };
-    if (!report.last) return { kind: 'not-yet' };
-    return early(transaction, report, null, 'no mail request has the provider’s id that it names');
+    if (about === null) return answered(await keep(transaction, report, null, reasonWithoutMail(notices)));
+    if (report.foreign === true) return answered({ kind: 'foreign' });
+    if (!report.last) return answered({ kind: 'not-yet' });
+    return answered(await early(transaction, report, null, 'no mail request has the provider’s id that it names'));
   }
   const [open] = await transaction.query(OPEN, [id]);
   const [row] = await transaction.query(FIND, [id]);
-  if (row === undefined) return keep(transaction, report, id, 'its mail request is not stored here');
+  if (row === undefined) return answered(await keep(transaction, report, id, 'its mail request is not stored here'));
   const from = rows.state(open ?? row);
   const to = rows.text(row, 'to');
   const accountId = rows.int(row, 'account_id');
@@ -141,40 +178,80 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, talli
   const after = afterNotices({ state: from, to, trial }, notices);
   const event = (verb: string, detail: string) =>
     appendEvents(transaction, [{ id, accountId, at, verb, by: `feedback:${source}`, detail, attempt: null }]);
-  const recipient = rows.text(row, 'recipient');
-  const suppressLate = async (reason: 'bounce' | 'complaint' | null): Promise<boolean> => {
-    if (reason === null) return false;
-    if ((await transaction.query(SUPPRESS, [[id], [reason], [at]])).length === 0) return false;
-    const fresh = reason === 'bounce' || (await complained(transaction, accountId, recipient, at));
-    tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', fresh, at);
-    return true;
-  };
+  const common = { id, accountId, recipient: rows.text(row, 'recipient'), at, from };
   switch (after.kind) {
     case 'wait':
-      return report.last ? early(transaction, report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
+      return answered(
+        report.last ? await early(transaction, report, id, `its mail request is still ${from}`) : { kind: 'not-yet' },
+      );
     case 'keep':
-      return keep(transaction, report, id, after.reason);
-    case 'note':
-      if ((await insert(transaction, report, id, null)) === null) return { kind: 'repeated' };
-      await event(after.verb, after.detail);
-      return { kind: 'noted', id, verb: after.verb, suppressed: await suppressLate(after.suppress) };
+      return answered(await keep(transaction, report, id, after.reason));
+    case 'note': {
+      if ((await insert(transaction, report, id, null)) === null) return answered({ kind: 'repeated' });
+      const { verb, detail, suppress } = after;
+      await event(verb, detail);
+      const answer = (suppressed: boolean): FeedbackAnswer => ({ kind: 'noted', id, verb, suppressed });
+      if (suppress === null) return answered(answer(false));
+      const means = suppress === 'complaint' ? 'complained' : 'bounced';
+      return { kind: 'open', effect: { ...common, to: means, suppress, counts: 'if-suppressed', answer } };
+    }
     case 'change': {
-      if ((await insert(transaction, report, id, null)) === null) return { kind: 'repeated' };
+      if ((await insert(transaction, report, id, null)) === null) return answered({ kind: 'repeated' });
       const state = transition(from, after.to, 'feedback');
       if (open === undefined) await transaction.query(CHANGE, [state, id, accountId]);
       else await endMail(transaction, [{ id, state, endedAt: at, attempts: rows.int(open, 'attempts') }]);
       await event(after.to, after.detail);
-      const suppressed =
-        after.suppress !== null && (await transaction.query(SUPPRESS, [[id], [after.suppress], [at]])).length > 0;
-      // A further bounce of an address that is suppressed already, or a further complaint of one recipient, whatever the
-      // report says of suppression, is no new evidence against the account.
-      if (!trial) {
-        const fresh = after.to === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed;
-        tallies.addLate(accountId, from, after.to, fresh, at);
-      }
-      const { detail } = after;
-      return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed, detail };
+      const { to: means, suppress, detail } = after;
+      const applied = { kind: 'applied', id, accountId, to: means, recipient: to, detail } as const;
+      const answer = (suppressed: boolean): FeedbackAnswer => ({ ...applied, suppressed });
+      return {
+        kind: 'open',
+        effect: { ...common, to: means, suppress, counts: trial ? 'never' : 'always', answer },
+      };
     }
+  }
+}
+
+function answered(answer: FeedbackAnswer): Recorded {
+  return { kind: 'answered', answer };
+}
+
+/** Suppresses the recipients. Resolves to the effects that made an entry: of several of one recipient one, and none where it was there. */
+async function suppress(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
+  // One report of each message: which of them makes the entry is then the same at every repetition.
+  const byMessage = new Map<string, Effect>();
+  for (const effect of effects)
+    if (effect.suppress !== null && !byMessage.has(effect.id)) byMessage.set(effect.id, effect);
+  if (byMessage.size === 0) return new Set();
+  const asked = [...byMessage.values()];
+  const made = await transaction.query(SUPPRESS, [
+    asked.map(({ id }) => id),
+    asked.map((effect) => effect.suppress),
+    asked.map(({ at }) => at),
+  ]);
+  const sources = new Set(made.map((row) => rows.text(row, 'source')));
+  return new Set(asked.filter(({ id }) => sources.has(id)));
+}
+
+/**
+ * Adds to the tallies what is new evidence against an account: a bounce that suppressed its recipient, and the first complaint
+ * of a recipient in the window, whatever the report says of suppression.
+ */
+async function countAll(
+  transaction: Transaction,
+  effects: readonly Effect[],
+  suppressed: ReadonlySet<Effect>,
+  tallies: Tallies,
+): Promise<void> {
+  const counted = effects
+    .filter((effect) => effect.counts === 'always' || (effect.counts === 'if-suppressed' && suppressed.has(effect)))
+    .map((effect) => ({ effect, key: `${effect.accountId} ${complainantOf(effect.recipient)}` }));
+  counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  for (const { effect } of counted) {
+    const { accountId, recipient, at, from, to } = effect;
+    const fresh =
+      to === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed.has(effect);
+    tallies.addLate(accountId, from, to, fresh, at);
   }
 }
 

@@ -1,7 +1,9 @@
 /** Several nodes on one PostgreSQL: what must be exact is exact over all of them, and none waits for another for long. */
+import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
+import type { FeedbackReport } from '../../../src/model/feedback-report.ts';
 import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -276,3 +278,47 @@ test('ids of one time made on several nodes are all stored and found in order', 
   const listed = await shared.first.listMail({ accountId: 1, state: 'queued', to: null, since: at, limit: 100 });
   expect(listed.map(({ id }) => id)).toEqual(ids.toSorted().toReversed());
 });
+
+describe('feedback on several nodes at once', () => {
+  test('reports about the same recipients end no transaction in a deadlock, in whatever order each node has them', async () => {
+    const { url, nodes, first } = await installation(NO_LIMITS);
+    const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
+    // One node has the recipients in the order of its messages, the other in the opposite one.
+    const batches: FeedbackReport[][] = [];
+    for (const order of [recipients, [...recipients].reverse()]) {
+      const mails = order.map((to) => newMail({ to, lease: leaseOf('node') }));
+      await first.accept(mails);
+      await first.settle(
+        mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease: leaseOf('node') }, { to: 'delivered' })),
+      );
+      batches.push(mails.map(({ id }, n) => complaintAbout(id, `${batches.length} ${n}`)));
+    }
+    const answers = await Promise.all(batches.map((batch, n) => nodes[n]?.recordFeedback(batch) ?? []));
+    expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));
+    const window = await first.reputationOf('account-1', Date.now());
+    expect(window.kind === 'done' ? window.value.complaints : null).toBe(recipients.length);
+    // A server process counts what it has met when it ends.
+    await Promise.all(nodes.map((node) => node.close()));
+    const reader = new pg.Client({ connectionString: url });
+    onTestFinished(() => reader.end());
+    await reader.connect();
+    const { rows } = await reader.query(
+      'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
+    );
+    expect(rows).toEqual([{ deadlocks: 0 }]);
+  });
+});
+
+function complaintAbout(id: string, name: string): FeedbackReport {
+  const evidence = { status: null, diagnostic: null, reportingHost: null };
+  return {
+    about: { id },
+    notices: [{ kind: 'complaint', feedbackType: 'abuse', recipient: null, alias: null, evidence }],
+    source: 'smtp',
+    digest: createHash('sha256').update(name).digest('hex'),
+    at: Date.now(),
+    summary: 'a complaint',
+    raw: new Uint8Array([0]),
+    last: false,
+  };
+}
