@@ -5,7 +5,8 @@
  * `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, 10 of HMAC-SHA256 (80 bits). 47 octets, within the
  * 64 of a local part (RFC 5321 section 4.5.3.1.1); lower case, because local parts lose their case on the way.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
+import { type Hmac, hmacSha256 } from './hmac.ts';
 
 const DAY_MS = 86_400_000;
 const ID_OCTETS = 16;
@@ -49,8 +50,16 @@ export function readReturnPath(key: Buffer, local: string): ReturnPath | null {
   return { id, day: octets.readUInt16BE(ID_OCTETS) };
 }
 
+/** Keys in use, prepared. A key is never changed in place. */
+const prepared = new WeakMap<Buffer, Hmac>();
+
 function macOf(key: Buffer, octets: Buffer): Buffer {
-  return createHmac('sha256', key).update(octets.subarray(0, SIGNED_OCTETS)).digest().subarray(0, MAC_OCTETS);
+  let hmac = prepared.get(key);
+  if (hmac === undefined) {
+    hmac = hmacSha256(key);
+    prepared.set(key, hmac);
+  }
+  return hmac(octets.subarray(0, SIGNED_OCTETS)).subarray(0, MAC_OCTETS);
 }
 
 /** RFC 4648 section 6, lower case, without padding. */
