@@ -5,10 +5,9 @@
 import type { SteadyClock } from '../clock.ts';
 import { isLoopback } from '../config/host.ts';
 import type { Conversation } from '../doctor/transport.ts';
-import type { SmtpSetting } from '../transports/smtp/authentication.ts';
-import { openConnection } from '../transports/smtp/connection.ts';
+import { Transcript } from '../transports/smtp/channel.ts';
+import { openConnection, type SmtpSetting } from '../transports/smtp/connection.ts';
 import { SMTP_LIMITS, type SmtpLimits } from '../transports/smtp/limits.ts';
-import { Transcript } from '../transports/smtp/transcript.ts';
 
 /** A person waits for it; servers that let a greeting wait on purpose take some seconds for it. */
 const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };

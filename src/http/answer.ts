@@ -4,9 +4,10 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
+import type { LimitsLeft } from '../model/account.ts';
 import { hasBody } from './body.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
-import type { Headers } from './limit-headers.ts';
+import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
 
 /** `{"result":{"id":"` + 36 characters + `"}}`. */
 const CREATED_BYTES = 56;
@@ -94,4 +95,86 @@ export class Answers {
     req.on('end', stop);
     req.on('error', stop);
   }
+}
+
+// Questions to a request's headers that node:http does not answer. All linear.
+
+/** How often the header `name` (lower case) was sent; `rawHeaders` alternates names and values. */
+export function occurrences(rawHeaders: readonly string[], name: string): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const candidate = rawHeaders[i];
+    if (candidate !== undefined && candidate.length === name.length && candidate.toLowerCase() === name) count += 1;
+  }
+  return count;
+}
+
+/** True where the header `name` (lower case) was sent more than once. */
+export function repeats(rawHeaders: readonly string[], name: string): boolean {
+  return occurrences(rawHeaders, name) > 1;
+}
+
+const JSON_TYPE = 'application/json';
+
+/** True for `application/json`, any case, with or without parameters (RFC 9110 section 8.3.1). */
+export function isJsonType(value: string | undefined): boolean {
+  if (value === undefined) return false;
+  if (value === JSON_TYPE) return true;
+  const end = value.indexOf(';');
+  const type = end < 0 ? value : value.slice(0, end);
+  // Longer than the name and generous white space: not worth lowering.
+  return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
+}
+
+/** The path of a request target in origin or absolute form (RFC 9112 section 3.2), the query left out. */
+export function pathOf(target: string): string {
+  const origin = originForm(target);
+  const query = origin.indexOf('?');
+  return query < 0 ? origin : origin.slice(0, query);
+}
+
+/** The origin form of a target; `http://host/path` becomes `/path`, as a server must accept it (section 3.2.2). */
+export function originForm(target: string): string {
+  if (target.charCodeAt(0) === 0x2f) return target;
+  const scheme = target.indexOf('://');
+  if (scheme < 0) return target;
+  const slash = target.indexOf('/', scheme + 3);
+  return slash < 0 ? '/' : target.slice(slash);
+}
+
+// The headers that tell a client about its limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers
+// 10 and 11, structured fields) and Retry-After (RFC 9110 section 10.2.3). Whole seconds, rounded up, so that a client
+// that obeys them is never too early.
+
+export type Headers = Record<string, string | number>;
+
+/** Milliseconds as whole seconds, at least 1. */
+export function wholeSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000));
+}
+
+/** Adds the RateLimit headers for whichever limits are set; none for none. */
+export function addLimits(
+  headers: Headers,
+  throttle: ThrottleLimit | null,
+  taken: ThrottleAnswer | null,
+  rate: LimitsLeft['rate'],
+): void {
+  let policy = '';
+  let state = '';
+  if (throttle !== null && taken !== null) {
+    // `w` is the time an empty bucket takes to fill; `t` the time until the quota is whole, or the next token is there.
+    policy = `"throttle";q=${Math.floor(throttle.burst)};w=${wholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
+    state = taken.ok
+      ? `"throttle";r=${taken.left};t=${wholeSeconds(taken.resetMs)}`
+      : `"throttle";r=0;t=${wholeSeconds(taken.retryAfterMs)}`;
+  }
+  if (rate !== null) {
+    const comma = policy === '' ? '' : ', ';
+    policy += `${comma}"rate";q=${rate.limit};w=${wholeSeconds(rate.periodMs)}`;
+    state += `${comma}"rate";r=${Math.max(0, rate.left)};t=${wholeSeconds(rate.resetMs)}`;
+  }
+  if (policy === '') return;
+  headers['RateLimit-Policy'] = policy;
+  headers.RateLimit = state;
 }

@@ -8,11 +8,10 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import Fastify, { type FastifyInstance } from 'fastify';
-import { Answers } from './answer.ts';
+import { Answers, pathOf } from './answer.ts';
 import { bind, hostPort } from './bind.ts';
 import { Connections, withoutShare } from './connections.ts';
 import type { ErrorCode } from './errors.ts';
-import { pathOf } from './headers.ts';
 import { type BoundAt, LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './ports.ts';
 import { createSendMail } from './send-mail.ts';
 import { createHttpServer, OLDEST_TLS, onClientError } from './server.ts';

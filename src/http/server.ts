@@ -9,10 +9,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
-import type { Answers } from './answer.ts';
+import { type Answers, occurrences, originForm } from './answer.ts';
 import type { HttpConnections } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
-import { occurrences, originForm } from './headers.ts';
 import type { ListenerLimits } from './ports.ts';
 import type { CertificatePair } from './tls.ts';
 

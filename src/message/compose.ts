@@ -7,11 +7,8 @@
  * request never passed admission, or an extra header is malformed: both are bugs of the caller.
  */
 import { type Address, addrSpec, parseAddress } from '../model/address.ts';
-import { HeaderWriter } from './headers.ts';
-import { isHtml } from './html.ts';
+import { HeaderWriter, subjectLines } from './headers.ts';
 import { textFromHtml } from './html-text.ts';
-import type { Mail } from './mail.ts';
-import { subjectLines } from './subject.ts';
 import { type EncodedText, encodeText } from './transfer-encoding.ts';
 
 export interface Composed {
@@ -133,4 +130,32 @@ function joined(
     at += chunk.length;
   }
   return { data, bodyAt };
+}
+
+/** A mail request's own four fields and identity: what composition needs, nothing else. */
+export interface Mail {
+  /** Lower-case UUIDv7; also the left side of the Message-ID. */
+  readonly id: string;
+  /** Addresses as submitted (bare addr-spec, valid by `parseAddress`). */
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+  readonly message: string;
+  /** Milliseconds since the epoch; becomes the Date header, the same on every attempt. */
+  readonly acceptedAt: number;
+}
+
+// Tells an HTML message from a plain one, by how it begins and by nothing else.
+
+/**
+ * True where the message, white space skipped, begins with `<!doctype html` or `<html` in any case; whatever follows
+ * them, `<htmlfoo` too, since that is how the interface is worded.
+ */
+export function isHtml(message: string): boolean {
+  const start = message.trimStart();
+  return beginsWith(start, '<!doctype html') || beginsWith(start, '<html');
+}
+
+function beginsWith(text: string, tag: string): boolean {
+  return text.charCodeAt(0) === 0x3c && text.slice(0, tag.length).toLowerCase() === tag;
 }

@@ -7,9 +7,8 @@
  * text is held byte for byte against mailauth's by a test. docs/decisions/dkim.md has the reasons for the header list.
  */
 import { hash } from 'node:crypto';
+import type { DkimAlgorithm } from '../model/domain.ts';
 import { bodyHash, type HeaderField, relaxedField, splitFields } from './canonical.ts';
-
-export type DkimAlgorithm = 'rsa' | 'ed25519';
 
 /** Who signs; `domain` in A-labels and `selector` a host label, both in lower case and checked by the caller. */
 export interface SignatureName {

@@ -6,9 +6,9 @@
  * only by an answer after the grace; a key signs only once its record has been seen, and its record is asked for until no message
  * signed with it can still be under way.
  */
-import type { DkimAlgorithm } from '../message/dkim.ts';
 
-export type { DkimAlgorithm } from '../message/dkim.ts';
+/** Signature algorithm of a DKIM key (RFC 6376, RFC 8463). */
+export type DkimAlgorithm = 'rsa' | 'ed25519';
 
 export interface DkimKey {
   readonly selector: string;

@@ -1,7 +1,11 @@
-/** Whether a sender needs an authenticated domain. Pure. */
-import type { Settings } from '../config/settings.ts';
+/** Whether the sender of a message needs an authenticated domain. */
 
-/** False where mail of every sender is taken: the operator says so, or nothing leaves the machine. */
-export function sendersBound({ transport, senders }: Pick<Settings, 'transport' | 'senders'>): boolean {
+export interface SenderRule {
+  readonly transport: { readonly kind: string };
+  readonly senders: 'authenticated' | 'any';
+}
+
+/** False where every sender is accepted: the operator has set so, or no message leaves the machine. */
+export function sendersBound({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }

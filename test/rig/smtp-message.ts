@@ -1,6 +1,6 @@
 /** Messages and settings for tests of transports. */
 import { systemClock } from '../../src/clock.ts';
-import type { SmtpSetting } from '../../src/transports/smtp/authentication.ts';
+import type { SmtpSetting } from '../../src/transports/smtp/connection.ts';
 import { type SmtpDeps, smtpTransport } from '../../src/transports/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 

@@ -6,8 +6,7 @@
 import type { Account } from '../../model/account.ts';
 import type { MailDetails, MailEvent, MailStanding } from '../../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
-import { LONGEST_RETRY_MS } from '../../model/retry-schedule.ts';
-import { STATE_MEANING } from '../../model/state-machine.ts';
+import { LONGEST_RETRY_MS, STATE_MEANING } from '../../model/state-machine.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { commandLine } from '../../printing/command-line.ts';
 import { ended, span, time } from '../../printing/text.ts';
@@ -20,7 +19,7 @@ const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
   complaint: 'because it reported a mail as spam',
   manual: 'put there by an operator',
 };
-/** The rule of model/retry-schedule.ts in words. */
+/** The rule of `retryDelayMs` in words. */
 const PAUSES = `Pauses between attempts grow, up to ${span(LONGEST_RETRY_MS)}, each a little shorter or longer by chance.`;
 
 export interface Explaining {

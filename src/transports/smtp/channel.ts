@@ -8,9 +8,7 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { SteadyClock } from '../../clock.ts';
-import { type Answer, connectFault, handshakeFault, type Lost } from './loss.ts';
-import { ReplyParser, type ServerReply } from './reply-parser.ts';
-import type { Transcript } from './transcript.ts';
+import { clean, ReplyParser, type ServerReply } from './reply-parser.ts';
 
 /** Replies that nobody asked for and that may wait to be read; a server that sends more is confused or hostile. */
 const MAX_WAITING = 16;
@@ -296,4 +294,63 @@ export class Channel {
       this.#lose('timeout', `${this.#peer} gave no answer in time; waited for ${this.#waitingFor}`);
     }
   };
+}
+
+// The conversation of one attempt as `message show` prints it: `C: ` our lines, `S: ` the server's, `* ` remarks.
+// Bounded (100 lines of 500 characters); whoever writes to it leaves credentials and content out.
+
+const MAX_LINES = 100;
+const MAX_LENGTH = 500;
+
+export class Transcript {
+  readonly lines: string[] = [];
+
+  client(line: string): void {
+    this.#add('C: ', line);
+  }
+
+  server(line: string): void {
+    this.#add('S: ', line);
+  }
+
+  remark(line: string): void {
+    this.#add('* ', line);
+  }
+
+  #add(prefix: string, line: string): void {
+    if (this.lines.length < MAX_LINES) this.lines.push(prefix + clean(line, MAX_LENGTH));
+    else if (this.lines.length === MAX_LINES) this.lines.push('* (cut here)');
+  }
+}
+
+// How a connection ended without the reply that was waited for, in words for the operator.
+
+export interface Lost {
+  readonly kind: 'lost';
+  readonly cause: 'connect' | 'closed' | 'timeout' | 'tls' | 'certificate' | 'protocol';
+  readonly text: string;
+}
+
+export type Answer = ServerReply | Lost;
+
+/** Why no connection came about, from the system's error code, with what to look at. */
+export function connectFault(peer: string, error: NodeJS.ErrnoException): string {
+  switch (error.code) {
+    case 'ECONNREFUSED':
+      return `${peer} refused the connection (ECONNREFUSED); is the mail server running there?`;
+    case 'ENOTFOUND':
+      return `the host name of ${peer} is not known (ENOTFOUND)`;
+    case 'EAI_AGAIN':
+      return `the name service did not answer for ${peer} (EAI_AGAIN)`;
+    default:
+      return `no connection to ${peer}: ${error.code ?? error.message}`;
+  }
+}
+
+/** OpenSSL's reason without its file names and line break; null where there is no fault. */
+export function handshakeFault(error: unknown): string | null {
+  if (!(error instanceof Error)) return null;
+  const { reason } = error as { readonly reason?: unknown };
+  if (reason === 'wrong version number') return 'what answers there speaks no TLS (wrong version number)';
+  return typeof reason === 'string' ? reason : error.message;
 }

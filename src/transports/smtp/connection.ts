@@ -6,14 +6,14 @@
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
+import { classify } from '../../classify/classify.ts';
 import type { SteadyClock } from '../../clock.ts';
-import { type SmtpSetting, signIn } from './authentication.ts';
-import { Channel } from './channel.ts';
-import { greet } from './hello.ts';
+import type { TransportSetting } from '../../config/settings.ts';
+import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
+import { Channel, type Lost, type Transcript } from './channel.ts';
 import type { SmtpLimits } from './limits.ts';
-import type { Lost } from './loss.ts';
-import { ended, failed, lostOutcome, type Opened, refused } from './opened.ts';
-import type { Transcript } from './transcript.ts';
+import { type ServerReply, toReply } from './reply-parser.ts';
+import { authLogin, authPlain, helloCommand } from './transaction.ts';
 
 /** The network, as it is handed in. */
 export interface SmtpNetwork {
@@ -130,4 +130,156 @@ function secure(
 
 function describe(channel: Channel, peer: string): string {
   return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.tlsDescription() ?? 'clear text'}`;
+}
+
+// EHLO and what the server offers in its answer (RFC 5321 section 4.1.1.1); HELO for servers without it.
+
+const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
+
+type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
+
+/** Says EHLO, and HELO where that is not known. */
+export async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
+  channel.command(helloCommand('EHLO', name));
+  const answer = await channel.next('the answer to EHLO', limits.commandMs);
+  if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);
+  if (answer.code === 250) return { kind: 'hello', extensions: extensionsOf(answer) };
+  // RFC 5321 section 3.2: a server that does not know EHLO is asked with HELO.
+  if (answer.code < 500 || answer.code > 504) return refused(channel, 'ehlo', answer);
+  channel.command(helloCommand('HELO', name));
+  const older = await channel.next('the answer to HELO', limits.commandMs);
+  if (older.kind === 'lost') return failed(lostOutcome('ehlo', older), true);
+  if (older.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
+  return refused(channel, 'ehlo', older);
+}
+
+function extensionsOf(reply: ServerReply): Extensions {
+  const keywords = new Set<string>();
+  const auth = new Set<string>();
+  for (const line of reply.lines.slice(1)) {
+    const words = line.slice(4).trim().toUpperCase().split(' ');
+    const keyword = words[0] ?? '';
+    keywords.add(keyword);
+    // `AUTH=LOGIN` is what servers before RFC 2554 wrote.
+    if (keyword === 'AUTH' || keyword.startsWith('AUTH=')) {
+      if (keyword.length > 5) auth.add(keyword.slice(5));
+      for (const mechanism of words.slice(1)) if (mechanism !== '') auth.add(mechanism);
+    }
+  }
+  return {
+    pipelining: keywords.has('PIPELINING'),
+    size: keywords.has('SIZE'),
+    smtputf8: keywords.has('SMTPUTF8'),
+    startTls: keywords.has('STARTTLS'),
+    auth: [...auth],
+  };
+}
+
+// What opening a connection comes to: one ready for mail, or the deferred outcome to record. Whatever goes wrong
+// before the first MAIL is no message's fault, so nothing here ever bounces.
+
+/** What the server has offered in its answer to EHLO (RFC 5321 section 4.1.1.1). */
+export interface Extensions {
+  readonly pipelining: boolean;
+  readonly size: boolean;
+  readonly smtputf8: boolean;
+  readonly startTls: boolean;
+  /** Upper case, such as `PLAIN`. */
+  readonly auth: readonly string[];
+}
+
+/** A connection ready for MAIL. */
+export interface Connection {
+  readonly channel: Channel;
+  readonly extensions: Extensions;
+  /** `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
+  readonly description: string;
+  /** Messages begun on it. */
+  served: number;
+  /** A transaction was left open on the server: the next one begins with RSET. */
+  needsReset: boolean;
+}
+
+export interface OpeningFailed {
+  readonly kind: 'failed';
+  readonly outcome: Outcome;
+  /** The server was reached, whatever came then. */
+  readonly reached: boolean;
+  /** STARTTLS broke down under `offered`: clear text is the next thing to try (RFC 7435). */
+  readonly tlsFailed: boolean;
+}
+
+export type Opened = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailed;
+
+/** The outcome of a connection that was lost at `stage`, before a message was complete. */
+export function lostOutcome(stage: Stage, lost: Lost): Outcome {
+  const reason: Reason =
+    lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
+  return deferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
+}
+
+function deferred(reply: Reply, reason: Reason): Outcome {
+  return { kind: 'deferred', reply, reason, scope: 'transport' };
+}
+
+/** The end of an opening that came to nothing. */
+export function failed(outcome: Outcome, reached: boolean): OpeningFailed {
+  return { kind: 'failed', outcome, reached, tlsFailed: false };
+}
+
+/** Gives the connection up for a reason of our own. */
+export function ended(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
+  channel.destroy();
+  return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
+}
+
+/** Gives the connection up because of the server's reply. No message has been named yet, so none can bounce. */
+export function refused(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
+  channel.destroy();
+  const reply = toReply(stage, answer);
+  const outcome = classify(reply);
+  return failed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
+}
+
+// Signs in at the server (RFC 4954). Promises: credentials cross a network in clear text only where the operator
+// wrote `tls=never`; they are in no transcript and no error.
+
+export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
+
+/** AUTH PLAIN, or LOGIN where PLAIN is not offered; null when signed in. */
+export async function signIn(
+  channel: Channel,
+  setting: SmtpSetting,
+  auth: { readonly user: string; readonly pass: string },
+  extensions: Extensions,
+  limits: SmtpLimits,
+): Promise<OpeningFailed | null> {
+  const peer = `${setting.host}:${setting.port}`;
+  if (!channel.secure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
+    const text = `the credentials for ${peer} are not sent in clear text; the server must offer STARTTLS, or set ?tls=never to send them anyway`;
+    return ended(channel, 'auth', 'configuration', text);
+  }
+  let answer: ServerReply | Lost;
+  if (extensions.auth.includes('PLAIN')) {
+    channel.command(authPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
+    answer = await channel.next('the answer to AUTH', limits.commandMs);
+  } else if (extensions.auth.includes('LOGIN')) {
+    channel.command('AUTH LOGIN');
+    answer = await channel.next('the answer to AUTH', limits.commandMs);
+    for (const secret of authLogin(auth.user, auth.pass)) {
+      if (answer.kind === 'lost' || answer.code !== 334) break;
+      channel.command(secret, '***');
+      answer = await channel.next('the answer to AUTH', limits.commandMs);
+    }
+  } else {
+    const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
+    const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; leave them out of the transport URL, or use the server's submission port`;
+    return ended(channel, 'auth', 'configuration', text);
+  }
+  if (answer.kind === 'lost') return failed(lostOutcome('auth', answer), true);
+  return answer.code === 235 ? null : refused(channel, 'auth', answer);
+}
+
+function isLoopback(address: string | null): boolean {
+  return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }

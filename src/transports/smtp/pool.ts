@@ -5,9 +5,9 @@
  * that spare ones grow idle and end; whoever waits is served in order. Knows nothing of messages.
  */
 import type { Clock } from '../../clock.ts';
+import { Transcript } from './channel.ts';
+import type { Connection } from './connection.ts';
 import type { SmtpLimits } from './limits.ts';
-import type { Connection } from './opened.ts';
-import { Transcript } from './transcript.ts';
 
 /** A connection, the right to open one (to be answered with `opened` or `freed`), or none: the pool is closed. */
 export type Acquired = Connection | 'open' | 'closed';

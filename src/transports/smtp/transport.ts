@@ -7,15 +7,11 @@
 import { isIP } from 'node:net';
 import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import type { SmtpSetting } from './authentication.ts';
-import type { Channel } from './channel.ts';
-import { authLogin, authPlain, CommandError, envelopeLines, helloCommand } from './command.ts';
-import { openConnection, type SmtpNetwork } from './connection.ts';
+import { type Channel, Transcript } from './channel.ts';
+import { type Opened, openConnection, type SmtpNetwork, type SmtpSetting } from './connection.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './limits.ts';
-import type { Opened } from './opened.ts';
 import { Pool } from './pool.ts';
-import { transact } from './transaction.ts';
-import { Transcript } from './transcript.ts';
+import { authLogin, authPlain, CommandError, envelopeLines, helloCommand, transact } from './transaction.ts';
 
 /** What the transport needs from outside; `limits` replaces single figures of `SMTP_LIMITS`. */
 export interface SmtpDeps extends SmtpNetwork {

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { findingsText } from '../../../src/cli/doctor.ts';
 import { type Probe, probeRelay } from '../../../src/cli/smtp-probe.ts';
 import { systemClock } from '../../../src/clock.ts';
-import type { SmtpSetting } from '../../../src/transports/smtp/authentication.ts';
+import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
 import { startDns } from '../../rig/dns.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';

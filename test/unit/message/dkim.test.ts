@@ -1,20 +1,14 @@
 /** DKIM signatures: the RFCs' own messages, another verifier, another signer byte for byte, and every kind of tampering. */
+
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { describe, expect, it } from 'vitest';
 import { bodyHash, relaxedField, splitFields } from '../../../src/message/canonical.ts';
-import { compose, type ExtraHeader } from '../../../src/message/compose.ts';
-import {
-  type DkimAlgorithm,
-  type Signable,
-  signable,
-  signatureField,
-  signatureInput,
-  withSignatures,
-} from '../../../src/message/dkim.ts';
-import type { Mail } from '../../../src/message/mail.ts';
+import { compose, type ExtraHeader, type Mail } from '../../../src/message/compose.ts';
+import { type Signable, signable, signatureField, signatureInput, withSignatures } from '../../../src/message/dkim.ts';
+import type { DkimAlgorithm } from '../../../src/model/domain.ts';
 import { addressText } from '../model/address-texts.ts';
 import { literalField, verify } from './dkim-verifier.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeEncodedWords } from '../../../src/message/encoded-word-decoder.ts';
-import { subjectLines } from '../../../src/message/subject.ts';
+import { subjectLines } from '../../../src/message/headers.ts';
 
 test('any subject that is written is read back exactly', () => {
   fc.assert(

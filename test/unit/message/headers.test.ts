@@ -1,8 +1,7 @@
 /** The writer of header fields: what it writes parses back, and nothing can be smuggled through it. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HeaderWriter } from '../../../src/message/headers.ts';
-import { subjectLines } from '../../../src/message/subject.ts';
+import { HeaderWriter, subjectLines } from '../../../src/message/headers.ts';
 import { decodeEncodedWords } from './part-decoder.ts';
 
 function written(name: string, value: string | readonly string[], utf8 = false): string {

@@ -2,9 +2,13 @@
 import fc from 'fast-check';
 import { encode as nodemailerBase64, wrap as nodemailerWrap } from 'nodemailer/lib/base64';
 import { describe, expect, it } from 'vitest';
-import { base64Length, encodeBase64 } from '../../../src/message/base64.ts';
-import { encodeQuotedPrintable, QUOTED_PRINTABLE_SLACK } from '../../../src/message/quoted-printable.ts';
-import { encodeText } from '../../../src/message/transfer-encoding.ts';
+import {
+  base64Length,
+  encodeBase64,
+  encodeQuotedPrintable,
+  encodeText,
+  QUOTED_PRINTABLE_SLACK,
+} from '../../../src/message/transfer-encoding.ts';
 import { decodeBase64, decodeQuotedPrintable } from './part-decoder.ts';
 
 function quotedPrintable(octets: Uint8Array): string {

@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { SmtpSetting } from '../../../src/transports/smtp/authentication.ts';
+import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
 import type { SmtpDeps } from '../../../src/transports/smtp/transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { virtualClock } from '../../rig/clock.ts';
