@@ -14,6 +14,7 @@ import { newKeys } from '../src/domains/keys.ts';
 import { recordsFor } from '../src/domains/records.ts';
 import { deriveKey, loadOrMakeSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
+import { benchClaims } from './claims.ts';
 import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
 import { postfixIsHere, startPostfix } from './postfix.ts';
@@ -25,7 +26,18 @@ import { seedStore } from './seed.ts';
 const BYTES = 2048;
 const MILLION = 1_000_000;
 const POSTFIX_PORT = 2599;
-const PARTS = ['accept', 'relay', 'signed', 'latency', 'growth', 'idle', 'nodes', 'search', 'hostile'] as const;
+const PARTS = [
+  'accept',
+  'relay',
+  'signed',
+  'latency',
+  'growth',
+  'claims',
+  'idle',
+  'nodes',
+  'search',
+  'hostile',
+] as const;
 type Part = (typeof PARTS)[number];
 
 interface LoadResult {
@@ -360,6 +372,7 @@ const RUN: Readonly<Record<Part, () => Promise<void>>> = {
   signed,
   latency,
   growth,
+  claims: async () => benchClaims(record),
   idle,
   nodes,
   search: () => benchSearch(record),

@@ -235,6 +235,35 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(served.size).toBe(150);
   });
 
+  test('the backlog of one account delays the first message of another by at most one claim', async () => {
+    const store = await storeWith();
+    await store.createAccount('other', NO_LIMITS, Date.now());
+    await store.accept(Array.from({ length: 2_000 }, () => newMail()));
+    expect((await store.claim(room(512), LEASE, Date.now())).mails).toHaveLength(512);
+    const first = newMail({ accountId: 2 });
+    await store.accept([first]);
+    const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
+    expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
+  });
+
+  test('where many accounts have a backlog, a claim serves at least 64 of them, each with no more than its turn', async () => {
+    const store = await storeWith();
+    await createAccounts(store, 200);
+    await store.accept(Array.from({ length: 4_000 }, (_, n) => newMail({ accountId: (n % 200) + 2 })));
+    const served = new Set<number>();
+    // Of 512, the lane of first attempts has all, since the other one has nothing.
+    for (let round = 0; round < 4; round += 1) {
+      const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
+      expect(claimed).toHaveLength(512);
+      const ofOne = new Map<number, number>();
+      for (const { accountId } of claimed) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
+      expect(Math.max(...ofOne.values())).toBeLessThanOrEqual(8);
+      expect(ofOne.size).toBeGreaterThanOrEqual(64);
+      for (const account of ofOne.keys()) served.add(account);
+    }
+    expect(served.size).toBe(200);
+  });
+
   /** Leases in claims of `mails` until nothing more is due; gives what each claim gave. */
   async function claimAll(store: Store, mails: number): Promise<string[][]> {
     const claims: string[][] = [];

@@ -3,11 +3,13 @@
  * same time are skipped (`FOR UPDATE SKIP LOCKED`), so no node waits for another and none gets what another has.
  *
  * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
- * leaves the other takes; within a lane, accounts take turns (`turn.ts`), each with an equal share of the room.
+ * leaves the other takes; within a lane, accounts take turns (`turn.ts`) of a few rows each (`rules/turn.ts`); where they are
+ * few, each has an equal share of the room.
  */
 
 import type { Lease, LeasedMail } from '../../model/message.ts';
 import type { Claimed, Store } from '../contract.ts';
+import { rowsPerTurn } from '../rules/turn.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import * as rows from './rows.ts';
@@ -58,6 +60,7 @@ export function prepareClaim(database: Database): Store['claim'] {
   async function claimLane(
     transaction: Transaction,
     { lane, turn }: { readonly lane: number; readonly turn: Turn },
+    perTurn: number,
     left: Left,
     lease: Lease,
     now: number,
@@ -65,34 +68,45 @@ export function prepareClaim(database: Database): Store['claim'] {
   ): Promise<boolean> {
     if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
     const next = await turn.next(transaction, now, left.mails);
-    let { accounts } = next;
-    while (accounts.length > 0) {
-      const share = Math.max(1, Math.floor(left.mails / accounts.length));
-      const { until, owner } = lease;
-      const values = [accounts, lane, now, share, until, owner, left.untouched, left.bytes, left.mails];
-      const leased = await transaction.query(LEASE, values);
-      const perAccount = new Map<number, number>();
-      for (const row of leased) {
-        const account = rows.int(row, 'account_id');
-        perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
-        left.mails -= 1;
-        left.bytes -= rows.int(row, 'bytes');
-        left.untouched = false;
-        found.push(row);
-      }
-      const last = leased.at(-1);
-      if (last === undefined) {
-        // Others are leasing the same rows, or the first one did not fit: then it is its turn again.
-        if (!left.untouched) turn.servedUntil((accounts[0] ?? 1) - 1);
-        return !left.untouched;
-      }
-      // One that did not fit: its account is the next to be served.
-      if (leased.length < rows.int(last, 'n')) {
-        turn.servedUntil(rows.int(last, 'account_id'));
+    let waiting = next.accounts;
+    while (waiting.length > 0) {
+      const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(left.mails / waiting.length));
+      /** Accounts that had their whole share, and may have more. */
+      const unserved: number[] = [];
+      /** What an account is expected to have due, so that few rows are locked in vain. */
+      let expected = share;
+      for (let at = 0; at < waiting.length; ) {
+        const some = waiting.slice(at, at + Math.ceil(left.mails / expected));
+        at += some.length;
+        const { until, owner } = lease;
+        const values = [some, lane, now, share, until, owner, left.untouched, left.bytes, left.mails];
+        const leased = await transaction.query(LEASE, values);
+        const perAccount = new Map<number, number>();
+        for (const row of leased) {
+          const account = rows.int(row, 'account_id');
+          perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
+          left.mails -= 1;
+          left.bytes -= rows.int(row, 'bytes');
+          left.untouched = false;
+          found.push(row);
+        }
+        const last = leased.at(-1);
+        // The first one did not fit, or others are leasing the same rows: then it is its turn again.
+        if (last === undefined && !left.untouched) turn.servedUntil((some[0] ?? 1) - 1);
+        // One that did not fit: its account is the next to be served.
+        else if (last !== undefined && leased.length < rows.int(last, 'n'))
+          turn.servedUntil(rows.int(last, 'account_id'));
+        else if (left.mails <= 0) turn.servedUntil(some.at(-1) ?? 0);
+        else {
+          unserved.push(...some.filter((account) => perAccount.get(account) === share));
+          expected = Math.max(1, expected / 4, leased.length / some.length);
+          continue;
+        }
         return true;
       }
-      if (left.mails <= 0) return true;
-      accounts = accounts.filter((account) => perAccount.get(account) === share);
+      // Others are leasing all that is due.
+      if (left.untouched) return false;
+      waiting = unserved;
     }
     return next.more;
   }
@@ -109,13 +123,14 @@ export function prepareClaim(database: Database): Store['claim'] {
     if (first === undefined || second === undefined) return { mails: [], suppressed: [], more: false };
     const half: Left = { mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2), untouched: true };
     const begun = { ...half };
-    let firstMore = await claimLane(transaction, first, half, lease, now, found);
+    const perTurn = rowsPerTurn(room.mails);
+    let firstMore = await claimLane(transaction, first, perTurn, half, lease, now, found);
     left.mails -= begun.mails - half.mails;
     left.bytes -= begun.bytes - half.bytes;
     left.untouched = half.untouched;
-    const secondMore = await claimLane(transaction, second, left, lease, now, found);
+    const secondMore = await claimLane(transaction, second, perTurn, left, lease, now, found);
     // What the second lane has left is the first one's again.
-    if (firstMore) firstMore = await claimLane(transaction, first, left, lease, now, found);
+    if (firstMore) firstMore = await claimLane(transaction, first, perTurn, left, lease, now, found);
     const suppressed = found.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
     return {

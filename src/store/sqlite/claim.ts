@@ -3,11 +3,13 @@
  * a few indexed statements in its transaction do what one statement with SKIP LOCKED does on PostgreSQL.
  *
  * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
- * leaves the other takes; within a lane, accounts take turns (`turn.ts`), so no backlog of one starves another.
+ * leaves the other takes; within a lane, accounts take turns (`turn.ts`) of a few rows each (`rules/turn.ts`), so no backlog of
+ * one starves another.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Lease, LeasedMail } from '../../model/message.ts';
 import type { Claimed, ClaimRoom } from '../contract.ts';
+import { rowsPerTurn } from '../rules/turn.ts';
 import { APPEND_EVENT } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';
@@ -89,47 +91,68 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
     return { found, full: false };
   }
 
-  /** Leases from one lane what fits into `left`; true where more may be due in it. */
-  function claimLane(lane: number, turn: Turn, left: Left, lease: Lease, now: number, claimed: Gathered): boolean {
+  /**
+   * Leases from one lane what fits into `left`: `share` rows of each account in turn, and once all have had their turn, equal
+   * shares of what is left. True where more may be due in it.
+   */
+  function claimLane(
+    { lane, turn }: { readonly lane: number; readonly turn: Turn },
+    share: number,
+    left: Left,
+    lease: Lease,
+    now: number,
+    claimed: Gathered,
+  ): boolean {
     if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
-    let accounts = turn.next(now, left.mails);
+    let unserved: number[] = [];
     let served: number | null = null;
-    for (let round = 0; accounts.length > 0; round += 1) {
-      const share = Math.max(1, Math.floor(left.mails / accounts.length));
+    turn.begin();
+    for (let account = turn.next(now); account !== null; account = turn.next(now)) {
+      const wanted = Math.min(share, left.mails);
+      const { found, full } = fitting(lane, account, wanted, left, now);
+      for (const row of found) lendOne(row, lease, now, claimed);
+      if (full) {
+        // An account that got something has had its turn.
+        turn.servedUntil(found.length > 0 ? account : (served ?? account - 1));
+        return true;
+      }
+      if (left.mails === 0) return true;
+      served = account;
+      if (found.length === wanted) unserved.push(account);
+    }
+    // Others, at which this round has not looked, come first.
+    if (turn.more) return true;
+    while (unserved.length > 0) {
+      const equal = Math.max(1, Math.floor(left.mails / unserved.length));
       const more: number[] = [];
-      for (const account of accounts) {
-        const wanted = Math.min(share, left.mails);
-        if (wanted === 0) return true;
+      for (const account of unserved) {
+        const wanted = Math.min(equal, left.mails);
         const { found, full } = fitting(lane, account, wanted, left, now);
         for (const row of found) lendOne(row, lease, now, claimed);
-        if (full) {
-          // Only the first round follows the turn; in it, one that got something has had its turn.
-          if (round === 0) turn.servedUntil(found.length > 0 ? account : (served ?? account - 1));
-          return true;
-        }
-        served = account;
+        if (full || left.mails === 0) return true;
         if (found.length === wanted) more.push(account);
       }
-      accounts = more;
+      unserved = more;
     }
-    return left.mails === 0 || turn.more;
+    return false;
   }
 
   return function claim(room, lease, now) {
     const claimed: Gathered = { mails: [], suppressed: [] };
     const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
+    const share = rowsPerTurn(room.mails);
     const [first, second] = lanes;
     lanes.reverse();
     if (first === undefined || second === undefined) return { ...claimed, more: false };
     const half: Left = { ...left, mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2) };
     const begun = { ...half };
-    let firstMore = claimLane(first.lane, first.turn, half, lease, now, claimed);
+    let firstMore = claimLane(first, share, half, lease, now, claimed);
     left.mails -= begun.mails - half.mails;
     left.bytes -= begun.bytes - half.bytes;
     left.untouched = half.untouched;
-    const secondMore = claimLane(second.lane, second.turn, left, lease, now, claimed);
+    const secondMore = claimLane(second, share, left, lease, now, claimed);
     // What the second lane has left is the first one's again.
-    if (firstMore) firstMore = claimLane(first.lane, first.turn, left, lease, now, claimed);
+    if (firstMore) firstMore = claimLane(first, share, left, lease, now, claimed);
     return { ...claimed, more: firstMore || secondMore };
   };
 }

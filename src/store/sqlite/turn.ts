@@ -10,9 +10,11 @@ import * as rows from './rows.ts';
 const LOOKS = 2_000;
 
 export interface Turn {
-  /** Up to `most` accounts with something due, in turn. Afterwards it is the turn of the one behind the last of them. */
-  next(now: number, most: number): readonly number[];
-  /** Sets the turn back: of those given, `account` was the last to be served. */
+  /** Begins a round behind the account that was found last. */
+  begin(): void;
+  /** The next account of this round with something due, or null at its end: once round, or the looks are used up. */
+  next(now: number): number | null;
+  /** Sets the turn back: `account` was the last to be served. */
   servedUntil(account: number): void;
   /** True where the last round ended before all accounts had been looked at since one was last found. */
   readonly more: boolean;
@@ -30,6 +32,11 @@ export function createTurn(database: DatabaseSync, lane: number): Turn {
   /** Where the looks began that have found nothing since, or null. */
   let barrenSince: number | null = null;
   let more = false;
+  /** The round: where it is once round, whether it has passed the first account, its looks, and the account found last. */
+  let end = 0;
+  let wrapped = false;
+  let looks = 0;
+  let found: number | null = null;
 
   function isLocked(account: number): boolean {
     const row = lockOf.get(account);
@@ -37,17 +44,16 @@ export function createTurn(database: DatabaseSync, lane: number): Turn {
   }
 
   return {
-    next(now, most) {
-      const found: number[] = [];
-      const start = position;
-      const end: number = barrenSince ?? start;
-      let wrapped = barrenSince !== null && position < end;
-      more = false;
-      for (let looks = 0; ; looks += 1) {
-        if (found.length >= most || looks >= LOOKS) {
-          more = true;
-          break;
-        }
+    begin() {
+      end = barrenSince ?? position;
+      wrapped = barrenSince !== null && position < end;
+      looks = 0;
+      found = null;
+      more = true;
+    },
+    next(now) {
+      while (looks < LOOKS) {
+        looks += 1;
         const row = nextAccount.get(lane, position);
         if (row === undefined && !wrapped && end > 0) {
           wrapped = true;
@@ -56,13 +62,21 @@ export function createTurn(database: DatabaseSync, lane: number): Turn {
         }
         const account = row === undefined ? null : rows.int(row, 'account_id');
         // Once round: everything behind where it began has been looked at before.
-        if (row === undefined || account === null || (wrapped && account > end)) break;
+        if (row === undefined || account === null || (wrapped && account > end)) {
+          more = false;
+          barrenSince = null;
+          position = found ?? end;
+          return null;
+        }
         position = account;
-        if (rows.int(row, 'due_at') <= now && !isLocked(account)) found.push(account);
+        if (rows.int(row, 'due_at') <= now && !isLocked(account)) {
+          found = account;
+          barrenSince = null;
+          return account;
+        }
       }
-      barrenSince = more && found.length === 0 ? end : null;
-      if (!more) position = found.at(-1) ?? start;
-      return found;
+      barrenSince = found === null ? end : null;
+      return null;
     },
     servedUntil(account) {
       position = account;

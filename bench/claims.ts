@@ -1,0 +1,129 @@
+/**
+ * Claims from a queue of 1,000,000 over 1,000 accounts in the embedded store: rate, and what one claim writes. Accounts are
+ * interleaved as they are accepted, so that neighbouring rows belong to different accounts.
+ */
+import { randomUUID } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { NewMail } from '../src/model/message.ts';
+import { mailIds } from '../src/model/message-id.ts';
+import { openDatabase } from '../src/store/sqlite/database.ts';
+import { createEngine } from '../src/store/sqlite/engine.ts';
+import { pack } from '../src/store/sqlite/settle.ts';
+import { benchFolder, removeFolder } from './postrider.ts';
+
+const ACCOUNTS = 1_000;
+const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+/** What a node asks for at once, as the dispatcher does. */
+const ROOM = { mails: 512, bytes: 16_777_216 };
+const BATCH = 10_000;
+
+export interface ClaimRates {
+  /** Messages claimed and settled, and claimed and released, a second. */
+  readonly settled: number;
+  readonly released: number;
+  /** Bytes that one claim with its release writes to the write-ahead log, for each message. */
+  readonly bytes: number;
+}
+
+/** Fills the database at `path` with `queued` messages that are due. */
+export function seedQueue(path: string, queued: number): void {
+  const database = openDatabase(path);
+  database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
+  const { operations } = createEngine(database);
+  const now = Date.now() - 3_600_000;
+  for (let n = 1; n <= ACCOUNTS; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
+  const ids = mailIds(null, randomUUID);
+  for (let begin = 0; begin < queued; begin += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, queued - begin) }, (_, index): NewMail => {
+      const to = `reader.${begin + index}@example.net`;
+      return {
+        id: ids.next(now + begin + index),
+        accountId: ((begin + index) % ACCOUNTS) + 1,
+        keyId: 1,
+        acceptedAt: now + begin + index,
+        to,
+        recipient: to,
+        from: 'shop@example.org',
+        subject: 'Your receipt',
+        message: 'x'.repeat(200),
+        idempotency: null,
+        lease: null,
+        suppressed: false,
+      };
+    });
+    database.exec('BEGIN');
+    operations.accept(batch);
+    database.exec('COMMIT');
+  }
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  database.close();
+}
+
+/** Claims `messages` with their settlement, and as many with their release. */
+export function claimRates(path: string, messages: number): ClaimRates {
+  const database = openDatabase(path);
+  // Checkpoints by hand, so that the log's size is what was written.
+  database.exec('PRAGMA wal_autocheckpoint = 0');
+  const { operations: store } = createEngine(database);
+  const lease = { owner: 'bench', until: Date.now() + 3_600_000 };
+  const inTransaction = <T>(work: () => T): T => {
+    database.exec('BEGIN IMMEDIATE');
+    const value = work();
+    database.exec('COMMIT');
+    return value;
+  };
+  let written = 0;
+  const round = (end: (mails: ReturnType<typeof store.claim>['mails'], now: number) => void) => {
+    written = 0;
+    const began = performance.now();
+    let done = 0;
+    let checkpointing = 0;
+    while (done < messages) {
+      const now = Date.now() + 3_600_000;
+      const { mails } = inTransaction(() => store.claim(ROOM, { ...lease, until: now + 600_000 }, now));
+      inTransaction(() => end(mails, now));
+      done += mails.length;
+      const paused = performance.now();
+      written += statSync(`${path}-wal`).size;
+      database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+      checkpointing += performance.now() - paused;
+    }
+    return (done * 1000) / (performance.now() - began - checkpointing);
+  };
+  const released = round((mails, now) =>
+    store.release(
+      mails.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts })),
+      now,
+    ),
+  );
+  const bytes = written / messages;
+  const settled = round((mails, now) => {
+    const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
+    store.settle(
+      pack(
+        mails.map(({ id, attempts }) => ({
+          id,
+          owner: lease.owner,
+          attempts,
+          uncount: false,
+          changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
+        })),
+      ),
+    );
+  });
+  database.close();
+  return { settled, released, bytes };
+}
+
+/** Fills a store and records what claims from it cost. */
+export function benchClaims(record: (measure: string, value: number, unit: string) => void): void {
+  const folder = benchFolder();
+  const path = join(folder, 'postrider.db');
+  seedQueue(path, 1_000_000);
+  const { settled, released, bytes } = claimRates(path, 50_000);
+  record('claims with settlement on the embedded store, 1,000,000 queued', settled, '/s');
+  record('claims with release on the embedded store, 1,000,000 queued', released, '/s');
+  record('written to the log by a claim with release, for each message', bytes / 1024, 'KB');
+  removeFolder(folder);
+}
