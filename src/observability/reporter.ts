@@ -8,7 +8,7 @@ import type { Change, LeasedMail } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { SIGNING } from '../model/runtime-status.ts';
 import type { QueueObserver } from '../queue/dispatcher.ts';
-import type { FilesFault } from '../store/open.ts';
+import type { FilesFault } from '../store/sqlite/files.ts';
 import type { BreakerState } from '../transports/breaker.ts';
 import type { Log, LogFields } from './log.ts';
 import type { AlarmReason, Metrics } from './metrics.ts';

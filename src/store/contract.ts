@@ -358,3 +358,90 @@ export interface StoreLife {
 }
 
 export type Store = StoreMethods & StoreLife;
+
+/** What a method does to the database, so that a store can choose where it runs and what it must not outlive. */
+export type MethodKind =
+  /** A change. Its answer says that something is kept. */
+  | 'change'
+  /** A change that only records what is happening anyway. It goes on while the database's files are away, in case they return. */
+  | 'outcome'
+  /** A question on the path of messages, or whose answer decides the next change. It is short. */
+  | 'read'
+  /** A question of an operator. It may take long, and delays no change. */
+  | 'question';
+
+/** Methods that a store puts together from others. */
+export type ComposedMethod = 'watchDirectory' | 'indexMail';
+export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
+
+export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
+  accept: 'change',
+  newestId: 'read',
+  takeTokens: 'change',
+  claim: 'outcome',
+  mark: 'change',
+  settle: 'outcome',
+  release: 'outcome',
+  recover: 'outcome',
+  screen: 'read',
+  expire: 'change',
+  hasten: 'change',
+  erase: 'change',
+  forgetFeedback: 'change',
+  sweepTraffic: 'change',
+  recordFeedback: 'change',
+  lastFeedbackAt: 'question',
+  findKeys: 'read',
+  createFirstKey: 'change',
+  touchKeys: 'change',
+  keepRunningTime: 'change',
+  beat: 'outcome',
+  leave: 'outcome',
+  listNodes: 'question',
+  putTraffic: 'change',
+  traffic: 'question',
+  createAccount: 'change',
+  setAccount: 'change',
+  lockAccount: 'change',
+  unlockAccount: 'change',
+  listAccounts: 'read',
+  reputationOf: 'question',
+  reputations: 'question',
+  createKey: 'change',
+  listKeys: 'read',
+  revokeKey: 'change',
+  rotateKey: 'change',
+  addDomain: 'change',
+  findDomain: 'read',
+  domainChecks: 'read',
+  listDomains: 'read',
+  updateDomain: 'change',
+  setSubdomains: 'change',
+  removeDomain: 'change',
+  addSuppressions: 'change',
+  removeSuppression: 'change',
+  listSuppressions: 'question',
+  searchSuppressions: 'question',
+  findSuppression: 'question',
+  listMail: 'question',
+  showMail: 'question',
+  mailStandings: 'question',
+  searchMail: 'question',
+  retryMail: 'change',
+  cancelMail: 'change',
+  listFeedback: 'question',
+  showFeedback: 'question',
+  writeAudit: 'change',
+  listAudit: 'question',
+  createToken: 'change',
+  listTokens: 'read',
+  findToken: 'read',
+  revokeToken: 'change',
+  touchToken: 'change',
+  endSession: 'change',
+  isSessionEnded: 'question',
+  queueFigures: 'question',
+  overviewFacts: 'question',
+  changeMarks: 'question',
+  probe: 'change',
+};

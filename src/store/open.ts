@@ -4,8 +4,7 @@ import type { Store } from './contract.ts';
 import { openPostgresStore } from './postgres/store.ts';
 import type { FilesFault } from './sqlite/files.ts';
 import { openSqliteStore } from './sqlite/store.ts';
-
-export type { FilesFault } from './sqlite/files.ts';
+import { MACHINE, type Surroundings } from './surroundings.ts';
 
 export interface OpenOptions {
   /** True for a service, which may be the only one on an embedded file. */
@@ -14,18 +13,21 @@ export interface OpenOptions {
   readonly node?: string;
   /** Told, in one line each, what endangers mail on this database. */
   readonly warn?: (line: string) => void;
+  /** Given for a simulation; else the machine's own clock and chance. */
+  readonly surroundings?: Surroundings;
   /** Called within one second after files of an embedded database were removed or replaced; with null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
 /** Opens the store; rejects with a StoreError. */
 export function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
-  const { exclusive, node = 'command', warn = () => undefined, onFilesFault } = options;
+  const { exclusive, node = 'command', warn = () => undefined, surroundings = MACHINE, onFilesFault } = options;
   switch (database.kind) {
     case 'sqlite':
       return openSqliteStore({
         path: database.path,
         exclusive,
+        surroundings,
         ...(onFilesFault === undefined ? {} : { onFilesFault }),
       });
     case 'postgres':
@@ -33,7 +35,7 @@ export function openStore(database: DatabaseSetting, options: OpenOptions): Prom
         setting: database,
         service: exclusive,
         application: `postrider ${node}`,
-        random: Math.random,
+        surroundings,
         warn,
       });
   }

@@ -26,6 +26,8 @@ const LOADS: Readonly<Record<string, readonly string[]>> = {
   // Of the store the pure parts: what a search is made of, the steps of figures over time.
   operations: ['config', 'domains', 'doctor', 'store'],
   operator: ['operations'],
+  // Threads of a store cannot be handed a clock.
+  store: ['clock.ts'],
 };
 
 /** Packages, by the rooms that may load them. Any room may import the types of any package. */

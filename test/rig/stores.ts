@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { openStore } from '../../src/store/open.ts';
+import { type OpenOptions, openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from './folder.ts';
 import { freshDatabase } from './postgres.ts';
 import { testedVersion } from './postgres-version.ts';
@@ -11,16 +11,17 @@ import { testedVersion } from './postgres-version.ts';
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
   /** An empty store, gone with the test; the caller closes it. */
-  readonly open: () => Promise<Store>;
+  readonly open: (options?: Pick<OpenOptions, 'surroundings'>) => Promise<Store>;
 }
 
 const SQLITE: TestedStore = {
   name: 'sqlite',
-  open: () => openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true }),
+  open: (options) =>
+    openStore({ kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') }, { exclusive: true, ...options }),
 };
 const POSTGRES: TestedStore = {
   name: 'postgres',
-  open: async () => openStore(settingOf(await freshDatabase()), { exclusive: true }),
+  open: async (options) => openStore(settingOf(await freshDatabase()), { exclusive: true, ...options }),
 };
 
 /** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL alone. */

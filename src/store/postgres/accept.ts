@@ -10,6 +10,7 @@ import type { Account } from '../../model/account.ts';
 import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
+import { MACHINE } from '../surroundings.ts';
 import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
 import { prove } from './proof.ts';
@@ -44,17 +45,18 @@ const queued = transition(null, 'queued', 'accept');
 const sending = transition(null, 'sending', 'accept');
 const ended = transition(null, 'suppressed', 'accept');
 
-export function prepareAccept(database: Database): Store['accept'] {
+/** `monotonic` bounds the time of doubt after a batch whose fate is unknown. */
+export function prepareAccept(database: Database, monotonic = MACHINE.clock.monotonic): Store['accept'] {
   let doubtUntil = 0;
 
   return async function accept(batch) {
     try {
       return await database.transaction(
-        (transaction) => acceptIn(transaction, batch, performance.now() < doubtUntil),
+        (transaction) => acceptIn(transaction, batch, monotonic() < doubtUntil),
         (session, answers) => allStored(session, batch, answers),
       );
     } catch (error) {
-      doubtUntil = performance.now() + DOUBT_MS;
+      doubtUntil = monotonic() + DOUBT_MS;
       throw error;
     }
   };

@@ -4,6 +4,8 @@
  * what it has not seen. A notification is a hint, a poll stands behind it.
  */
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
+import { every } from '../every.ts';
+import type { Surroundings } from '../surroundings.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { DomainOperations } from './domains.ts';
@@ -35,7 +37,11 @@ const ACCOUNTS_BY_ID: Statement = {
   text: `${ACCOUNTS} WHERE a.id = ANY($1::int[]) ORDER BY a.id`,
 };
 
-export function prepareDirectory(pool: Pool, { domainsSince }: Pick<DomainOperations, 'domainsSince'>) {
+export function prepareDirectory(
+  pool: Pool,
+  { clock, simulated }: Surroundings,
+  { domainsSince }: Pick<DomainOperations, 'domainsSince'>,
+) {
   let stopped = false;
   const stops = new Set<() => void>();
 
@@ -88,16 +94,15 @@ export function prepareDirectory(pool: Pool, { domainsSince }: Pick<DomainOperat
     };
     await look();
     const soon = () => void look().catch(() => undefined);
-    const timer = setInterval(soon, WATCH_MS);
-    timer.unref();
-    stops.add(() => clearInterval(timer));
-    listen(soon);
+    stops.add(every(clock, WATCH_MS, soon));
+    // A notification comes at a time of the machine's.
+    if (!simulated) listen(soon);
   }
 
   /** Calls back on each notification, on a connection of its own that is made anew when it breaks. */
   function listen(heard: () => void): void {
     let connection: Connection | null = null;
-    let timer: NodeJS.Timeout | null = null;
+    let cancel: () => void = () => undefined;
     const begin = async () => {
       try {
         connection = await pool.connect();
@@ -111,13 +116,12 @@ export function prepareDirectory(pool: Pool, { domainsSince }: Pick<DomainOperat
       }
       connection = null;
       if (stopped) return;
-      timer = setTimeout(() => void begin(), LISTEN_AGAIN_MS);
-      timer.unref();
+      cancel = clock.after(LISTEN_AGAIN_MS, () => void begin());
     };
     void begin();
     stops.add(() => {
       connection?.destroy();
-      if (timer !== null) clearTimeout(timer);
+      cancel();
     });
   }
 

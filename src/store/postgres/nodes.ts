@@ -3,19 +3,22 @@
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, beginRunningTime, type Stretch } from '../../model/running-time.ts';
 import type { AcceptStore, NodeStore } from '../contract.ts';
+import type { ServerTime } from '../surroundings.ts';
 import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 
 /** A node that died is remembered this long. */
 const REMEMBER_MS = 3_600_000;
-const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
+/** The server's time, or a simulation's in the parameter given. */
+const now = (parameter: string) =>
+  `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
 const HOLD_TIME: Statement = {
   name: 'running_time_hold',
   text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
 };
 // A statement of its own after the lock: a time read before a wait for it would be an old one.
-const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${NOW} AS now` };
+const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${now('$1')} AS now` };
 const WRITE_TIME: Statement = {
   name: 'running_time_write',
   text: `INSERT INTO running_time AS t (one, ran_ms, seen_at, stretches) VALUES (1, $1, $2, $3)
@@ -24,28 +27,28 @@ const WRITE_TIME: Statement = {
 
 const BEAT: Statement = {
   name: 'node_beat',
-  text: `WITH t AS MATERIALIZED (SELECT ${NOW} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${REMEMBER_MS} AND name <> $1)
+  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${REMEMBER_MS} AND name <> $1)
     INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until) SELECT $1, $2, $3, now, now, now + $4::bigint FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
 };
 const LEAVE: Statement = { name: 'node_leave', text: 'DELETE FROM node WHERE name = $1' };
 const LIST: Statement = {
   name: 'node_list',
-  text: `SELECT * FROM node WHERE alive_until >= ${NOW} - ${REMEMBER_MS} ORDER BY name`,
+  text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${REMEMBER_MS} ORDER BY name`,
 };
 // Rows are made first and then locked in order of the account, so that no two nodes wait for each other in a circle. Time
 // that has passed is paid at the rate that held then; a full bucket stays full under a new limit.
 const FILL: Statement = {
   name: 'throttle_fill',
   text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
-    SELECT account_id, burst, per_second, burst, extract(epoch FROM clock_timestamp()) * 1000
+    SELECT account_id, burst, per_second, burst, coalesce($4::float8, extract(epoch FROM clock_timestamp()) * 1000)
     FROM unnest($1::int[], $2::float8[], $3::int[]) AS r(account_id, per_second, burst) ORDER BY account_id ON CONFLICT DO NOTHING`,
 };
 const TAKE: Statement = {
   name: 'throttle_take',
   text: `WITH held AS MATERIALIZED (
       SELECT t.account_id, r.per_second, r.burst, r.wanted, t.tokens, t.per_second AS old_rate, t.burst AS old_burst, t.at,
-        extract(epoch FROM clock_timestamp())::float8 * 1000 AS now
+        coalesce($5::float8, extract(epoch FROM clock_timestamp())::float8 * 1000) AS now
       FROM unnest($1::int[], $2::float8[], $3::int[], $4::int[]) AS r(account_id, per_second, burst, wanted)
       JOIN throttle t ON t.account_id = r.account_id ORDER BY t.account_id FOR UPDATE OF t
     ), paid AS (
@@ -63,12 +66,12 @@ const TAKE: Statement = {
 /** Tokens are no mail: nobody waits for their sync. */
 const HASTY: Statement = { name: 'throttle_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
-export function prepareNodes(database: Database): NodeStore & Pick<AcceptStore, 'takeTokens'> {
+export function prepareNodes(database: Database, time: ServerTime): NodeStore & Pick<AcceptStore, 'takeTokens'> {
   return {
     keepRunningTime: (passedMs) =>
       database.transaction(async (transaction) => {
         const [held] = await transaction.query(HOLD_TIME, []);
-        const [clock = {}] = await transaction.query(READ_CLOCK, []);
+        const [clock = {}] = await transaction.query(READ_CLOCK, [time()]);
         const now = rows.int(clock, 'now');
         const before =
           held === undefined
@@ -78,19 +81,19 @@ export function prepareNodes(database: Database): NodeStore & Pick<AcceptStore, 
                 seenAt: rows.int(held, 'seen_at'),
                 stretches: JSON.parse(rows.text(held, 'stretches')) as Stretch[],
               };
-        const time = advanceRunningTime(before, now, Math.ceil(passedMs));
-        await transaction.query(WRITE_TIME, [time.ranMs, time.seenAt, JSON.stringify(time.stretches)]);
-        return time;
+        const running = advanceRunningTime(before, now, Math.ceil(passedMs));
+        await transaction.query(WRITE_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.stretches)]);
+        return running;
       }),
     async beat({ name, roles, version }, ttlMs) {
-      const [row = {}] = await database.query(BEAT, [name, roles.join(','), version, ttlMs]);
+      const [row = {}] = await database.query(BEAT, [name, roles.join(','), version, ttlMs, time()]);
       return rows.int(row, 'seen_at');
     },
     async leave(name) {
       await database.query(LEAVE, [name]);
     },
     async listNodes() {
-      return (await database.query(LIST, [])).map((row) => ({
+      return (await database.query(LIST, [time()])).map((row) => ({
         name: rows.text(row, 'name'),
         roles: rows.text(row, 'roles').split(','),
         version: rows.text(row, 'version'),
@@ -114,8 +117,8 @@ export function prepareNodes(database: Database): NodeStore & Pick<AcceptStore, 
       const taken = await database.transaction(async (transaction) => {
         const [, , given] = await Promise.all([
           transaction.query(HASTY, []),
-          transaction.query(FILL, [ids, rates, bursts]),
-          transaction.query(TAKE, [ids, rates, bursts, wanted]),
+          transaction.query(FILL, [ids, rates, bursts, time()]),
+          transaction.query(TAKE, [ids, rates, bursts, wanted, time()]),
         ]);
         return given;
       });

@@ -57,7 +57,8 @@ const PAGES: Statement = {
 /** No `bigint` holds the place of the greatest id. */
 const LAST_PLACE = Number.MAX_SAFE_INTEGER;
 
-export function prepareSearch(database: Database): Pick<MessageStore, 'searchMail'> {
+/** `monotonic` bounds searches. */
+export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMail'> {
   const directories = new Directories();
 
   async function select(window: Window, narrow: Narrow, limit: number): Promise<readonly SearchedMail[]> {
@@ -115,8 +116,8 @@ export function prepareSearch(database: Database): Pick<MessageStore, 'searchMai
 
   return {
     async searchMail(search, budgetMs) {
-      const until = performance.now() + budgetMs;
-      const { mails, searchedTo } = await runWaiting(searchCourse(source, search, () => performance.now() >= until));
+      const until = monotonic() + budgetMs;
+      const { mails, searchedTo } = await runWaiting(searchCourse(source, search, () => monotonic() >= until));
       const found = mails.length === 0 ? [] : await database.query(SUMMARIES, [mails.map(({ id }) => id)]);
       return { mails: found.map(rows.summary), searchedTo };
     },

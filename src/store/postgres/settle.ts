@@ -9,6 +9,7 @@ import { allowed, TERMINAL } from '../../model/state-machine.ts';
 import type { Store } from '../contract.ts';
 import { referenceOf } from '../rules/feedback.ts';
 import { Tallies } from '../rules/tallies.ts';
+import type { ServerTime } from '../surroundings.ts';
 import { type Ended, endMail } from './end.ts';
 import { appendEvents, type NewEvent } from './event.ts';
 import { prove } from './proof.ts';
@@ -62,7 +63,7 @@ const OVERDUE: Statement = {
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
       OR (q.owner = $3 AND q.due_at <= $7)
       OR (q.owner <> $3 AND ($5 OR q.due_at <= $4) AND NOT EXISTS (SELECT 1 FROM node n
-        WHERE n.name = q.owner AND n.alive_until > extract(epoch FROM clock_timestamp()) * 1000)))
+        WHERE n.name = q.owner AND n.alive_until > coalesce($8::bigint, extract(epoch FROM clock_timestamp()) * 1000))))
     ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
 };
 const TAKE_BACK: Statement = {
@@ -93,7 +94,10 @@ interface Written {
   readonly references: { reference: string; id: string; at: number }[];
 }
 
-export function prepareSettle(database: Database): Pick<Store, 'mark' | 'settle' | 'release' | 'recover'> {
+export function prepareSettle(
+  database: Database,
+  time: ServerTime,
+): Pick<Store, 'mark' | 'settle' | 'release' | 'recover'> {
   return {
     async mark(batch) {
       return answersOf(batch, await database.query(MARK, fencesOf(batch)));
@@ -105,7 +109,7 @@ export function prepareSettle(database: Database): Pick<Store, 'mark' | 'settle'
     async recover(options) {
       let taken = 0;
       for (;;) {
-        const round = await database.transaction((transaction) => recoverIn(transaction, options));
+        const round = await database.transaction((transaction) => recoverIn(transaction, options, time()));
         taken += round;
         if (round < ROUND) return taken;
       }
@@ -196,8 +200,18 @@ function plan({ id, attempts, uncount, changes }: Settlement, accountId: number,
 async function recoverIn(
   transaction: Transaction,
   { now, everyLease, deadNodes, onUncertain, by, ownUntil, except = [] }: Parameters<Store['recover']>[0],
+  serverNow: number | null,
 ): Promise<number> {
-  const found = await transaction.query(OVERDUE, [except, everyLease, by, now, deadNodes, ROUND, ownUntil ?? now]);
+  const found = await transaction.query(OVERDUE, [
+    except,
+    everyLease,
+    by,
+    now,
+    deadNodes,
+    ROUND,
+    ownUntil ?? now,
+    serverNow,
+  ]);
   if (found.length === 0) return 0;
   const taken = found.map((row) => {
     const end = endOf(onUncertain, row.handing_over === true);

@@ -5,6 +5,7 @@
 
 import type { Store } from '../contract.ts';
 import { keptThread } from '../kept-thread.ts';
+import { MACHINE, type Surroundings, serverTime } from '../surroundings.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareClaim } from './claim.ts';
@@ -21,6 +22,7 @@ import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareSearch } from './search.ts';
+import { indexOn } from './search-index.ts';
 import { prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
@@ -36,19 +38,22 @@ export interface PostgresOptions {
   readonly service: boolean;
   /** What the server shows this process as. */
   readonly application: string;
-  /** In [0, 1): trembles the pauses before another try. */
-  readonly random: () => number;
+  /** Given for a simulation; its `random` also jitters the pauses before another try. */
+  readonly surroundings?: Surroundings;
   /** Told, in one line each, what endangers mail on this server. */
   readonly warn: (line: string) => void;
 }
 
 /** Opens the store, bringing its schema up to date; rejects with a StoreError of one line. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const pool = createPool(options);
+  const { setting, application, surroundings = MACHINE } = options;
+  const { clock } = surroundings;
+  const time = serverTime(surroundings);
+  const pool = createPool({ setting, application, random: surroundings.random });
   try {
     await migrate(pool);
     if (options.service) {
-      await ensurePartitions(pool, Date.now());
+      await ensurePartitions(pool, clock.now());
       for (const line of await serverWarnings(pool)) options.warn(line);
     }
   } catch (error) {
@@ -56,18 +61,17 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     throw error;
   }
   const { domainsSince, ...domains } = prepareDomains(pool);
-  const { stopWatching, ...directory } = prepareDirectory(pool, { domainsSince });
-  const { setting, application } = options;
+  const { stopWatching, ...directory } = prepareDirectory(pool, surroundings, { domainsSince });
   const index = keptThread(async () => startIndexThread({ setting, application }), INDEX_IDLE_MS);
   return {
-    accept: prepareAccept(pool),
+    accept: prepareAccept(pool, clock.monotonic),
     claim: prepareClaim(pool),
-    ...prepareSettle(pool),
-    ...prepareSweep(pool),
+    ...prepareSettle(pool, time),
+    ...prepareSweep(pool, time, clock.monotonic),
     ...prepareMail(pool),
-    ...prepareSearch(pool),
-    indexMail: (step) => index.use((thread) => thread.step(step)),
-    ...prepareNodes(pool),
+    ...prepareSearch(pool, clock.monotonic),
+    indexMail: (step) => (surroundings.simulated ? indexOn(pool, step) : index.use((thread) => thread.step(step))),
+    ...prepareNodes(pool, time),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
     ...prepareTraffic(pool),

@@ -1,5 +1,6 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 import type { Store } from '../contract.ts';
+import type { ServerTime } from '../surroundings.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { firstIdAt, lastIdAt } from './ids.ts';
@@ -58,7 +59,12 @@ const expired = transition('queued', 'expired', 'queue');
 const PARTITIONS_EVERY_MS = 3_600_000;
 const BEFORE_ALL = firstIdAt(0);
 
-export function prepareSweep(database: Database): Pick<Store, 'hasten' | 'expire' | 'erase'> {
+/** `time` is what partitions are made for; `monotonic` paces their making. */
+export function prepareSweep(
+  database: Database,
+  time: ServerTime,
+  monotonic: () => number,
+): Pick<Store, 'hasten' | 'expire' | 'erase'> {
   let partitionsAt = 0;
   return {
     async hasten(latestDueAt, now, limit) {
@@ -96,9 +102,9 @@ export function prepareSweep(database: Database): Pick<Store, 'hasten' | 'expire
       });
     },
     async erase(endedBefore, keysBefore, limit) {
-      const now = performance.now();
+      const now = monotonic();
       if (partitionsAt === 0 || now - partitionsAt > PARTITIONS_EVERY_MS) {
-        const whole = await ensurePartitions(database);
+        const whole = await ensurePartitions(database, time() ?? undefined);
         await dropSpentBodies(database, endedBefore);
         partitionsAt = whole ? now : 0;
       }

@@ -5,7 +5,8 @@
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';
 import { setThreadFlags } from '../thread-flags.ts';
-import type { Call, OperationName, Operations, Reply } from './engine.ts';
+import type { TextReply } from './desk.ts';
+import type { Call, OperationName, Operations } from './engine.ts';
 import type { FilesFault } from './files.ts';
 import type { ThreadData } from './thread.ts';
 
@@ -13,7 +14,7 @@ type Message =
   | { readonly opened: true }
   | { readonly failed: string }
   | { readonly files: FilesFault | null }
-  | readonly Reply[];
+  | readonly TextReply[];
 
 interface Waiting {
   readonly resolve: (value: never) => void;
@@ -82,7 +83,7 @@ export async function startThread(
       if (held === undefined) continue;
       waiting.delete(reply.number);
       if (reply.ok) held.resolve(reply.value as never);
-      else held.reject(new StoreError(String(reply.error)));
+      else held.reject(new StoreError(reply.error));
     }
   });
   await new Promise<void>((resolve, reject) => {

@@ -4,6 +4,12 @@
  * fault undoes that operation alone; a fault of the commit undoes and fails them all.
  */
 import type { DatabaseSync } from 'node:sqlite';
+import type { DirectoryChanges } from '../../model/account.ts';
+import type { SettleAnswer } from '../../model/message.ts';
+import { METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
+import type { BuiltStep, IndexChange } from '../search/building.ts';
+import type { IndexStep } from '../search.ts';
+import { MACHINE } from '../surroundings.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
 import { prepareAudit } from './audit.ts';
@@ -18,12 +24,24 @@ import { prepareOverview } from './overview.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareSearch } from './search.ts';
 import { prepareSearchIndex } from './search-index.ts';
-import { prepareSettle } from './settle.ts';
+import { type PackedSettlement, prepareSettle } from './settle.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareSweep } from './sweep.ts';
 import { prepareTraffic } from './traffic.ts';
 
-export type Operations = ReturnType<typeof prepareOperations>;
+/** A method of the contract as the store's thread has it: it answers at once. */
+type Immediate<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
+  ? (...args: Args) => Answer
+  : never;
+
+/** The contract's methods, settlements packed for their way to the thread, and what composed methods are made of. */
+export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Immediate<StoreMethods[Name]> } & {
+  settle(batch: readonly PackedSettlement[]): readonly SettleAnswer[];
+  /** What changed after `revision`, or null where nothing did. */
+  directorySince(revision: number): DirectoryChanges | null;
+  buildIndex(step: IndexStep): BuiltStep;
+  changeIndex(change: IndexChange): void;
+};
 export type OperationName = keyof Operations;
 
 export interface Call {
@@ -36,52 +54,22 @@ export type Reply =
   | { readonly number: number; readonly ok: true; readonly value: unknown }
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
-const READS: ReadonlySet<OperationName> = new Set([
-  'listAccounts',
-  'listKeys',
-  'listSuppressions',
-  'searchSuppressions',
-  'findSuppression',
-  'findDomain',
-  'listDomains',
-  'domainChecks',
-  'reputationOf',
-  'reputations',
-  'screen',
-  'directorySince',
-  'findKeys',
-  'listMail',
-  'showMail',
-  'mailStandings',
-  'searchMail',
-  'buildIndex',
-  'queueFigures',
-  'newestId',
-  'listNodes',
-  'listFeedback',
-  'showFeedback',
-  'lastFeedbackAt',
-  'listAudit',
-  'listTokens',
-  'findToken',
-  'isSessionEnded',
-  'traffic',
-  'overviewFacts',
-  'changeMarks',
-]);
+/** Operations of this store alone, behind methods that are composed of several. */
+const INTERNAL = { directorySince: 'read', buildIndex: 'question', changeIndex: 'change' } as const;
 
-/**
- * Writes that go on while the files of the database were removed or replaced: what is accepted already is delivered, and its
- * outcome is recorded in case the files come back.
- */
-const WITHOUT_FILES: ReadonlySet<OperationName> = new Set(['claim', 'settle', 'release', 'recover', 'beat', 'leave']);
+const KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL };
+
+function isRead(name: OperationName): boolean {
+  const kind = KINDS[name];
+  return kind === 'read' || kind === 'question';
+}
 
 /** True for an operation whose answer says that something is kept: it must fail where the files are not those of the path. */
 export function needsFiles(name: OperationName): boolean {
-  return !READS.has(name) && !WITHOUT_FILES.has(name);
+  return KINDS[name] === 'change';
 }
 
-function prepareOperations(database: DatabaseSync) {
+function prepareOperations(database: DatabaseSync, monotonic: () => number): Operations {
   const audit = prepareAudit(database);
   const probe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
   const directory = prepareDirectory(database, (revision) => domains.domainsSince(revision));
@@ -98,7 +86,7 @@ function prepareOperations(database: DatabaseSync) {
     directorySince: directory.since,
     findKeys: directory.findKeys,
     ...prepareMail(database, audit),
-    ...prepareSearch(database),
+    ...prepareSearch(database, monotonic),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation),
@@ -117,8 +105,9 @@ export interface Engine {
   run(calls: readonly Call[]): Reply[];
 }
 
-export function createEngine(database: DatabaseSync): Engine {
-  const operations = prepareOperations(database);
+/** `monotonic` bounds searches. */
+export function createEngine(database: DatabaseSync, monotonic = MACHINE.clock.monotonic): Engine {
+  const operations = prepareOperations(database, monotonic);
 
   function attempt(call: Call): Reply {
     try {
@@ -158,8 +147,8 @@ export function createEngine(database: DatabaseSync): Engine {
   return {
     operations,
     run(calls) {
-      const writes = calls.filter(({ name }) => !READS.has(name));
-      const reads = calls.filter(({ name }) => READS.has(name));
+      const writes = calls.filter(({ name }) => !isRead(name));
+      const reads = calls.filter(({ name }) => isRead(name));
       return [...(writes.length === 0 ? [] : commit(writes)), ...reads.map(attempt)];
     },
   };

@@ -5,14 +5,17 @@
  */
 
 import type { DirectoryChanges } from '../../model/account.ts';
-import type { Store } from '../contract.ts';
+import { METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
 import { StoreError } from '../error.ts';
+import { every } from '../every.ts';
 import { keptThread } from '../kept-thread.ts';
 import { INDEX_MEMORY } from '../search/politeness.ts';
+import { MACHINE, type Surroundings } from '../surroundings.ts';
 import type { StoreThread } from './client.ts';
 import { startThread } from './client.ts';
 import { prepareFile } from './database.ts';
 import { type FilesFault, removeKeptLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
+import { startHere } from './here.ts';
 import { takeServeLock } from './serve-lock.ts';
 import { pack } from './settle.ts';
 
@@ -41,6 +44,7 @@ export interface SqliteOptions {
   readonly worker?: URL;
   /** Hears when files of the database were removed or replaced, within a second, and null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
+  readonly surroundings?: Surroundings;
 }
 
 /** Opens the store; rejects with a StoreError of one line. */
@@ -49,6 +53,7 @@ export async function openSqliteStore({
   exclusive,
   worker = WORKER,
   onFilesFault,
+  surroundings = MACHINE,
 }: SqliteOptions): Promise<Store> {
   const path = resolveDatabasePath(given);
   // Before anything is opened: a service that may not run must not migrate what another one runs on.
@@ -63,7 +68,9 @@ export async function openSqliteStore({
       requireUsableFiles(path);
       removeKeptLinks(path);
     }
-    writer = await start(WRITER, onFilesFault);
+    writer = surroundings.simulated
+      ? await startHere({ path, locked: exclusive, cacheKib: WRITER.cacheKib }, surroundings, onFilesFault)
+      : await start(WRITER, onFilesFault);
   } catch (error) {
     unlock();
     throw error;
@@ -74,8 +81,11 @@ export async function openSqliteStore({
     return fault === null ? start(how) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
   const reader = keptThread(() => startBeside(READER), READER_IDLE_MS);
-  const ask: StoreThread['call'] = (name, ...args) => reader.use((thread) => thread.call(name, ...args));
   const index = keptThread(() => startBeside(INDEX), INDEX_IDLE_MS);
+  const besides = (kept: typeof reader): StoreThread['call'] =>
+    surroundings.simulated ? writer.call : (name, ...args) => kept.use((thread) => thread.call(name, ...args));
+  const ask = besides(reader);
+  const buildIndex = besides(index);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
@@ -88,87 +98,18 @@ export async function openSqliteStore({
       onChange(changes);
     };
     await look();
-    const timer = setInterval(() => look().catch(() => undefined), WATCH_MS);
-    timer.unref();
-    stopWatching.push(() => clearInterval(timer));
+    stopWatching.push(every(surroundings.clock, WATCH_MS, () => void look().catch(() => undefined)));
   }
 
   return {
-    accept: (batch) => writer.call('accept', batch),
-    claim: (room, lease, now) => writer.call('claim', room, lease, now),
-    mark: (batch) => writer.call('mark', batch),
+    ...methodsOver(writer.call, ask),
     settle: (batch) => writer.call('settle', pack(batch)),
-    release: (batch, now) => writer.call('release', batch, now),
-    recover: (options) => writer.call('recover', options),
-    expire: (acceptedBefore, now, limit, by) => writer.call('expire', acceptedBefore, now, limit, by),
-    hasten: (latestDueAt, now, limit) => writer.call('hasten', latestDueAt, now, limit),
-    erase: (endedBefore, keysBefore, limit) => writer.call('erase', endedBefore, keysBefore, limit),
-    screen: (batch) => writer.call('screen', batch),
-    queueFigures: () => ask('queueFigures'),
-    newestId: () => writer.call('newestId'),
     watchDirectory,
-    findKeys: (hashes) => writer.call('findKeys', hashes),
-    createFirstKey: (account, key, now) => writer.call('createFirstKey', account, key, now),
-    createAccount: (name, limits, now, by) => writer.call('createAccount', name, limits, now, by),
-    setAccount: (name, change, now, expected, by) => writer.call('setAccount', name, change, now, expected, by),
-    lockAccount: (name, reason, now, expected, by) => writer.call('lockAccount', name, reason, now, expected, by),
-    unlockAccount: (name, now, expected, by) => writer.call('unlockAccount', name, now, expected, by),
-    listAccounts: () => writer.call('listAccounts'),
-    createKey: (account, key, now, by) => writer.call('createKey', account, key, now, by),
-    listKeys: (account) => writer.call('listKeys', account),
-    revokeKey: (id, now, by) => writer.call('revokeKey', id, now, by),
-    rotateKey: (id, key, oldExpiresAt, now, by) => writer.call('rotateKey', id, key, oldExpiresAt, now, by),
-    touchKeys: (used) => writer.call('touchKeys', used),
-    listMail: (filter) => ask('listMail', filter),
-    showMail: (id) => ask('showMail', id),
-    mailStandings: (ids) => ask('mailStandings', ids),
-    searchMail: (search, budgetMs) => ask('searchMail', search, budgetMs),
     async indexMail(step) {
-      const { change, progress } = await index.use((thread) => thread.call('buildIndex', step));
+      const { change, progress } = await buildIndex('buildIndex', step);
       if (change !== null) await writer.call('changeIndex', change);
       return progress;
     },
-    retryMail: (id, now, by) => writer.call('retryMail', id, now, by),
-    cancelMail: (id, now, by) => writer.call('cancelMail', id, now, by),
-    reputationOf: (name, now) => ask('reputationOf', name, now),
-    reputations: (now) => ask('reputations', now),
-    addSuppressions: (list, entries, by) => writer.call('addSuppressions', list, entries, by),
-    removeSuppression: (list, address, by) => writer.call('removeSuppression', list, address, by),
-    listSuppressions: (list, after, limit) => ask('listSuppressions', list, after, limit),
-    searchSuppressions: (list, search, after, limit) => ask('searchSuppressions', list, search, after, limit),
-    findSuppression: (address) => ask('findSuppression', address),
-    addDomain: (account, domain, now, by) => writer.call('addDomain', account, domain, now, by),
-    findDomain: (name) => writer.call('findDomain', name),
-    domainChecks: (name) => writer.call('domainChecks', name),
-    listDomains: () => writer.call('listDomains'),
-    updateDomain: (update, by) => writer.call('updateDomain', update, by),
-    setSubdomains: (name, subdomains, by) => writer.call('setSubdomains', name, subdomains, by),
-    removeDomain: (name, by) => writer.call('removeDomain', name, by),
-    keepRunningTime: (passedMs, now) => writer.call('keepRunningTime', passedMs, now),
-    beat: (node, ttlMs, now) => writer.call('beat', node, ttlMs, now),
-    leave: (name) => writer.call('leave', name),
-    listNodes: (now) => ask('listNodes', now),
-    takeTokens: (batch, now) => writer.call('takeTokens', batch, now),
-    recordFeedback: (batch) => writer.call('recordFeedback', batch),
-    listFeedback: (before, limit) => ask('listFeedback', before, limit),
-    showFeedback: (id) => ask('showFeedback', id),
-    lastFeedbackAt: () => ask('lastFeedbackAt'),
-    forgetFeedback: (before, keep, limit) => writer.call('forgetFeedback', before, keep, limit),
-    writeAudit: (entry) => writer.call('writeAudit', entry),
-    listAudit: (before, limit) => ask('listAudit', before, limit),
-    createToken: (token, now, by) => writer.call('createToken', token, now, by),
-    listTokens: () => writer.call('listTokens'),
-    findToken: (hash) => writer.call('findToken', hash),
-    revokeToken: (id, now, by) => writer.call('revokeToken', id, now, by),
-    touchToken: (id, at) => writer.call('touchToken', id, at),
-    endSession: (hash, until, now) => writer.call('endSession', hash, until, now),
-    isSessionEnded: (hash) => ask('isSessionEnded', hash),
-    putTraffic: (node, batch) => writer.call('putTraffic', node, batch),
-    traffic: (since, until, stepMs) => ask('traffic', since, until, stepMs),
-    sweepTraffic: (minutes, hours, limit) => writer.call('sweepTraffic', minutes, hours, limit),
-    overviewFacts: (now) => ask('overviewFacts', now),
-    changeMarks: (now) => ask('changeMarks', now),
-    probe: () => writer.call('probe'),
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
@@ -177,4 +118,14 @@ export async function openSqliteStore({
       unlock();
     },
   };
+}
+
+/** Every method of the contract as a call of its name: questions of operators beside the writer, all else by it. */
+function methodsOver(write: StoreThread['call'], ask: StoreThread['call']): Pick<StoreMethods, MethodName> {
+  const names = Object.keys(METHODS) as MethodName[];
+  const methods = names.map((name) => {
+    const call = (METHODS[name] === 'question' ? ask : write) as (...args: readonly unknown[]) => Promise<unknown>;
+    return [name, (...args: readonly unknown[]) => call(name, ...args)] as const;
+  });
+  return Object.fromEntries(methods) as unknown as Pick<StoreMethods, MethodName>;
 }

@@ -1,0 +1,101 @@
+/** A store in the caller's thread, on a clock and a source of chance that are handed in: the same run twice gives the same. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { mailIds } from '../../src/model/message-id.ts';
+import type { Surroundings } from '../../src/store/surroundings.ts';
+import { virtualClock } from '../rig/clock.ts';
+import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { STORES } from '../rig/stores.ts';
+
+const START = Date.UTC(2031, 4, 5, 6, 7, 8);
+const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
+
+/** Numbers in [0, 1), the same from each seed (mulberry32). */
+function chance(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
+  /** Accepts, claims, settles and looks, as chance will have it; resolves to everything that the store said. */
+  async function run(seed: number): Promise<readonly unknown[]> {
+    const clock = virtualClock(START);
+    const random = chance(seed);
+    const surroundings: Surroundings = { clock, random, simulated: true };
+    const store = await open({ surroundings });
+    onTestFinished(() => store.close());
+    const said: unknown[] = [];
+    const note = async (answer: Promise<unknown>) => said.push(await answer);
+    const uuid = () =>
+      `00000000-0000-4000-8000-${Math.floor(random() * 2 ** 48)
+        .toString(16)
+        .padStart(12, '0')}`;
+    const ids = mailIds(null, uuid);
+    await note(store.createAccount('default', { ...NO_LIMITS, rate: { limit: 30, periodMs: 60_000 } }, clock.now()));
+    await note(store.createAccount('other', NO_LIMITS, clock.now()));
+    await note(store.keepRunningTime(0, clock.now()));
+    const all: string[] = [];
+    for (let round = 0; round < 12; round += 1) {
+      const now = clock.now();
+      await note(store.beat(NODE, 15_000, now));
+      await note(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, wanted: 3 }], now));
+      const batch = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
+        newMail({
+          id: ids.next(now),
+          acceptedAt: now,
+          accountId: random() < 0.5 ? 1 : 2,
+          to: `r${Math.floor(random() * 9)}@example.com`,
+        }),
+      );
+      all.push(...batch.map(({ id }) => id));
+      await note(store.accept(batch));
+      const lease = { owner: NODE.name, until: now + 60_000 };
+      const claimed = await store.claim({ mails: 4, bytes: 100_000 }, lease, now);
+      said.push(claimed);
+      const settlements = claimed.mails
+        .filter(() => random() < 0.8)
+        .map((mail) => {
+          const event = { at: now, by: NODE.name, detail: null, attempt: null };
+          if (random() < 0.3)
+            return settlementOf(mail, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
+          return settlementOf(mail, { event: { ...event, verb: 'delivered' } });
+        });
+      await note(store.settle(settlements));
+      await clock.advance(7_000 + Math.floor(random() * 10_000));
+      const recovery = { everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'node-b' } as const;
+      await note(store.recover({ ...recovery, now: clock.now() }));
+    }
+    await note(store.listNodes(clock.now()));
+    await note(store.keepRunningTime(1_000, clock.now()));
+    await note(store.queueFigures());
+    await note(store.listAccounts());
+    await note(store.reputations(clock.now()));
+    await note(store.indexMail({ horizon: ids.next(clock.now()), least: 1, now: clock.now() }));
+    for (const id of all) await note(store.showMail(id));
+    return said;
+  }
+
+  test('the same seed gives the same answers, histories and times', async () => {
+    const [first, again] = [await run(7), await run(7)];
+    expect(again).toEqual(first);
+    expect(first.length).toBeGreaterThan(90);
+  });
+
+  test('another seed gives others', async () => {
+    expect(await run(8)).not.toEqual(await run(7));
+  });
+
+  test('only the clock handed in says what time it is', async () => {
+    const clock = virtualClock(START);
+    const store = await open({ surroundings: { clock, random: () => 0.5, simulated: true } });
+    onTestFinished(() => store.close());
+    expect(await store.beat(NODE, 15_000, clock.now())).toBe(START);
+    await clock.advance(3_600_000);
+    expect(await store.beat(NODE, 15_000, clock.now())).toBe(START + 3_600_000);
+    expect((await store.keepRunningTime(0, clock.now())).seenAt).toBe(START + 3_600_000);
+  });
+});
