@@ -1,75 +1,70 @@
-/** `postrider domain …`: the domains that accounts send from. What the commands do is loaded when one of them runs. */
+/** `postrider domain …`: the domains that accounts send from. With `--json` the promised members, and with `--details` all. */
 import type { Command } from 'commander';
-import { quote } from '../config/units.ts';
+import {
+  addDomain,
+  listDomains,
+  removeDomain,
+  rotateDomain,
+  setDomain,
+  showDomain,
+  verifyDomain,
+} from '../operations/domains.ts';
 import type { Context } from './context.ts';
-import type { addDomain, DomainFlags } from './domain-actions.ts';
-import { CommandFailure } from './failure.ts';
+import { cancelledText, domainTable, recordsText, removedText, shortDomain, verdictText } from './domain-text.ts';
+import { operationCommand } from './operation-command.ts';
+import { styled } from './text.ts';
 
-const JSON_SHAPE = 'for machines: {"domain","status","records"}';
-const DETAILS = 'with --json: account, keys and times too, and what was seen of each record';
+const EXTRA = {
+  '--details': 'with --json: account, keys and times too, and what was seen of each record',
+};
 
 /** Adds the commands. */
 export function addDomainCommands(program: Command, context: Context): void {
   const group = program.command('domain').description('domains to send from').helpCommand(false);
-  const actions = () => import('./domain-actions.ts');
+  const machine = {
+    jsonHelp: 'for machines: {"domain","status","records"}',
+    extra: EXTRA,
+    json: <T extends Parameters<typeof shortDomain>[0]>(domain: T, { details }: Readonly<Record<string, unknown>>) =>
+      details === true ? domain : shortDomain(domain),
+  };
 
-  const add = group.command('add <account> <domain>');
-  add.description('make keys for a domain and print the records to publish');
-  add.option('--subdomains', 'its subdomains may send too');
-  add.option('--no-ed25519', 'make the RSA key alone');
-  add
-    .option('--easy-dkim', 'with ses: let Amazon SES sign with keys of its own too')
-    .option('--json', JSON_SHAPE)
-    .option('--details', DETAILS);
-  add.action(async (account: string, typed: string, flags: Parameters<typeof addDomain>[3]) =>
-    (await actions()).addDomain(context, account, typed, flags),
-  );
-
-  const records = group.command('records <domain>').description('print the records to publish');
-  records
-    .option('--json', JSON_SHAPE)
-    .option('--details', DETAILS)
-    .action(async (typed: string, flags: DomainFlags) => (await actions()).showRecords(context, typed, flags));
-
-  const verify = group.command('verify <domain>');
-  verify.description('look its records up; exit code 0 where it is authenticated');
-  verify
-    .option('--json', JSON_SHAPE)
-    .option('--details', DETAILS)
-    .action(async (typed: string, flags: DomainFlags) => (await actions()).verifyDomain(context, typed, flags));
-
-  const list = group.command('list').description('list all domains');
-  list
-    .option('--json', 'for machines: a list of {"domain","status","records"}')
-    .option('--details', DETAILS)
-    .action(async (flags: DomainFlags) => (await actions()).listDomains(context, flags));
-
-  const rotate = group.command('rotate <domain>');
-  rotate.description('stage new keys, which sign once their records are seen');
-  rotate
-    .option('--cancel', 'drop the staged keys instead')
-    .option('--json', JSON_SHAPE)
-    .option('--details', DETAILS)
-    .action(async (typed: string, flags: DomainFlags & { readonly cancel?: boolean }) => {
-      const { cancelStaged, rotateKeys } = await actions();
-      await (flags.cancel ? cancelStaged : rotateKeys)(context, typed, flags);
-    });
-
-  const remove = group.command('remove <domain>').description('forget a domain and its keys; mail from it is refused');
-  remove
-    .option('--json', JSON_SHAPE)
-    .option('--details', DETAILS)
-    .action(async (typed: string, flags: DomainFlags) => (await actions()).removeDomain(context, typed, flags));
-
-  const set = group.command('set <domain>').description('change what a domain allows');
-  set
-    .requiredOption('--subdomains <yes|no>', 'whether its subdomains may send too')
-    .option('--json', JSON_SHAPE)
-    .option('--details', DETAILS);
-  set.action(async (typed: string, flags: DomainFlags & { readonly subdomains: string }) => {
-    const { subdomains } = flags;
-    if (subdomains !== 'yes' && subdomains !== 'no')
-      throw new CommandFailure(`--subdomains: ${quote(subdomains)} is not yes or no`, 2);
-    await (await actions()).setSubdomains(context, typed, subdomains === 'yes', flags);
+  operationCommand(group, context, 'add <account> <domain>', addDomain, {
+    ...machine,
+    flags: { ed25519: '--no-ed25519' },
+    text: (domain) =>
+      `${styled('good', `added ${domain.domain} for account ${domain.account}`)}\n\n${recordsText(domain)}`,
+  });
+  operationCommand(group, context, 'records <domain>', showDomain, { ...machine, text: recordsText });
+  operationCommand(group, context, 'verify <domain>', verifyDomain, {
+    ...machine,
+    help: 'look its records up; exit code 0 where it is authenticated',
+    text: (domain, _input, now) => verdictText(domain, now),
+    failure: ({ fault }) => fault,
+  });
+  operationCommand(group, context, 'list', listDomains, {
+    jsonHelp: 'for machines: a list of {"domain","status","records"}',
+    extra: EXTRA,
+    json: (domains, { details }) => (details === true ? domains : domains.map(shortDomain)),
+    text: (domains) =>
+      domains.length === 0
+        ? 'there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n'
+        : domainTable(domains),
+  });
+  operationCommand(group, context, 'rotate <domain>', rotateDomain, {
+    ...machine,
+    text: (domain, { cancel }) =>
+      cancel === true
+        ? cancelledText(domain)
+        : `${styled('good', `staged new keys for ${domain.domain}`)}\n\n${recordsText(domain)}`,
+  });
+  operationCommand(group, context, 'remove <domain>', removeDomain, {
+    ...machine,
+    json: shortDomain,
+    text: removedText,
+  });
+  operationCommand(group, context, 'set <domain>', setDomain, {
+    ...machine,
+    flags: { subdomains: '--subdomains <yes|no>' },
+    text: ({ domain, subdomains }) => `subdomains of ${domain} ${subdomains ? 'may send too' : 'may not send'}\n`,
   });
 }

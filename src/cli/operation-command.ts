@@ -5,6 +5,7 @@
  */
 import type { Command } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
+import { quote } from '../config/units.ts';
 import { isRequired, membersOf } from '../operations/input.ts';
 import { type Operation, perform } from '../operations/operation.ts';
 import { printable } from '../printing/escape.ts';
@@ -14,11 +15,18 @@ import { CommandFailure } from './failure.ts';
 export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** The result for people; ends with a line feed. */
   text(result: Static<R>, input: Readonly<Record<string, unknown>>, now: number): string;
-  /** The value printed with `--json`, where it differs from the result. */
-  readonly json?: (result: Static<R>) => unknown;
+  /** The value printed with `--json`, where it differs from the result. `flags` has those of `extra`. */
+  readonly json?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
+  /** Flags of the output alone, which the operation does not know, with their help: `{ '--details': 'with --json: …' }`. */
+  readonly extra?: { readonly [flag: string]: string };
+  /** The help of the command, where the operation's summary does not say all. */
+  readonly help?: string;
   /** Members of the input whose argument has another name: `{ text: 'search' }`. */
   readonly arguments?: { readonly [argument: string]: keyof Static<I> & string };
-  /** Commander's flags of members that need other ones than `--name <name>`: `{ ed25519: '--no-ed25519' }`. */
+  /**
+   * Commander's flags of members that need other ones than `--name <name>`: `{ ed25519: '--no-ed25519' }`. One of a boolean that
+   * takes a value is `yes` or `no`: `{ subdomains: '--subdomains <yes|no>' }`.
+   */
   readonly flags?: { readonly [name in keyof Static<I>]?: string };
   /** Flags that stand for one value of a member: `{ '--no-volume': { member: 'volume', value: 'unlimited' } }`. */
   readonly shorthands?: {
@@ -38,7 +46,7 @@ export function operationCommand<I extends TObject, R extends TSchema>(
   operation: Operation<I, R>,
   options: CommandOptions<I, R>,
 ): void {
-  const command = group.command(usage).description(lowerFirst(operation.summary));
+  const command = group.command(usage).description(options.help ?? lowerFirst(operation.summary));
   const positional = command.registeredArguments.map(
     (argument) => options.arguments?.[argument.name()] ?? argument.name(),
   );
@@ -56,6 +64,7 @@ export function operationCommand<I extends TObject, R extends TSchema>(
     command.option(flag, `the same as --${kebab(member)} ${value}`);
   }
   command.option('--json', options.jsonHelp ?? 'for machines');
+  for (const [flag, help] of Object.entries(options.extra ?? {})) command.option(flag, help);
   /** `--rate` or `ADDRESS`. */
   const nameOf = (member: string): string => {
     const argument = command.registeredArguments[positional.indexOf(member)];
@@ -63,22 +72,33 @@ export function operationCommand<I extends TObject, R extends TSchema>(
   };
   command.action(async (...args: unknown[]) => {
     const { json, ...flags } = command.opts() as Readonly<Record<string, unknown>>;
-    const given: Record<string, unknown> = { ...flags };
+    const given: Record<string, unknown> = {};
+    for (const [name, value] of Object.entries(flags)) {
+      const member = members[name];
+      if (member !== undefined) given[name] = member.type === 'boolean' ? yesOrNo(nameOf(name), value) : value;
+    }
     for (const [at, name] of positional.entries()) if (args[at] !== undefined) given[name] = args[at];
     // Commander's value of a member whose `--no-` flag was given.
     for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
     const performed = await context.operate((operating) => perform(operation, given, operating));
-    for (const { message } of performed.warnings) context.warn(message);
+    for (const { message } of performed.warnings) context.warn(printable(message));
     if (!performed.ok) {
       const { code, message, phrase } = performed.error;
       throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
     }
     const { value } = performed;
-    if (json === true) context.json(options.json?.(value) ?? value);
+    if (json === true) context.json(options.json?.(value, flags) ?? value);
     else context.out(options.text(value, given, context.clock.now()));
     const failure = options.failure?.(value) ?? null;
     if (failure !== null) throw new CommandFailure(failure);
   });
+}
+
+/** The value of a boolean's flag: `yes` or `no` where the flag takes one. @throws CommandFailure */
+function yesOrNo(flag: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  if (value !== 'yes' && value !== 'no') throw new CommandFailure(`${flag}: ${quote(value)} is not yes or no`, 2);
+  return value === 'yes';
 }
 
 /** `maxBounces` → `max-bounces`. */

@@ -14,6 +14,8 @@ interface Member {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
+  /** 0 where the operation itself says what is wrong with an empty text; else an empty one that is required is missing. */
+  readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: Member;
   /** What is said of a value that is none, instead of the general sentence (schemas.ts). */
@@ -40,7 +42,7 @@ export function readInput<I extends TObject>(schema: I, given: Readonly<Record<s
   const missing: string[] = [];
   for (const [name, member] of Object.entries(members)) {
     const value = given[name];
-    if (value === undefined || value === null || (value === '' && isRequired(schema, name))) {
+    if (value === undefined || value === null || (value === '' && member.minLength !== 0 && isRequired(schema, name))) {
       if (member.default !== undefined) read[name] = member.default;
       else if (isRequired(schema, name)) missing.push(name);
       continue;

@@ -105,7 +105,9 @@ describe('every route that is an operation', () => {
     '%s names its path parameters as members of its input, and a schema of its result that a validator accepts',
     (_name, { path, operation: { input, result, id, name, summary } }) => {
       for (const parameter of pathParameters(path)) expect(Object.keys(input.properties)).toContain(parameter);
-      expect(() => new Ajv2020({ strict: false }).compile(JSON.parse(JSON.stringify(result)))).not.toThrow();
+      expect(() =>
+        new Ajv2020({ strict: false, validateFormats: false }).compile(JSON.parse(JSON.stringify(result))),
+      ).not.toThrow();
       expect([id, name, summary]).toEqual([
         expect.stringMatching(/^[a-z]+[A-Za-z]+$/),
         expect.stringMatching(/^[a-z]+\.[a-z-]+$/),

@@ -1,0 +1,407 @@
+/**
+ * Sending domains: the domains that accounts send from, with their DKIM keys and the DNS records to publish. Only `verifyDomain`
+ * asks DNS. With `ses:` the identity at the provider is looked at, and made where it is missing. Private keys are made here and
+ * sealed at once; no result has them. What fails has changed nothing.
+ */
+import { Type } from 'typebox';
+import { createResolver } from '../domains/dns.ts';
+import { newKeys } from '../domains/keys.ts';
+import { parseDomainName } from '../domains/name.ts';
+import { lookAtProvider, type ProviderView, settleAtProvider } from '../domains/provider-identity.ts';
+import { recordsFor } from '../domains/records.ts';
+import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
+import { checkRecords } from '../domains/verify.ts';
+import type { Account } from '../model/account.ts';
+import {
+  beginRotation,
+  cancelRotation,
+  type DnsRecord,
+  dkimRecordName,
+  type RecordCheck,
+  type SendingDomain,
+} from '../model/domain.ts';
+import { parseHost } from '../model/host.ts';
+import type { Store } from '../store/contract.ts';
+import type { OperationContext } from './context.ts';
+import {
+  DomainDetails,
+  detailsOf,
+  RemovedDomain,
+  RotatedDomain,
+  removedDetails,
+  VerifiedDomain,
+} from './domain-details.ts';
+import { conflict, type Failed, invalid, invalidAs, notFound, ok, type Result } from './errors.ts';
+import { operation } from './operation.ts';
+import { AccountName } from './schemas.ts';
+import { noList as noAccount } from './suppressions.ts';
+
+const ALGORITHMS = ['rsa', 'ed25519'] as const;
+
+const DomainName = Type.String({ minLength: 0, description: 'The domain’s name.' });
+
+/** Makes keys for a domain; it is `pending` until `verifyDomain` finds its records. */
+export const addDomain = operation({
+  name: 'domain.add',
+  id: 'addDomain',
+  summary: 'Make keys for a domain and print the records to publish',
+  changes: true,
+  input: Type.Object({
+    account: AccountName,
+    domain: DomainName,
+    subdomains: Type.Boolean({ default: false, description: 'Its subdomains may send too.' }),
+    ed25519: Type.Boolean({ default: true, description: 'Make an Ed25519 key beside the RSA key.' }),
+    easyDkim: Type.Boolean({
+      default: false,
+      description: 'With `ses:`, let Amazon SES sign with keys of its own too.',
+    }),
+  }),
+  result: DomainDetails,
+  errors: ['not-found', 'conflict'],
+  async run({ account, domain: written, subdomains, ed25519, easyDkim }, context) {
+    const { store, settings, clock, warn } = context;
+    const parsed = parseDomainName(written);
+    if (!parsed.ok) return invalidAs('domain', () => parsed.fault);
+    const { name, warning } = parsed;
+    if (easyDkim && settings.transport.kind !== 'ses') {
+      return invalid('easyDkim', 'only for POSTRIDER_TRANSPORT=ses://…, and another transport is set');
+    }
+    // Known before a key is made, so that a mistyped name costs nothing.
+    const accounts = await store.listAccounts();
+    if (!accounts.some((one) => one.name === account)) return noAccount(account);
+    if ((await provenDomain(store, name)) !== null) return taken(store, name);
+    await checkSecret(settings, store);
+    const now = clock.now();
+    const keys = await newKeys({
+      domain: name,
+      algorithms: ed25519 ? ALGORITHMS : ['rsa'],
+      state: 'active',
+      taken: [],
+      sealingKey: sealingKey(settings),
+      now,
+      random: fractionOf(context),
+    });
+    const added = await store.addDomain(account, { name, subdomains, keys }, now);
+    if (added.kind === 'missing') return noAccount(account);
+    if (added.kind === 'exists') return taken(store, name);
+    const domain = added.value;
+    const provider = await settleAtProvider(settings, domain, easyDkim ? 'easy' : 'own');
+    if (warning !== null) warn('look-alike', warning);
+    const secretFault = secretWarning(settings);
+    if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
+    if (provider !== null) warnOfProvider(provider, name, easyDkim, context);
+    const records = recordsFor(domain, sendingSetup(settings), provider?.records);
+    return ok(detailsOf(domain, records, checksOf(provider), account));
+  },
+});
+
+/** All domains with their records, by what the last checks found. */
+export const listDomains = operation({
+  name: 'domain.list',
+  id: 'listDomains',
+  summary: 'List the sending domains with their records',
+  changes: false,
+  input: Type.Object({}),
+  result: Type.Array(DomainDetails),
+  errors: [],
+  async run(_input, { store, settings }) {
+    const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
+    const setup = sendingSetup(settings);
+    const details = async (domain: SendingDomain) =>
+      detailsOf(
+        domain,
+        recordsFor(domain, setup),
+        await store.domainChecks(domain.name),
+        accountIn(accounts, domain.accountId),
+      );
+    return ok(await Promise.all(domains.map(details)));
+  },
+});
+
+/** The records to publish, by what the last check found of them; with `ses:` those that the provider asks for too. */
+export const showDomain = operation({
+  name: 'domain.show',
+  id: 'showDomain',
+  summary: 'Print the records to publish, and what was last found of them',
+  changes: false,
+  input: Type.Object({ domain: DomainName }),
+  result: DomainDetails,
+  errors: ['not-found'],
+  async run({ domain: written }, { store, settings }) {
+    const found = await findDomain(store, written);
+    if (!found.ok) return found;
+    const domain = found.value;
+    const provider = await lookAtProvider(settings, domain);
+    const records = recordsFor(domain, sendingSetup(settings), provider?.records);
+    const checks = [...(await store.domainChecks(domain.name)), ...checksOf(provider)];
+    return ok(await detailsIn(store, domain, records, checks));
+  },
+});
+
+/** Changes what a domain allows. */
+export const setDomain = operation({
+  name: 'domain.set',
+  id: 'setDomain',
+  summary: 'Change whether its subdomains may send too',
+  changes: true,
+  input: Type.Object({
+    domain: DomainName,
+    subdomains: Type.Boolean({ description: 'Its subdomains may send too.' }),
+  }),
+  result: DomainDetails,
+  errors: ['not-found'],
+  async run({ domain: written, subdomains }, { store, settings }) {
+    const name = lookupName(written);
+    if (!name.ok) return name;
+    const changed = changedDomain(name.value, await store.setSubdomains(name.value, subdomains));
+    if (!changed.ok) return changed;
+    const domain = changed.value;
+    const records = recordsFor(domain, sendingSetup(settings));
+    return ok(await detailsIn(store, domain, records, await store.domainChecks(domain.name)));
+  },
+});
+
+/** Looks the records up now and writes what follows: an answered check changes the status, and staged keys that are found sign. */
+export const verifyDomain = operation({
+  name: 'domain.verify',
+  id: 'verifyDomain',
+  summary: 'Look its records up now',
+  changes: true,
+  input: Type.Object({ domain: DomainName }),
+  result: VerifiedDomain,
+  errors: ['not-found', 'conflict'],
+  async run({ domain: written }, { store, settings, clock }) {
+    const before = await findDomain(store, written);
+    if (!before.ok) return before;
+    const resolver = createResolver(settings.dns);
+    const checks = await checkRecords(recordsFor(before.value, sendingSetup(settings)), resolver);
+    // Read again: a rotation that began while DNS was asked must not be undone by what was read before it.
+    const latest = await findDomain(store, before.value.name);
+    if (!latest.ok) return latest;
+    const { update, event } = updateAfter(latest.value, checks, clock.now(), settings.maxAgeMs);
+    const isAnswered = checks.some((check) => check.found !== 'unknown');
+    const changed = isAnswered ? changedDomain(latest.value.name, await store.updateDomain(update)) : latest;
+    if (!changed.ok) return changed;
+    const domain = changed.value;
+    const provider = await settleAtProvider(settings, domain, 'own');
+    const asked = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
+    const all = [...checks, ...(await checkRecords(asked, resolver)), ...checksOf(provider)];
+    return ok({
+      ...(await detailsIn(store, domain, all, all)),
+      change: event,
+      fault: faultOf(domain, checks, provider),
+    });
+  },
+});
+
+/** Stages new keys, which sign once their records are found; or drops those that are staged. */
+export const rotateDomain = operation({
+  name: 'domain.rotate',
+  id: 'rotateDomain',
+  summary: 'Stage new keys, which sign once their records are seen',
+  changes: true,
+  input: Type.Object({
+    domain: DomainName,
+    cancel: Type.Boolean({ default: false, description: 'Drop the staged keys instead.' }),
+  }),
+  result: RotatedDomain,
+  errors: ['not-found', 'conflict'],
+  async run({ domain: written, cancel }, context) {
+    const { store, settings } = context;
+    const found = await findDomain(store, written);
+    if (!found.ok) return found;
+    const rotated = cancel ? await dropStaged(found.value, context) : await stageKeys(found.value, context);
+    if (!rotated.ok) return rotated;
+    const { domain, checks } = rotated.value;
+    const records = recordsFor(domain, sendingSetup(settings));
+    const kept = domain.keys.map(({ selector }) => selector);
+    const dropped = found.value.keys.filter(({ selector }) => cancel && !kept.includes(selector));
+    return ok({
+      ...(await detailsIn(store, domain, records, checks)),
+      dropped: dropped.map(({ selector }) => dkimRecordName(domain.name, selector)),
+    });
+  },
+});
+
+/** Removes a domain with its keys. Messages from it are refused from then on; an identity at the provider stays. */
+export const removeDomain = operation({
+  name: 'domain.remove',
+  id: 'removeDomain',
+  summary: 'Remove a domain and its keys; messages from it are refused',
+  changes: true,
+  input: Type.Object({ domain: DomainName }),
+  result: RemovedDomain,
+  errors: ['not-found'],
+  async run({ domain: written }, { store, settings }) {
+    const name = lookupName(written);
+    if (!name.ok) return name;
+    const removed = changedDomain(name.value, await store.removeDomain(name.value));
+    if (!removed.ok) return removed;
+    const records = recordsFor(removed.value, sendingSetup(settings));
+    return ok(removedDetails(removed.value, records, settings.transport.kind === 'ses'));
+  },
+});
+
+interface Rotated {
+  readonly domain: SendingDomain;
+  readonly checks: readonly RecordCheck[];
+}
+
+async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<Rotated>> {
+  const { store, settings, clock } = context;
+  // Asked before keys are made, and once more of what the store holds then.
+  if (beginRotation(domain, []).kind !== 'staged') {
+    const underWay = begin((await provenDomain(store, domain.name)) ?? domain, []);
+    if (!underWay.ok) return underWay;
+  }
+  await checkSecret(settings, store);
+  const fresh = await newKeys({
+    domain: domain.name,
+    // A domain added without Ed25519 stays so.
+    algorithms: ALGORITHMS.filter((one) => domain.keys.some(({ algorithm }) => algorithm === one)),
+    state: 'staged',
+    taken: domain.keys.map((key) => key.selector),
+    sealingKey: sealingKey(settings),
+    now: clock.now(),
+    random: fractionOf(context),
+  });
+  const latest = await findDomain(store, domain.name);
+  if (!latest.ok) return latest;
+  const keys = begin(latest.value, fresh);
+  return keys.ok ? writeKeys(store, latest.value, keys.value) : keys;
+}
+
+async function dropStaged(domain: SendingDomain, { store }: OperationContext): Promise<Result<Rotated>> {
+  const keys = cancelRotation(domain);
+  if (keys !== null) return writeKeys(store, domain, keys);
+  return conflict(null, `no new keys of ${domain.name} are staged; there is nothing to cancel`);
+}
+
+async function writeKeys(
+  store: Store,
+  { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
+  keys: SendingDomain['keys'],
+): Promise<Result<Rotated>> {
+  const checks = await store.domainChecks(name);
+  const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
+  const changed = changedDomain(name, await store.updateDomain(update));
+  return changed.ok ? ok({ domain: changed.value, checks }) : changed;
+}
+
+/** The keys with the fresh ones staged; a conflict where others are. */
+function begin(domain: SendingDomain, fresh: SendingDomain['keys']): Result<SendingDomain['keys']> {
+  const rotation = beginRotation(domain, fresh);
+  if (rotation.kind === 'staged') return ok(rotation.keys);
+  const waiting = rotation.selectors.join(', ');
+  return conflict(
+    null,
+    `new keys of ${domain.name} are staged already (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\`, or drop them: \`postrider domain rotate ${domain.name} --cancel\``,
+  );
+}
+
+/**
+ * The domain, read after a commit that proves every earlier one: what is found before it may be lost in a failover, and must
+ * not be reported as there.
+ */
+async function provenDomain(store: Store, name: string): Promise<SendingDomain | null> {
+  if ((await store.findDomain(name)) === null) return null;
+  await store.probe();
+  return store.findDomain(name);
+}
+
+/** From 0 up to 1. Selectors are public; they only have to differ. */
+function fractionOf({ random }: OperationContext): () => number {
+  return () => random(4).readUInt32BE() / 2 ** 32;
+}
+
+function checksOf(provider: ProviderView | null): readonly RecordCheck[] {
+  return provider?.checks ?? [];
+}
+
+/** The domain is added whatever the provider answers; a warning says what the provider did not do. */
+function warnOfProvider(
+  { verdict, easy }: ProviderView,
+  name: string,
+  wantsEasy: boolean,
+  { warn }: OperationContext,
+): void {
+  if (verdict.found === 'unknown') warn('provider-unknown', verdict.detail);
+  else if (wantsEasy && !easy) {
+    warn(
+      'provider-key',
+      `Amazon SES has an identity ${name} already, which signs with a key that was given to it; it stays so`,
+    );
+  }
+}
+
+/** Why the check does not pass, or null: the domain's own records decide first, then the provider's view. */
+function faultOf(domain: SendingDomain, checks: readonly RecordCheck[], provider: ProviderView | null): string | null {
+  if (domain.status !== 'authenticated') return notAuthenticated(domain, checks);
+  const verdict = provider?.verdict;
+  const isRefused = verdict?.found === 'wrong' || verdict?.found === 'missing';
+  return isRefused ? `${domain.name}: ${verdict.detail}` : null;
+}
+
+function notAuthenticated({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
+  const count = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
+  const counts = (['missing', 'wrong', 'unknown'] as const)
+    .filter((kind) => count(kind) > 0)
+    .map((kind) => `${count(kind)} ${kind}`);
+  const faults = counts.length === 0 ? 'all records are there' : `${counts.join(', ')} of ${checks.length} records`;
+  return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
+}
+
+async function detailsIn(
+  store: Store,
+  domain: SendingDomain,
+  records: readonly DnsRecord[],
+  checks: readonly RecordCheck[],
+): Promise<DomainDetails> {
+  return detailsOf(domain, records, checks, accountIn(await store.listAccounts(), domain.accountId));
+}
+
+function accountIn(accounts: readonly Account[], accountId: number): string {
+  return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
+}
+
+async function findDomain(store: Store, written: string): Promise<Result<SendingDomain>> {
+  const name = lookupName(written);
+  if (!name.ok) return name;
+  const domain = await store.findDomain(name.value);
+  return domain === null ? noDomain(name.value) : ok(domain);
+}
+
+/** The name of a domain that was added, maybe when the list of public suffixes was another. */
+function lookupName(written: string): Result<string> {
+  const parsed = parseDomainName(written);
+  if (parsed.ok) return ok(parsed.name);
+  const name = parseHost(written.endsWith('.') ? written.slice(0, -1) : written, 0);
+  return name === null ? invalidAs('domain', () => parsed.fault) : ok(name);
+}
+
+function noDomain(name: string): Failed {
+  return notFound('domain', `there is no domain ${name}; \`postrider domain list\` shows them`);
+}
+
+/** Who may add domains may list all of them with their accounts, so the account is named. */
+async function taken(store: Store, name: string): Promise<Failed> {
+  const held = await store.findDomain(name);
+  const account = (await store.listAccounts()).find(({ id }) => id === held?.accountId);
+  const whose = account === undefined ? '' : `, for account ${account.name}`;
+  return conflict('domain', `${name} has been added already${whose}; a domain belongs to one account`);
+}
+
+function changedDomain(
+  name: string,
+  changed: Awaited<ReturnType<Store['updateDomain']>> | Awaited<ReturnType<Store['removeDomain']>>,
+): Result<SendingDomain> {
+  switch (changed.kind) {
+    case 'done':
+      return ok(changed.value);
+    case 'stale':
+      return conflict('domain', `${name} was changed meanwhile; run the command again`);
+    case 'missing':
+    case 'exists':
+      return noDomain(name);
+  }
+}

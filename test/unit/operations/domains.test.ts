@@ -1,0 +1,165 @@
+/** The operations on sending domains: results by their schemas, errors by their codes, and every change in the audit log. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
+import {
+  addDomain,
+  listDomains,
+  removeDomain,
+  rotateDomain,
+  setDomain,
+  showDomain,
+  verifyDomain,
+} from '../../../src/operations/domains.ts';
+import { type FakeDns, startDns } from '../../rig/dns.ts';
+import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
+import { type OperationRig, operationRig } from './operation-rig.ts';
+
+const domain = 'example.org';
+
+async function withDns(): Promise<{ rig: OperationRig; dns: FakeDns }> {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  return { rig: await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
+}
+
+function publish({ zone }: FakeDns, { records }: DomainDetails): void {
+  for (const { name, value } of records) zone[name] = { TXT: [value] };
+}
+
+test('a domain is added, verified, rotated, changed and removed, and each change is in the audit log once', async () => {
+  const { rig, dns } = await withDns();
+  const added = await rig.value(addDomain, { account: 'acme', domain: 'Example.ORG.', subdomains: true });
+  expect(added).toMatchObject({ domain, account: 'acme', status: 'pending', subdomains: true, sends: false });
+  expect(added.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
+    ['rsa', 'active'],
+    ['ed25519', 'active'],
+  ]);
+  publish(dns, added);
+  const verified = await rig.value(verifyDomain, { domain });
+  expect(verified).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
+  const rotated = await rig.value(rotateDomain, { domain });
+  expect([rotated.keys.length, rotated.dropped]).toEqual([4, []]);
+  const cancelled = await rig.value(rotateDomain, { domain, cancel: true });
+  const stagedNames = rotated.records.filter(({ key }) => key === 'staged').map(({ name }) => name);
+  expect([cancelled.keys.length, cancelled.dropped]).toEqual([2, stagedNames]);
+  expect(await rig.value(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
+  const shown = await rig.value(showDomain, { domain });
+  expect(await rig.value(listDomains, {})).toEqual([shown]);
+  expect(shown.records.map(({ found }) => found)).toEqual(['found', 'found', 'found', 'found']);
+  const dkim = added.records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name);
+  expect(await rig.value(removeDomain, { domain })).toMatchObject({
+    status: 'removed',
+    dropped: dkim,
+    keepUntil: null,
+    providerKeeps: null,
+  });
+  expect(await rig.value(listDomains, {})).toEqual([]);
+  expect(await rig.audit()).toEqual(
+    ['add', 'update', 'update', 'update', 'set', 'remove'].map((verb) => `cli:tester domain.${verb} ${domain}`),
+  );
+});
+
+test('a domain without its records has a fault that counts them, and one whose records are lost says until when it sends', async () => {
+  const { rig, dns } = await withDns();
+  const added = await rig.value(addDomain, { account: 'acme', domain });
+  expect(await rig.value(verifyDomain, { domain })).toMatchObject({
+    status: 'pending',
+    change: null,
+    fault: expect.stringContaining('4 missing of 4 records'),
+  });
+  publish(dns, added);
+  await rig.value(verifyDomain, { domain });
+  for (const { name } of added.records) delete dns.zone[name];
+  expect(await rig.value(verifyDomain, { domain })).toMatchObject({
+    status: 'failing',
+    change: 'lost',
+    sends: true,
+    graceEnds: new Date(rig.now + 72 * 3_600_000).toISOString(),
+  });
+});
+
+describe('what fails has a code and changes nothing', () => {
+  test.each([
+    ['show', (rig: OperationRig, name: string) => rig.ask(showDomain, { domain: name })],
+    ['set', (rig: OperationRig, name: string) => rig.ask(setDomain, { domain: name, subdomains: true })],
+    ['verify', (rig: OperationRig, name: string) => rig.ask(verifyDomain, { domain: name })],
+    ['rotate', (rig: OperationRig, name: string) => rig.ask(rotateDomain, { domain: name })],
+    ['remove', (rig: OperationRig, name: string) => rig.ask(removeDomain, { domain: name })],
+  ] as const)('%s: an unknown domain is not found, and a text that is no domain is invalid', async (_name, ask) => {
+    const rig = await operationRig();
+    expect(await ask(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });
+    expect(await ask(rig, 'exam ple')).toMatchObject({ error: { code: 'invalid', field: 'domain' } });
+    expect(await rig.audit()).toEqual([]);
+  });
+
+  test('adding: a public suffix, no account, Easy DKIM without Amazon SES, a domain that an account has', async () => {
+    const rig = await operationRig();
+    const faultOf = async (given: Readonly<Record<string, unknown>>) => {
+      const { error } = (await rig.ask(addDomain, { account: 'acme', domain, ...given })) as {
+        readonly error?: { readonly code: string; readonly field: string | null };
+      };
+      return [error?.code, error?.field];
+    };
+    expect(await faultOf({ domain: 'co.uk' })).toEqual(['invalid', 'domain']);
+    expect(await faultOf({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
+    expect(await faultOf({ account: 'nobody' })).toEqual(['not-found', 'account']);
+    expect(await rig.audit()).toEqual([]);
+    await rig.value(addDomain, { account: 'acme', domain, ed25519: false });
+    expect(await faultOf({})).toEqual(['conflict', 'domain']);
+    expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
+  });
+
+  test('a rotation under way, or none to cancel, is a conflict', async () => {
+    const rig = await operationRig();
+    await rig.value(addDomain, { account: 'acme', domain });
+    expect(await rig.ask(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
+    await rig.value(rotateDomain, { domain });
+    expect(await rig.ask(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
+  });
+
+  test('a secret that is lost is a conflict with its remedy, and no key is made with another', async () => {
+    const rig = await operationRig();
+    await rig.value(addDomain, { account: 'acme', domain });
+    rmSync(join(rig.folder, 'secret'));
+    const refused = { error: { code: 'conflict', message: expect.stringContaining('restore it from a backup') } };
+    expect(await rig.ask(addDomain, { account: 'acme', domain: 'example.net' })).toMatchObject(refused);
+    expect(await rig.ask(rotateDomain, { domain })).toMatchObject(refused);
+    expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
+  });
+});
+
+describe('with Amazon SES', () => {
+  test('what the provider did not do is a warning of the result', async () => {
+    const ses = await startSesFake();
+    onTestFinished(() => ses.close());
+    for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const rig = await operationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
+    ses.identities.set(domain, {
+      verified: true,
+      dkim: 'SUCCESS',
+      origin: 'EXTERNAL',
+      tokens: ['corporate'],
+      selector: 'corporate',
+      privateKey: 'theirs',
+    });
+    const added = await rig.ask(addDomain, { account: 'acme', domain, easyDkim: true });
+    expect(added).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
+    expect(await rig.value(removeDomain, { domain })).toMatchObject({ providerKeeps: domain });
+    const down = await operationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' });
+    expect(await down.ask(addDomain, { account: 'acme', domain })).toMatchObject({
+      ok: true,
+      warnings: [{ code: 'provider-unknown' }],
+    });
+  });
+
+  test('a name that looks like another one is a warning of the result', async () => {
+    const rig = await operationRig();
+    expect(await rig.ask(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
+      ok: true,
+      warnings: [{ code: 'look-alike' }],
+    });
+  });
+});

@@ -1,0 +1,75 @@
+/** Performs operations over a store in a folder as the operator `cli:tester`, and holds every answer against its definition. */
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { Static, TObject, TSchema } from 'typebox';
+import { expect } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import type { OperationContext } from '../../../src/operations/context.ts';
+import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
+import { audited } from '../../../src/operator/audited.ts';
+import { commandRig } from '../cli/command-rig.ts';
+
+export interface OperationRig {
+  readonly folder: string;
+  readonly context: Omit<OperationContext, 'warn'>;
+  /** The time that operations see. */
+  now: number;
+  /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
+  ask<I extends TObject, R extends TSchema>(
+    operation: Operation<I, R>,
+    given: Readonly<Record<string, unknown>>,
+  ): Promise<Performed<Static<R>>>;
+  /** The same, for a result that is no error. */
+  value<I extends TObject, R extends TSchema>(
+    operation: Operation<I, R>,
+    given: Readonly<Record<string, unknown>>,
+  ): Promise<Static<R>>;
+  /** Who, action and subject of every audit log entry, the oldest first. */
+  audit(): Promise<readonly string[]>;
+}
+
+/** A store with the account `acme`. `environment` are further settings. */
+export async function operationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
+  const { folder, store } = await commandRig(environment);
+  const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment }, null);
+  const actor = 'cli:tester';
+  const clock = { ...systemClock, now: () => rig.now };
+  const rig: OperationRig = {
+    folder,
+    context: { actor, clock, settings, random: randomBytes, store: audited(store, actor, clock.now) },
+    now: Date.UTC(2030, 0, 1),
+    async ask(operation, given) {
+      const performed = await perform(operation, given, rig.context);
+      if (performed.ok) {
+        const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(
+          JSON.parse(JSON.stringify(closed(operation.result))),
+        );
+        const valid = isValid(JSON.parse(JSON.stringify(performed.value)));
+        expect([operation.name, valid, isValid.errors]).toEqual([operation.name, true, null]);
+      } else {
+        expect([...operation.errors, 'invalid', 'unavailable']).toContain(performed.error.code);
+      }
+      return performed;
+    },
+    async value(operation, given) {
+      const performed = await rig.ask(operation, given);
+      if (!performed.ok) throw new Error(performed.error.message);
+      return performed.value;
+    },
+    async audit() {
+      const entries = await store.listAudit(null, 200);
+      return entries.map(({ who, action, subject }) => `${who} ${action} ${subject}`).reverse();
+    },
+  };
+  return rig;
+}
+
+/** The schema with every object closed, so that a member which it does not name is found. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]));
+  return 'properties' in schema ? { ...inner, additionalProperties: false } : inner;
+}
