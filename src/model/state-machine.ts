@@ -2,7 +2,6 @@
  * The states of a mail request and the one table of transitions between them. Every change of state,
  * whoever causes it, is looked up here; docs/states.md is held equal to this file by a test.
  */
-import type { Change } from './message.ts';
 import type { Attempt, Reply } from './outcome.ts';
 
 export const STATES = [
@@ -76,6 +75,28 @@ export const TERMINAL: ReadonlySet<State> = new Set([
 
 // The one place where an outcome becomes a change of state. Pure: state and outcome in, next state and event out.
 // Unknown failure is temporary; nothing here ever drops a mail request.
+
+/** What happened, as the history of a mail request tells it. */
+export interface MailEvent {
+  readonly at: number;
+  /** Domain verb, such as `delivered`, `deferred`, `bounced`, `recovered`, `retried`. */
+  readonly verb: string;
+  /** Who or what caused it: a node's name, `operator`, `simulator`. */
+  readonly by: string;
+  /** One line for people: the reply, the reason. */
+  readonly detail: string | null;
+  readonly attempt: Attempt | null;
+}
+
+/** A change of state to be written, computed by `record`. */
+export interface Change {
+  readonly to: State;
+  /** When it is next tried; present when `to` is `queued`. */
+  readonly dueAt: number | null;
+  readonly event: MailEvent;
+  /** Put the recipient on the account's suppression list in the same transaction. */
+  readonly suppress: 'bounce' | 'complaint' | null;
+}
 
 export interface Policy {
   readonly maxAgeMs: number;

@@ -1,10 +1,10 @@
 /** Looking at mail requests, and what an operator may do to one. */
 
 import { type Actor, mailShown } from '../../model/audit.ts';
-import type { MailDetails, MailEvent, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
+import type { MailDetails, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import type { QueueFigures } from '../../model/overview.ts';
-import { allowed } from '../../model/state-machine.ts';
+import { allowed, type MailEvent } from '../../model/state-machine.ts';
 import type { Store } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import { note } from './audit.ts';

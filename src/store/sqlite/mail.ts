@@ -1,17 +1,10 @@
 /** Looking at mail requests, and what an operator may do to one. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { type Actor, mailShown } from '../../model/audit.ts';
-import type {
-  MailDetails,
-  MailEvent,
-  MailFilter,
-  MailStanding,
-  MailSummary,
-  OperatorAnswer,
-} from '../../model/message.ts';
+import type { MailDetails, MailFilter, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import type { QueueFigures } from '../../model/overview.ts';
-import { allowed } from '../../model/state-machine.ts';
+import { allowed, type MailEvent } from '../../model/state-machine.ts';
 import { StoreError } from '../error.ts';
 import { lastSeqAt, seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';

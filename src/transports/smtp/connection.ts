@@ -11,9 +11,9 @@ import type { SteadyClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
 import { Channel, type Lost, type Transcript } from './channel.ts';
+import { authLogin, authPlain, helloCommand } from './command.ts';
 import type { SmtpLimits } from './limits.ts';
 import { type ServerReply, toReply } from './reply-parser.ts';
-import { authLogin, authPlain, helloCommand } from './transaction.ts';
 
 /** The network, as it is handed in. */
 export interface SmtpNetwork {

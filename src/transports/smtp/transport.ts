@@ -8,10 +8,11 @@ import { isIP } from 'node:net';
 import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import { type Channel, Transcript } from './channel.ts';
+import { authLogin, authPlain, CommandError, envelopeLines, helloCommand } from './command.ts';
 import { type Opened, openConnection, type SmtpNetwork, type SmtpSetting } from './connection.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './limits.ts';
 import { Pool } from './pool.ts';
-import { authLogin, authPlain, CommandError, envelopeLines, helloCommand, transact } from './transaction.ts';
+import { transact } from './transaction.ts';
 
 /** What the transport needs from outside; `limits` replaces single figures of `SMTP_LIMITS`. */
 export interface SmtpDeps extends SmtpNetwork {
