@@ -1,6 +1,6 @@
 /**
  * The directory: a cache of keys and accounts, so that a request reads nothing from the store. The store's watch feeds it, and
- * what the store says of keys that were missing (key-misses.ts).
+ * what the store says of keys that were missing (gathered-lookups.ts).
  *
  * Promises: a raw key is hashed once and never kept; the comparison that decides takes constant time; what the newest
  * `apply` said holds from the next lookup on, in whichever order the two sources arrive; the use of a key is reported at most

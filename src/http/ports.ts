@@ -63,7 +63,7 @@ export const LISTENER_LIMITS: ListenerLimits = {
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly directory: KeyDirectory;
-  /** The store's lookup of keys that the directory does not know, by SHA-256 in hexadecimal; key-misses.ts bounds its use. */
+  /** The store's lookup of keys that the directory does not know, by SHA-256 in hexadecimal; gathered-lookups.ts bounds its use. */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   /** Takes one token of the account; a promise where other nodes have to be asked. */
   readonly throttle: {

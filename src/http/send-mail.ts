@@ -18,8 +18,8 @@ import { announcesMoreThan, type Body, type IgnoredFields, ignoredFields, parseJ
 import type { HttpConnections } from './connections.ts';
 import type { KeyLookup } from './directory.ts';
 import { type ErrorCode, refusalDetail } from './errors.ts';
+import { GatheredLookups } from './gathered-lookups.ts';
 import { fingerprint, isIdempotencyKey } from './idempotency.ts';
-import { KeyMisses } from './key-misses.ts';
 import type { ListenerOptions } from './ports.ts';
 import type { InFlight, Place } from './shed.ts';
 import type { ThrottleAnswer } from './throttle.ts';
@@ -53,11 +53,16 @@ export function createSendMail(
   const { directory, throttle, clock, ids, submit, domains, observe, settings } = options;
   const { maxRequestBytes } = settings;
   const bound = sendersBound(settings);
-  const misses = new KeyMisses({
-    find: options.findKeys,
-    learn: (found) => directory.apply(found),
+  const misses = new GatheredLookups({
+    find: async (hashes) => {
+      try {
+        directory.apply(await options.findKeys(hashes));
+      } catch (error) {
+        observe.failed(error);
+        throw error;
+      }
+    },
     clock,
-    failed: observe.failed,
   });
   let failingSince: number | null = null;
 

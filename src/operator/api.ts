@@ -8,8 +8,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import { GatheredLookups } from '../http/gathered-lookups.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { tokenHash } from '../model/operator-token.ts';
+import { peerOf } from '../model/peer.ts';
 import type { News } from '../observability/news.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
@@ -51,7 +53,7 @@ export interface ApiParts {
   readonly connections: HttpConnections;
   readonly access: AccessControl;
   readonly sessions: Sessions;
-  readonly store: Pick<AccessStore, 'findToken' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
+  readonly store: Pick<AccessStore, 'findTokens' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
   /** What an operation is given when this actor asks. */
@@ -92,6 +94,9 @@ type Who =
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, connections, access, sessions, store, run, news } = parts;
   const touched = new Map<number, number>();
+  const lookups = new GatheredLookups({ find: (hashes) => store.findTokens(hashes), clock });
+  /** Hashes of tokens that were valid when they were last looked up: these wait for no turn among the guesses. */
+  const valid = new Set<string>();
 
   app.post(`${API}/sign-in`, async (request, reply) => {
     // Before the password is judged: another site's page must not use up the attempts of a person who looks at it.
@@ -267,13 +272,18 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   async function tokenHolder(request: FastifyRequest, text: string): Promise<Who> {
     const now = clock.now();
+    const hash = tokenHash(text);
+    // Guesses are gathered into few queries; a token that was right is no guess.
+    const asked = valid.has(hash) ? store.findTokens([hash]) : lookups.ask(hash, peerOf(request.ip));
+    if (asked === null) return TOO_MANY_TOKENS;
     let token: OperatorToken | null;
     try {
-      token = await store.findToken(tokenHash(text));
+      token = (await asked).find((found) => found.hash === hash) ?? null;
     } catch (error) {
       return awayOr(error);
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
+      valid.delete(hash);
       // After the lookup, so that wrong tokens never refuse a right one.
       const retryAfterMs = access.wrongToken(request.ip, now);
       if (retryAfterMs > 0) return { kind: 'refused', status: 429, message: 'Too many wrong tokens', retryAfterMs };
@@ -283,6 +293,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         message: 'The token is unknown, revoked or expired; `postrider token create NAME` makes one',
       };
     }
+    valid.add(hash);
     if (now - (touched.get(token.id) ?? 0) >= TOUCH_MS) {
       touched.set(token.id, now);
       // A store that is away by now says so to what is asked of it.
@@ -328,6 +339,13 @@ const TICKETED: ReadonlySet<string> = new Set([
   `${API}/inbox/:id/source`,
   `${API}/inbox/:id/html`,
 ]);
+
+const TOO_MANY_TOKENS: Refusal = {
+  kind: 'refused',
+  status: 429,
+  message: 'Too many tokens at once',
+  retryAfterMs: 1_000,
+};
 
 const USED_LINK: Refusal = {
   kind: 'refused',

@@ -307,8 +307,8 @@ export interface AccessStore {
     by?: Actor,
   ): Promise<Changed<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
-  /** By its hash, whatever has become of it. */
-  findToken(hash: string): Promise<OperatorToken | null>;
+  /** Those of these hashes (SHA-256, hexadecimal), whatever has become of them. */
+  findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
   revokeToken(id: number, now: number, by?: Actor): Promise<Changed<OperatorToken>>;
   touchToken(id: number, at: number): Promise<void>;
   /** Somebody signed out whose session would have ended by itself at `until`; such whose time has come are forgotten. */
@@ -435,7 +435,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   listAudit: 'question',
   createToken: 'change',
   listTokens: 'read',
-  findToken: 'read',
+  findTokens: 'read',
   revokeToken: 'change',
   touchToken: 'change',
   endSession: 'change',

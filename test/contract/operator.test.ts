@@ -40,8 +40,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const id = made.kind === 'done' ? made.value.id : 0;
     await store.touchToken(id, 20);
     await store.touchToken(id, 10);
-    expect(await store.findToken(hash('a'))).toMatchObject({ id, lastUsedAt: 20 });
-    expect(await store.findToken(hash('c'))).toBeNull();
+    expect(await store.findTokens([hash('c'), hash('a')])).toMatchObject([{ id, lastUsedAt: 20 }]);
+    expect(await store.findTokens([hash('c')])).toEqual([]);
     expect(await store.revokeToken(id, 30)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });
     expect(await store.revokeToken(id, 40)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });
     expect(await store.revokeToken(999, 40)).toEqual({ kind: 'missing' });

@@ -19,7 +19,7 @@ const INSERT: Statement = {
     ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING *`,
 };
 const ALL: Statement = { name: 'token_all', text: 'SELECT * FROM operator_token ORDER BY id' };
-const BY_HASH: Statement = { name: 'token_by_hash', text: 'SELECT * FROM operator_token WHERE hash = $1' };
+const BY_HASH: Statement = { name: 'token_by_hash', text: 'SELECT * FROM operator_token WHERE hash = ANY($1::text[])' };
 const REVOKE: Statement = {
   name: 'token_revoke',
   text: 'UPDATE operator_token SET revoked_at = coalesce(revoked_at, $1) WHERE id = $2 RETURNING *',
@@ -55,9 +55,8 @@ export function prepareOperator(database: Database): AccessStore {
     async listTokens() {
       return (await database.query(ALL, [])).map(token);
     },
-    async findToken(hash) {
-      const [row] = await database.query(BY_HASH, [hash]);
-      return row === undefined ? null : token(row);
+    async findTokens(hashes) {
+      return (await database.query(BY_HASH, [hashes])).map(token);
     },
     revokeToken(id, now, by) {
       return database.transaction(async (transaction) => {

@@ -12,7 +12,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
     'INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING *',
   );
   const all = database.prepare('SELECT * FROM operator_token ORDER BY id');
-  const byHash = database.prepare('SELECT * FROM operator_token WHERE hash = ?');
+  const byHash = database.prepare('SELECT * FROM operator_token WHERE hash IN (SELECT value FROM json_each(?))');
   const revoke = database.prepare(
     'UPDATE operator_token SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? RETURNING *',
   );
@@ -38,10 +38,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       return { kind: 'done', value };
     },
     listTokens: (): OperatorToken[] => all.all().map(token),
-    findToken(hash: string): OperatorToken | null {
-      const row = byHash.get(hash);
-      return row === undefined ? null : token(row);
-    },
+    findTokens: (hashes: readonly string[]): OperatorToken[] => byHash.all(JSON.stringify(hashes)).map(token),
     revokeToken(id: number, now: number, by?: Actor): Changed<OperatorToken> {
       const row = revoke.get(now, id);
       if (row === undefined) return { kind: 'missing' };

@@ -8,6 +8,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
+import { tokenHash } from '../../../src/model/operator-token.ts';
 import { createNews, type News, TOPICS, type Topic } from '../../../src/observability/news.ts';
 import { MOST_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
@@ -31,7 +32,9 @@ async function started(
   news = createNews({ clock, topics: TOPICS, changes: async () => [] }),
 ) {
   const at = { createdAt: 0, expiresAt: null, revokedAt: null, lastUsedAt: null };
-  const store: { token: OperatorToken | null } = { token: { id: 1, name: 'ci', prefix: 'po_', hash: '', ...at } };
+  const store: { token: OperatorToken | null } = {
+    token: { id: 1, name: 'ci', prefix: 'po_', hash: tokenHash('po_ci'), ...at },
+  };
   const listener = createOperatorListener({
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
     clock,
@@ -44,7 +47,7 @@ async function started(
     readEntity,
     api: {
       store: {
-        findToken: async () => store.token,
+        findTokens: async () => (store.token === null ? [] : [store.token]),
         touchToken: async () => undefined,
         endSession: async () => undefined,
         isSessionEnded: async () => false,

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
+import { QUERY_INTERVAL_MS } from '../../../src/http/gathered-lookups.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { tokenHash } from '../../../src/model/operator-token.ts';
 import { createNews } from '../../../src/observability/news.ts';
@@ -21,15 +22,22 @@ const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
 const NO_FILES = { ok: false, fault: 'missing', message: '' } as const;
 
-/** A listener whose delays end only when `release` is called. */
-async function started() {
+/** A listener whose delays end only when `release` is called; with `holdsLookups` the times between lookups only when they are run. */
+async function started(holdsLookups = false) {
   const waiting: (() => void)[] = [];
   const delaysMs: number[] = [];
+  const queries: (readonly string[])[] = [];
+  const intervals: (() => void)[] = [];
   const clock: Clock = {
     now: () => 1_000_000,
     after(delayMs, run) {
       // Bodies and heartbeats wait longer than any delay of an answer.
       if (delayMs > 5_000) return systemClock.after(delayMs, run);
+      if (delayMs === QUERY_INTERVAL_MS) {
+        intervals.push(run);
+        if (!holdsLookups) for (const held of intervals.splice(0)) queueMicrotask(held);
+        return () => undefined;
+      }
       delaysMs.push(delayMs);
       waiting.push(run);
       return () => undefined;
@@ -57,7 +65,10 @@ async function started() {
     readEntity,
     api: {
       store: {
-        findToken: async (hash) => (hash === token.hash ? token : null),
+        findTokens: async (hashes) => {
+          queries.push(hashes);
+          return hashes.includes(token.hash) ? [token] : [];
+        },
         touchToken: async () => undefined,
         endSession: async () => undefined,
         isSessionEnded: async () => false,
@@ -109,6 +120,8 @@ async function started() {
       ask('/api/v1/sign-in', { body: { password }, ...(from === undefined ? {} : { from }) }),
     waiting,
     delaysMs,
+    queries,
+    intervals,
     release: () => {
       for (const run of waiting.splice(0)) run();
     },
@@ -173,4 +186,28 @@ test('while passwords are guessed from many addresses a password waits, and sess
   release();
   expect((await Promise.all(guesses)).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 401));
   expect((await Promise.all(right)).map(({ status }) => status)).toEqual([200, 200]);
+});
+
+test('wrong tokens are looked up together, and a token that was right before waits for no turn among them', async () => {
+  const { ask, queries, intervals } = await started(true);
+  expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  for (const run of intervals.splice(0)) run();
+  queries.length = 0;
+  expect((await ask('/api/v1/accounts', { headers: bearer('po_first') })).status).toBe(401);
+  const guesses = Array.from({ length: 50 }, (_, n) => ask('/api/v1/accounts', { headers: bearer(`po_wrong${n}`) }));
+  for (let n = 0; n < 3; n += 1) expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  const right = tokenHash(TOKEN);
+  expect(queries).toEqual([[tokenHash('po_first')], [right], [right], [right]]);
+  let answered = false;
+  const all = Promise.all(guesses).finally(() => {
+    answered = true;
+  });
+  await expect
+    .poll(() => {
+      for (const run of intervals.splice(0)) run();
+      return answered;
+    })
+    .toBe(true);
+  expect((await all).filter(({ status }) => status === 401)).toHaveLength(9);
+  expect(new Set(queries.flat()).size).toBe(52);
 });

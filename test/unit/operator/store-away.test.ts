@@ -32,7 +32,7 @@ async function started() {
     inbox: null,
     readEntity,
     api: {
-      store: { findToken: away, touchToken: away, endSession: away, isSessionEnded: away },
+      store: { findTokens: away, touchToken: away, endSession: away, isSessionEnded: away },
       operate: () => {
         throw new Error('no operation is expected');
       },
