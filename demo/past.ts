@@ -10,16 +10,10 @@ import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { reportOf } from '../src/feedback/smtp-report.ts';
 import { returnPathToken } from '../src/message/return-path.ts';
 import { canonicalAddress, parseAddress } from '../src/model/address.ts';
-import type { LeasedMail, NewMail, Settlement } from '../src/model/message.ts';
+import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, type Policy } from '../src/model/after-attempt.ts';
+import type { Change, LeasedMail, NewMail, Settlement } from '../src/model/message.ts';
 import { mailIds } from '../src/model/message-id.ts';
 import type { Attempt } from '../src/model/outcome.ts';
-import {
-  afterAttempt,
-  type Change,
-  expiredBeforeAttempt,
-  isPastMaxAge,
-  type Policy,
-} from '../src/model/state-machine.ts';
 import { audited } from '../src/operator/audited.ts';
 import { LEASE_MS } from '../src/queue/dispatcher.ts';
 import type { Store } from '../src/store/contract.ts';

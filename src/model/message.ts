@@ -3,7 +3,8 @@
  * settled, and shown to operators. Times are milliseconds since the epoch.
  */
 import type { LimitsLeft } from './account.ts';
-import type { Change, MailEvent, State } from './state-machine.ts';
+import type { Attempt } from './outcome.ts';
+import type { State } from './state-machine.ts';
 
 /** One valid mail request on its way into the store. */
 export interface NewMail {
@@ -66,6 +67,28 @@ export interface LeaseRef {
   readonly id: string;
   readonly owner: string;
   readonly attempts: number;
+}
+
+/** What happened, as the history of a mail request tells it. */
+export interface MailEvent {
+  readonly at: number;
+  /** What happened: a `verb` of `RECORDED` (events.ts), or what a report says (`NoteVerb`). */
+  readonly verb: string;
+  /** Who or what caused it: a node's name, `operator`, `simulator`. */
+  readonly by: string;
+  /** One line for people: the reply, the reason. */
+  readonly detail: string | null;
+  readonly attempt: Attempt | null;
+}
+
+/** A change of state to be written; `changeOf` (events.ts) makes it. */
+export interface Change {
+  readonly to: State;
+  /** When it is next tried; present when `to` is `queued`. */
+  readonly dueAt: number | null;
+  readonly event: MailEvent;
+  /** Put the recipient on the account's suppression list in the same transaction. */
+  readonly suppress: 'bounce' | 'complaint' | null;
 }
 
 /** The end of a lease. */

@@ -2,6 +2,7 @@
  * Accounts that lock themselves: hard bounces and complaints of a sliding window against thresholds. Pure. The
  * simulator's addresses never get here.
  */
+import type { State } from './state-machine.ts';
 
 /** The window, in hours and in ms; counted in buckets of one hour. */
 export const WINDOW_HOURS = 168;
@@ -95,4 +96,43 @@ function verdictOf({ of, count, by, limit, reached }: Measure, emails: number): 
 /** `0.0015` as `0.15 %`. */
 export function percent(part: number): string {
   return `${Number((part * 100).toFixed(2))} %`;
+}
+
+/** What events add to an account's reputation. */
+export interface Tally {
+  emails: number;
+  bounces: number;
+  complaints: number;
+}
+
+const EMAIL: Readonly<Tally> = { emails: 1, bounces: 0, complaints: 0 };
+const HARD_BOUNCE: Readonly<Tally> = { emails: 1, bounces: 1, complaints: 0 };
+const COMPLAINED_EMAIL: Readonly<Tally> = { emails: 1, bounces: 0, complaints: 1 };
+const LATE_BOUNCE: Readonly<Tally> = { emails: 0, bounces: 1, complaints: 0 };
+const COMPLAINT: Readonly<Tally> = { emails: 0, bounces: 0, complaints: 1 };
+
+/**
+ * What a message that goes from one state to another, or a late report about it, adds to its account's reputation; null where it
+ * adds nothing. A message counts as an email once: when it is delivered or bounces. `fresh` is true for new evidence: a hard
+ * bounce that newly suppresses its recipient, the first complaint of a recipient in the window.
+ */
+export function tallyOf(from: State, to: State, fresh: boolean): Readonly<Tally> | null {
+  const counted = from === 'delivered' || from === 'bounced';
+  switch (to) {
+    case 'delivered':
+      return counted ? null : EMAIL;
+    case 'bounced':
+      if (fresh) return counted ? LATE_BOUNCE : HARD_BOUNCE;
+      return counted ? null : EMAIL;
+    case 'complained':
+      if (fresh) return counted ? COMPLAINT : COMPLAINED_EMAIL;
+      return counted ? null : EMAIL;
+    case 'queued':
+    case 'sending':
+    case 'suppressed':
+    case 'expired':
+    case 'cancelled':
+    case 'uncertain':
+      return null;
+  }
 }

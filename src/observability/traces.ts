@@ -8,9 +8,8 @@
  */
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import type { FeedbackAnswer } from '../model/feedback-report.ts';
-import type { LeasedMail, NewMail } from '../model/message.ts';
+import type { Change, LeasedMail, NewMail } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import type { Change } from '../model/state-machine.ts';
 
 export interface Traces {
   accepted(mail: NewMail, state: string, at: number, tookMs: number): void;

@@ -6,9 +6,9 @@
  * failure is temporary. Under `hold` the store has a synced mark before the message is completed.
  */
 import type { SteadyClock } from '../clock.ts';
+import type { Policy } from '../model/after-attempt.ts';
 import type { LeasedMail, LeaseRef, SettleAnswer } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
-import type { Policy } from '../model/state-machine.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 
 /** An attempt that has not ended by then is given up. Longer than the transports' own bounds add up to. */

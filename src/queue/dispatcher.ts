@@ -10,9 +10,9 @@
  * leaves the message to its lease's end; nothing here drops one.
  */
 
-import type { Lease, LeasedMail, LeaseRef, SettleAnswer, Settlement } from '../model/message.ts';
+import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../model/after-attempt.ts';
+import type { Change, Lease, LeasedMail, LeaseRef, SettleAnswer, Settlement } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import { afterAttempt, type Change, expiredBeforeAttempt, isPastMaxAge } from '../model/state-machine.ts';
 import type { Claimed, ClaimRoom } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import type { AttemptParts } from './attempt.ts';

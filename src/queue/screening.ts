@@ -6,8 +6,7 @@
 
 import type { Clock } from '../clock.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
-import type { LeasedMail } from '../model/message.ts';
-import type { Change } from '../model/state-machine.ts';
+import type { Change, LeasedMail } from '../model/message.ts';
 import { LEASE_MS } from './dispatcher.ts';
 
 const FRESH_MS = 1_000;

@@ -3,7 +3,7 @@
  * over, puts right what a clock set back has left too far ahead, erases bodies kept long enough. A failed round is reported and tried again at the next.
  */
 import type { Clock } from '../clock.ts';
-import { LONGEST_RETRY_MS, type Policy } from '../model/state-machine.ts';
+import { LONGEST_RETRY_MS, type Policy } from '../model/after-attempt.ts';
 import type { Store } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import { LEASE_MS } from './dispatcher.ts';

@@ -8,7 +8,7 @@ import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/directory.ts';
 import { trialOf } from '../message/return-path.ts';
-import { simulatedComplaint } from '../model/state-machine.ts';
+import { simulatedComplaint } from '../model/after-attempt.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { Reporter } from '../observability/reporter.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';

@@ -1,11 +1,10 @@
 /** Mail requests for tests of the store and the queue. */
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
-import type { LeasedMail, NewMail, Settlement } from '../../src/model/message.ts';
+import type { Change, LeasedMail, NewMail, Settlement } from '../../src/model/message.ts';
 import type { MailIds } from '../../src/model/message-id.ts';
 import { mailIds } from '../../src/model/message-id.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
-import type { Change } from '../../src/model/state-machine.ts';
 
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 

@@ -9,6 +9,7 @@
 import type { Account } from '../../model/account.ts';
 import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
+import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import { MACHINE } from '../surroundings.ts';
 import * as sql from './accept-sql.ts';
@@ -228,13 +229,9 @@ async function write(transaction: Transaction, written: readonly Written[], foun
     appendEvents(
       transaction,
       suppressed.map((mail) => ({
+        ...suppressedEntry(mail.acceptedAt, mail.suppressed ? 'simulator' : 'store'),
         id: mail.id,
         accountId: mail.accountId,
-        at: mail.acceptedAt,
-        verb: ended,
-        by: mail.suppressed ? 'simulator' : 'store',
-        detail: 'the recipient is on the suppression list',
-        attempt: null,
       })),
     ),
     writeCounts(transaction, found),

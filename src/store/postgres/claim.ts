@@ -8,6 +8,7 @@
  */
 
 import type { Lease, LeasedMail } from '../../model/message.ts';
+import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Claimed, Store } from '../contract.ts';
 import { rowsPerTurn } from '../rules/turn.ts';
 import { endMail } from './end.ts';
@@ -165,13 +166,9 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
     appendEvents(
       transaction,
       suppressed.map((row) => ({
+        ...suppressedEntry(now, 'store'),
         id: rows.text(row, 'id'),
         accountId: rows.int(row, 'account_id'),
-        at: now,
-        verb: suppressedState,
-        by: 'store',
-        detail: 'the recipient is on the suppression list',
-        attempt: null,
       })),
     ),
   ]);

@@ -1,4 +1,5 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
+import { RECORDED } from '../../model/events.ts';
 import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
 import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
 import { complainantOf } from '../../model/reputation.ts';
@@ -200,7 +201,7 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, id: s
       const state = transition(from, after.to, 'feedback');
       if (open === undefined) await transaction.query(CHANGE, [state, id, accountId]);
       else await endMail(transaction, [{ id, state, endedAt: at, attempts: rows.int(open, 'attempts') }]);
-      await event(after.to, after.detail);
+      await event(RECORDED[`message.${after.to}`].verb, after.detail);
       const { to: means, suppress, detail } = after;
       const applied = { kind: 'applied', id, accountId, to: means, recipient: to, detail } as const;
       const answer = (suppressed: boolean): FeedbackAnswer => ({ ...applied, suppressed });
@@ -251,7 +252,7 @@ async function countAll(
     const { accountId, recipient, at, from, to } = effect;
     const fresh =
       to === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed.has(effect);
-    tallies.addLate(accountId, from, to, fresh, at);
+    tallies.add(accountId, from, to, fresh, at);
   }
 }
 

@@ -1,10 +1,12 @@
 /** Looking at mail requests, and what an operator may do to one. */
 
 import { type Actor, mailShown } from '../../model/audit.ts';
-import type { MailDetails, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
+import { ACCEPTED_VERB } from '../../model/events.ts';
+import type { MailDetails, MailEvent, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import type { QueueFigures } from '../../model/overview.ts';
-import { allowed, type MailEvent } from '../../model/state-machine.ts';
+import { allowed } from '../../model/state-machine.ts';
+import { operatorEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import { note } from './audit.ts';
@@ -81,7 +83,7 @@ export function prepareMail(database: Database): Operations {
     const id = rows.text(row, 'id');
     const accepted: MailEvent = {
       at: rows.int(row, 'accepted_at'),
-      verb: 'accepted',
+      verb: ACCEPTED_VERB,
       by: `key_${rows.int(row, 'key_id')}`,
       detail: null,
       attempt: null,
@@ -114,13 +116,13 @@ export function prepareMail(database: Database): Operations {
       const again = from === 'queued' && to === 'queued';
       if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
       const accountId = rows.int(held, 'account_id');
-      const verb = to === 'queued' ? 'retried' : cancelled;
+      const entry = operatorEntry(to === 'queued' ? 'message.retried' : 'message.cancelled', now);
       const attempts = rows.int(held, 'attempts');
       await Promise.all([
         to === 'queued'
           ? transaction.query(REQUEUE, [id, now])
           : endMail(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
-        appendEvents(transaction, [{ id, accountId, at: now, verb, by: 'operator', detail: null, attempt: null }]),
+        appendEvents(transaction, [{ ...entry, id, accountId }]),
         note(
           transaction,
           by,

@@ -8,10 +8,10 @@ import {
   complainantOf,
   DEFAULT_THRESHOLDS,
   standing,
+  type Tally,
   WINDOW_HOURS,
   type WindowCounts,
 } from '../../model/reputation.ts';
-import type { Tally } from '../rules/tallies.ts';
 import { nextRevision } from './revision.ts';
 import * as rows from './rows.ts';
 import type { Row, Session, Statement, Transaction } from './session.ts';

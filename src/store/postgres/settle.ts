@@ -3,9 +3,11 @@
  * locked in order of their id, so that batches of several nodes never wait for each other in a circle.
  */
 
+import { RECORDED } from '../../model/events.ts';
 import type { SettleAnswer, Settlement } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
 import { allowed, TERMINAL } from '../../model/state-machine.ts';
+import { lostLease } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import { referenceOf } from '../rules/feedback.ts';
 import { Tallies } from '../rules/tallies.ts';
@@ -82,8 +84,7 @@ const REFER: Statement = {
 /** Leases taken back in one transaction. */
 const ROUND = 2_000;
 
-const queued = transition('sending', 'queued', 'queue');
-const uncertain = transition('sending', 'uncertain', 'queue');
+const DEFERRED = RECORDED['message.deferred'].verb;
 
 /** What one batch of settlements writes. */
 interface Written {
@@ -167,7 +168,11 @@ async function settleIn(transaction: Transaction, batch: readonly Settlement[]):
   for (const [{ id, changes, untallied }, accountId] of settled) {
     if (untallied === true) continue;
     // What comes of an address that is suppressed already is no new evidence against the account.
-    for (const { to, suppress, event } of changes) tallies.add(accountId, to, news.has(id) ? suppress : null, event.at);
+    let from: State = 'sending';
+    for (const { to, suppress, event } of changes) {
+      tallies.add(accountId, from, to, suppress !== null && news.has(id), event.at);
+      from = to;
+    }
   }
   for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
   return answers;
@@ -181,7 +186,7 @@ function plan({ id, attempts, uncount, changes }: Settlement, accountId: number,
     // What follows the attempt's own change is a notice about it (the simulator's complaint).
     if (index === 0 || !allowed(from, to, 'feedback')) transition(from, to, 'queue');
     from = to;
-    if (index === 0 && event.verb === 'deferred') lane = 1;
+    if (index === 0 && event.verb === DEFERRED) lane = 1;
     const { at, verb, by, detail } = event;
     const attempt = event.attempt === null ? null : JSON.stringify(event.attempt);
     written.events.push({ id, accountId, at, verb, by, detail, attempt });
@@ -214,10 +219,11 @@ async function recoverIn(
   ]);
   if (found.length === 0) return 0;
   const taken = found.map((row) => {
-    const end = endOf(onUncertain, row.handing_over === true);
+    const { to, entry, ...lost } = lostLease(onUncertain, row.handing_over === true, now, by);
+    transition('sending', to, 'queue');
     // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
-    const uncount = end.uncount && row.owner !== by ? 1 : 0;
-    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), ...end, uncount };
+    const uncount = lost.uncount && row.owner !== by ? 1 : 0;
+    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount };
   });
   await Promise.all([
     transaction.query(TAKE_BACK, [
@@ -228,26 +234,10 @@ async function recoverIn(
     ]),
     appendEvents(
       transaction,
-      taken.map(({ id, accountId, verb, detail }) => ({ id, accountId, at: now, verb, by, detail, attempt: null })),
+      taken.map(({ id, accountId, entry }) => ({ ...entry, id, accountId })),
     ),
   ]);
   return found.length;
-}
-
-/** What becomes of a lease that ended without an answer. Only under `hold` do marks tell whether it was used. */
-function endOf(onUncertain: 'resend' | 'hold', marked: boolean) {
-  if (onUncertain === 'resend') {
-    const detail = 'the lease ended without an answer; whether the message was sent is not known';
-    return { to: queued, verb: 'recovered', detail, uncount: false };
-  }
-  return marked
-    ? {
-        to: uncertain,
-        verb: 'uncertain',
-        detail: 'the lease ended while the message was handed over; no answer is recorded',
-        uncount: false,
-      }
-    : { to: queued, verb: 'recovered', detail: 'the lease ended before the message was sent', uncount: true };
 }
 
 type Fences = Parameters<Store['mark']>[0];

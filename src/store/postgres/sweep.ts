@@ -1,4 +1,5 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
+import { overAgeEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTime } from '../surroundings.ts';
 import { endMail } from './end.ts';
@@ -74,7 +75,7 @@ export function prepareSweep(
       return database.transaction(async (transaction) => {
         const found = await transaction.query(OVER_AGE, [lastIdAt(acceptedBefore), limit]);
         const ids = found.map((row) => rows.text(row, 'id'));
-        const detail = 'still not delivered at its maximum age';
+        const entry = overAgeEntry(now, by);
         await Promise.all([
           endMail(
             transaction,
@@ -88,13 +89,9 @@ export function prepareSweep(
           appendEvents(
             transaction,
             found.map((row) => ({
+              ...entry,
               id: rows.text(row, 'id'),
               accountId: rows.int(row, 'account_id'),
-              at: now,
-              verb: expired,
-              by,
-              detail,
-              attempt: null,
             })),
           ),
         ]);

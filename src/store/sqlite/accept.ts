@@ -2,10 +2,13 @@
  * Accepting: idempotency, exact volume and rate, suppression, the rows, all in the transaction of the caller.
  * Within a batch each mail request sees what those before it did.
  */
+
 import type { DatabaseSync } from 'node:sqlite';
 import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
+import { suppressedEntry } from '../../model/stored-entries.ts';
 import { seqOf } from '../seq.ts';
+import { prepareAppend } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';
 
@@ -28,9 +31,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
        "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const writeBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
-  const writeEvent = database.prepare(
-    'INSERT INTO event (seq, n, at, verb, by, detail, attempt) VALUES (?, 1, ?, ?, ?, ?, NULL)',
-  );
+  const append = prepareAppend(database);
 
   const queued = transition(null, 'queued', 'accept');
   const sending = transition(null, 'sending', 'accept');
@@ -82,14 +83,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
       mail.subject,
     );
     writeBody.run(seq, mail.message);
-    if (suppressed)
-      writeEvent.run(
-        seq,
-        at,
-        ended,
-        mail.suppressed ? 'simulator' : 'store',
-        'the recipient is on the suppression list',
-      );
+    if (suppressed) append(seq, suppressedEntry(at, mail.suppressed ? 'simulator' : 'store'));
     if (mail.idempotency !== null)
       writeKey.run(mail.accountId, mail.idempotency.key, mail.idempotency.fingerprint, mail.id, at);
     return state;

@@ -6,11 +6,13 @@
  * leaves the other takes; within a lane, accounts take turns (`turn.ts`) of a few rows each (`rules/turn.ts`), so no backlog of
  * one starves another.
  */
+
 import type { DatabaseSync } from 'node:sqlite';
 import type { Lease, LeasedMail } from '../../model/message.ts';
+import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Claimed, ClaimRoom } from '../contract.ts';
 import { rowsPerTurn } from '../rules/turn.ts';
-import { APPEND_EVENT } from './event.ts';
+import { prepareAppend } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';
 import type { Turn } from './turn.ts';
@@ -48,7 +50,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
   const suppress = database.prepare(
     `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const writeEvent = database.prepare(APPEND_EVENT);
+  const append = prepareAppend(database);
   const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(database, lane) }));
 
   function lendOne(row: rows.Row, lease: Lease, now: number, claimed: Gathered): void {
@@ -58,7 +60,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
     const accountId = rows.int(row, 'account_id');
     if (isSuppressed.get(rows.textOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
-      writeEvent.run(seq, seq, now, suppressed, 'store', 'the recipient is on the suppression list', null);
+      append(seq, suppressedEntry(now, 'store'));
       claimed.suppressed.push({ id, accountId, to });
       return;
     }

@@ -1,11 +1,14 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
+
 import type { DatabaseSync } from 'node:sqlite';
+import { RECORDED } from '../../model/events.ts';
 import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
 import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import type { Tally } from '../../model/reputation.ts';
 import { earlyDigest, reasonWithoutMail } from '../rules/feedback.ts';
-import { Tallies, type Tally } from '../rules/tallies.ts';
+import { Tallies } from '../rules/tallies.ts';
 import { seqOf } from '../seq.ts';
-import { APPEND_EVENT } from './event.ts';
+import { prepareAppend } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';
 
@@ -25,7 +28,7 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
   const change = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
-  const writeEvent = database.prepare(APPEND_EVENT);
+  const append = prepareAppend(database);
   const suppress = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
@@ -97,7 +100,7 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
     const suppressLate = (reason: 'bounce' | 'complaint' | null): boolean => {
       if (reason === null || Number(suppress.run(reason, at, seq).changes) === 0) return false;
       const fresh = reason === 'bounce' || complained(accountId, recipient, at);
-      tallies.addLate(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', fresh, at);
+      tallies.add(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', fresh, at);
       return true;
     };
     switch (after.kind) {
@@ -107,18 +110,18 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
         return keep(report, id, after.reason);
       case 'note':
         insert.run(digest, at, source, id, null, null, null);
-        writeEvent.run(seq, seq, at, after.verb, by, after.detail, null);
+        append(seq, { at, verb: after.verb, by, detail: after.detail, attempt: null });
         return { kind: 'noted', id, verb: after.verb, suppressed: suppressLate(after.suppress) };
       case 'change': {
         insert.run(digest, at, source, id, null, null, null);
         change.run(transition(from, after.to, 'feedback'), at, seq);
-        writeEvent.run(seq, seq, at, after.to, by, after.detail, null);
+        append(seq, { at, verb: RECORDED[`message.${after.to}`].verb, by, detail: after.detail, attempt: null });
         const suppressed = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
         // A further bounce of an address that is suppressed already, or a further complaint of one recipient, whatever the
         // report says of suppression, is no new evidence against the account.
         if (!trial) {
           const fresh = after.to === 'complained' ? complained(accountId, recipient, at) : suppressed;
-          tallies.addLate(accountId, from, after.to, fresh, at);
+          tallies.add(accountId, from, after.to, fresh, at);
         }
         const { detail } = after;
         return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed, detail };

@@ -8,10 +8,10 @@ import {
   complainantOf,
   DEFAULT_THRESHOLDS,
   standing,
+  type Tally,
   WINDOW_HOURS,
   type WindowCounts,
 } from '../../model/reputation.ts';
-import type { Tally } from '../rules/tallies.ts';
 import * as rows from './rows.ts';
 
 /** `nextRevision` is the directory's counter: every node learns of a lock within a second. */

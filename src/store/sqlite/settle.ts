@@ -1,15 +1,21 @@
 /** The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. */
+
 import type { DatabaseSync } from 'node:sqlite';
+import { RECORDED } from '../../model/events.ts';
 import type { SettleAnswer } from '../../model/message.ts';
+import type { Tally } from '../../model/reputation.ts';
 import type { State } from '../../model/state-machine.ts';
 import { allowed, TERMINAL } from '../../model/state-machine.ts';
+import { lostLease } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import { referenceOf } from '../rules/feedback.ts';
-import { Tallies, type Tally } from '../rules/tallies.ts';
+import { Tallies } from '../rules/tallies.ts';
 import { seqOf } from '../seq.ts';
-import { APPEND_EVENT } from './event.ts';
+import { prepareAppend } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';
+
+const DEFERRED = RECORDED['message.deferred'].verb;
 
 /** A settlement as it crosses to the writer: attempts already as JSON, which is cheaper than cloning them. */
 export interface PackedSettlement {
@@ -60,11 +66,11 @@ export function pack(batch: Parameters<Store['settle']>[0]): PackedSettlement[] 
 export function prepareSettle(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
   const fenced = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
   const markOne = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fenced}`);
-  const change = database.prepare(
+  const end = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fenced} RETURNING account_id`,
   );
   const changeAgain = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
-  const writeEvent = database.prepare(APPEND_EVENT);
+  const append = prepareAppend(database);
   const suppress = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
@@ -83,7 +89,6 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
   const queued = transition('sending', 'queued', 'queue');
-  const uncertain = transition('sending', 'uncertain', 'queue');
   // First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
   const releaseOne = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
@@ -95,43 +100,28 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
     let first = true;
     let accountId = 0;
     let from: State = 'sending';
-    for (const { to, terminal, dueAt, at, verb, by, detail, attempt, suppress: reason, reference } of one.changes) {
+    for (const change of one.changes) {
+      const { to, terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
       // What follows the attempt's own change is a notice about it (the simulator's complaint).
       if (first || !allowed(from, to, 'feedback')) transition(from, to, 'queue');
-      from = to;
       if (first) {
-        const retried = verb === 'deferred' ? 1 : 0;
-        const row = change.get(to, dueAt, retried, one.uncount ? 1 : 0, endedAt, seq, one.owner, one.attempts);
+        const retried = change.verb === DEFERRED ? 1 : 0;
+        const row = end.get(to, dueAt, retried, one.uncount ? 1 : 0, endedAt, seq, one.owner, one.attempts);
         if (row === undefined) return 'lost';
         accountId = rows.int(row, 'account_id');
         first = false;
       } else {
         changeAgain.run(to, dueAt, endedAt, seq);
       }
-      writeEvent.run(seq, seq, at, verb, by, detail, attempt);
+      append(seq, change);
       if (reference !== null) refer.run(reference, at, seq);
       // What comes of an address that is suppressed already is no new evidence against the account.
       const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
-      if (!one.untallied) tallies.add(accountId, to, known ? null : reason, at);
+      if (!one.untallied) tallies.add(accountId, from, to, reason !== null && !known, at);
+      from = to;
     }
     return 'settled';
-  }
-
-  /** What becomes of a lease that ended without an answer. Only under `hold` do marks tell whether it was used. */
-  function endOf(onUncertain: 'resend' | 'hold', marked: boolean) {
-    if (onUncertain === 'resend') {
-      const detail = 'the lease ended without an answer; whether the message was sent is not known';
-      return { to: queued, verb: 'recovered', detail, uncount: false };
-    }
-    return marked
-      ? {
-          to: uncertain,
-          verb: 'uncertain',
-          detail: 'the lease ended while the message was handed over; no answer is recorded',
-          uncount: false,
-        }
-      : { to: queued, verb: 'recovered', detail: 'the lease ended before the message was sent', uncount: true };
   }
 
   return {
@@ -167,11 +157,12 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
       for (const row of found) {
         const seq = rows.int(row, 'seq');
         const marked = rows.int(row, 'handing_over') === 1;
-        const end = endOf(onUncertain, marked);
+        const { to, entry, ...lost } = lostLease(onUncertain, marked, now, by);
+        transition('sending', to, 'queue');
         // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
-        const uncount = end.uncount && rows.textOrNull(row, 'owner') !== by;
-        takeBack.run(end.to, end.to === uncertain ? null : now, uncount ? 1 : 0, seq);
-        writeEvent.run(seq, seq, now, end.verb, by, end.detail, null);
+        const uncount = lost.uncount && rows.textOrNull(row, 'owner') !== by;
+        takeBack.run(to, to === 'uncertain' ? null : now, uncount ? 1 : 0, seq);
+        append(seq, entry);
       }
       return found.length;
     },

@@ -1,7 +1,9 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
+
 import type { DatabaseSync } from 'node:sqlite';
+import { overAgeEntry } from '../../model/stored-entries.ts';
 import { lastSeqAt } from '../seq.ts';
-import { APPEND_EVENT } from './event.ts';
+import { prepareAppend } from './event.ts';
 import * as rows from './rows.ts';
 import { transition } from './transition.ts';
 
@@ -14,7 +16,7 @@ export function prepareSweep(database: DatabaseSync) {
   const end = database.prepare(
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
-  const writeEvent = database.prepare(APPEND_EVENT);
+  const append = prepareAppend(database);
   // A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
   const ended = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
@@ -52,7 +54,7 @@ export function prepareSweep(database: DatabaseSync) {
       return overAge.all(lastSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.int(row, 'seq');
         end.run(now, seq);
-        writeEvent.run(seq, seq, now, expired, by, 'still not delivered at its maximum age', null);
+        append(seq, overAgeEntry(now, by));
         return rows.text(row, 'id');
       });
     },

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { checkLoop, type LoopParts, type Trial } from '../../../src/doctor/loop.ts';
-import type { MailDetails } from '../../../src/model/message.ts';
-import type { MailEvent } from '../../../src/model/state-machine.ts';
+import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const TRIAL: Trial = { check: 'loop bounce', to: 'bounce@example.org', expects: 'bounced', remedy: 'look at the MX' };

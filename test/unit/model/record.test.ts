@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
 import {
   afterAttempt,
-  allowed,
   expiredBeforeAttempt,
   retryDelayMs,
   simulatedComplaint,
-} from '../../../src/model/state-machine.ts';
+} from '../../../src/model/after-attempt.ts';
+import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
+import { allowed } from '../../../src/model/state-machine.ts';
 import { attemptWith } from '../../rig/mail.ts';
 
 const MINUTE = 60_000;

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { afterAttempt, simulatedComplaint } from '../../../src/model/after-attempt.ts';
 import type { LeasedMail } from '../../../src/model/message.ts';
-import { afterAttempt, STATES, simulatedComplaint } from '../../../src/model/state-machine.ts';
+import { STATES } from '../../../src/model/state-machine.ts';
 import { createLog, LOG_FIELDS, LOG_VERBS } from '../../../src/observability/log.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { createReporter } from '../../../src/observability/reporter.ts';

@@ -2,7 +2,7 @@
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
-import type { Change } from '../../../src/model/state-machine.ts';
+import type { Change } from '../../../src/model/message.ts';
 import { createTraces } from '../../../src/observability/traces.ts';
 import { attemptWith, newMail } from '../../rig/mail.ts';
 

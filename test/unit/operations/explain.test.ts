@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../../src/model/account.ts';
-import type { MailDetails } from '../../../src/model/message.ts';
+import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
-import { type MailEvent, STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
+import { STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
 import { explain, waitsFor } from '../../../src/operations/messages/explain.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { simulatedComplaint } from '../../../src/model/after-attempt.ts';
 import type { LeasedMail } from '../../../src/model/message.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
-import { simulatedComplaint } from '../../../src/model/state-machine.ts';
 import { ATTEMPT_MS } from '../../../src/queue/attempt.ts';
 import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
 import { pack } from '../../../src/store/sqlite/settle.ts';

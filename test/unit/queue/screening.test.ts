@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LeasedMail } from '../../../src/model/message.ts';
-import type { Change } from '../../../src/model/state-machine.ts';
+import type { Change, LeasedMail } from '../../../src/model/message.ts';
 import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
 import { createScreening } from '../../../src/queue/screening.ts';
 import { virtualClock } from '../../rig/clock.ts';

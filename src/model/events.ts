@@ -1,0 +1,184 @@
+/**
+ * Everything that happens to a message, an account, a domain or a node, as one union.
+ *
+ * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED` and
+ * `tallyOf` (reputation.ts). After the commit: log, metrics, traces, time series, live updates and runtime status, each a
+ * subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its commit.
+ *
+ * To add an event, add one member here. The type checker then asks for its log line (observability/log-lines.ts), and for its
+ * history entry where its name is one of `RECORDED`.
+ */
+import type { NoteVerb } from './feedback.ts';
+import type { Change, MailEvent } from './message.ts';
+import type { Attempt } from './outcome.ts';
+import type { State } from './state-machine.ts';
+
+/** `type` is what happened, `at` when: milliseconds since the epoch. */
+type Event<Type extends string, Members = object> = Type extends Type
+  ? { readonly type: Type; readonly at: number } & Readonly<Members>
+  : never;
+
+interface Message {
+  id: string;
+  accountId: number;
+  /** The recipient, as the client gave it. */
+  to: string;
+}
+
+/** A message whose state has changed; what the publisher does not know of it is null. */
+interface Changed {
+  id: string;
+  accountId: number | null;
+  to: string | null;
+  acceptedAt: number | null;
+  /** Attempts so far; null where no attempt of this node caused the change. */
+  attempts: number | null;
+  /** The attempt that caused it, or null. */
+  attempt: Attempt | null;
+  /** When it is next tried; null where it is not. */
+  dueAt: number | null;
+  /** The way a report came in that caused it (`smtp`, `sns`, `sqs`); null where the queue, the simulator or an operator caused it. */
+  reportedBy: string | null;
+  /** True where the change puts the recipient on the suppression list. */
+  suppresses: boolean;
+  /** One line for people: the reason, as the history has it; null where the history has none. */
+  detail: string | null;
+}
+
+export type HttpListenerName = 'public' | 'operator' | 'events';
+export const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
+
+/** Why a listener closed a connection by itself. */
+export type DropReason = 'full' | 'address-share' | 'pipelining' | 'unread-answers';
+export const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
+
+/** `closed` sends, `probing` sends one at a time, `open` waits. */
+export type BreakerState = 'closed' | 'probing' | 'open';
+export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'probing', 'open'];
+
+export type ServiceEvent =
+  // ── Messages ──
+  /** Committed, and its 201 is on the way. `tookMs` from key check to answer. */
+  | Event<
+      'message.accepted',
+      Message & { keyId: number; state: 'queued' | 'sending' | 'suppressed'; acceptedAt: number; tookMs: number }
+    >
+  /** A request repeated an idempotency key; `id` is the message that it accepted first. */
+  | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
+  /** Ended because its recipient is on the suppression list: when it was accepted, or when it was to be leased. */
+  | Event<'message.suppressed', Message>
+  /** Recorded: a change of state. */
+  | Event<
+      | 'message.delivered'
+      | 'message.deferred'
+      | 'message.bounced'
+      | 'message.complained'
+      | 'message.expired'
+      | 'message.uncertain',
+      Changed
+    >
+  /** An operator did it through this process. */
+  | Event<'message.cancelled' | 'message.retried', { id: string }>
+  /** A report that stands in the history and changed no state; `verb` is the history's word. */
+  | Event<'message.reported', { id: string; verb: NoteVerb; reportedBy: string; suppresses: boolean }>
+  /** It could not be signed and waits. */
+  | Event<'message.unsigned', { error: unknown }>
+  /** An attempt ended; whether its outcome is recorded is another event. */
+  | Event<'attempt.ended', Message & { attempts: number; attempt: Attempt }>
+  /** The next hop refuses this service itself, not the message; `reason` is one of `ALARMING`. */
+  | Event<'attempt.alarming', Message & { attempts: number; attempt: Attempt; reason: string }>
+  /** Another node or the sweep ended the lease first; the attempt's outcome was not recorded. */
+  | Event<'attempt.unrecorded', Message & { attempts: number }>
+  // ── Requests and connections ──
+  /** `code` is one of docs/errors.md; account and key are null where no valid key is known. */
+  | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>
+  /** A 201 was sent for a body with `count` members that the interface does not know. */
+  | Event<'request.fields-ignored', { count: number }>
+  /** A listener closed it to make room, or because its client does not read. */
+  | Event<'connection.dropped', { listener: HttpListenerName; reason: DropReason }>
+  /** A certificate pair was taken over, or refused and the old one kept. */
+  | Event<'certificate.renewed'>
+  | Event<'certificate.refused', { fault: string }>
+  // ── Reports of other servers and of providers ──
+  /** It was there before, or is about another program's message: nothing was written. */
+  | Event<'report.repeated' | 'report.foreign'>
+  /** Not understood, or about nothing that is known: kept under the number `feedbackId`. */
+  | Event<'report.kept', { feedbackId: number; reason: string; summary: string }>
+  /** Not taken. */
+  | Event<'report.refused', { reason: string }>
+  /** A subscription of the provider's notifications was confirmed or cancelled. */
+  | Event<'report.subscription', { detail: string }>
+  // ── Accounts, domains and what operators change ──
+  /** Known to this node: accounts or keys, domains, changed by whichever process. */
+  | Event<'account.changed' | 'domain.changed'>
+  | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
+  | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>
+  /** An operator changed something through this process; the audit log says what. */
+  | Event<'operator.changed'>
+  // ── The node ──
+  | Event<'node.started', { transport: string; url: string }>
+  | Event<'node.draining'>
+  /** Leases of a node that ended, or whose time was over, were taken back. */
+  | Event<'node.leases-recovered', { count: number }>
+  | Event<'node.warning', { detail: string }>
+  /** Something failed that the node goes on without; `what` names it. */
+  | Event<'node.fault', { what: string; error: unknown }>
+  /** One commit of the store: how many messages it held, how long it took. */
+  | Event<'store.committed', { kind: 'accept' | 'settle'; size: number; tookMs: number }>
+  /** Files of the database were removed or replaced under the service; or are those that were opened again. */
+  | Event<'store.files-lost', { reason: string; remedy: string }>
+  | Event<'store.files-back'>
+  | Event<'breaker.changed', { state: BreakerState; retryAt: number | null }>;
+
+export type EventType = ServiceEvent['type'];
+export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
+/** Hands an event to every subscriber. Never throws; subscribers are cheap and wait for nothing. */
+export type Publish = (event: ServiceEvent) => void;
+
+/**
+ * What the transaction of an event writes: the word of the history, and the state that the message enters. `message.accepted`
+ * has no entry of its own, the message's row is its record. Stored words keep their names.
+ */
+export const RECORDED = {
+  'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
+  'message.delivered': { verb: 'delivered', state: 'delivered' },
+  'message.deferred': { verb: 'deferred', state: 'queued' },
+  'message.bounced': { verb: 'bounced', state: 'bounced' },
+  'message.complained': { verb: 'complained', state: 'complained' },
+  'message.expired': { verb: 'expired', state: 'expired' },
+  'message.uncertain': { verb: 'uncertain', state: 'uncertain' },
+  'message.cancelled': { verb: 'cancelled', state: 'cancelled' },
+  'message.retried': { verb: 'retried', state: 'queued' },
+  /** Its lease was taken back; published once for all of a round, as `node.leases-recovered`. */
+  'message.recovered': { verb: 'recovered', state: 'queued' },
+} as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
+export type RecordedType = keyof typeof RECORDED;
+
+/** The history's word for the acceptance, which the message's own row records. */
+export const ACCEPTED_VERB = 'accepted';
+
+/** What the queue may record of a leased message. */
+export type SettledType =
+  | 'message.delivered'
+  | 'message.deferred'
+  | 'message.bounced'
+  | 'message.complained'
+  | 'message.expired'
+  | 'message.uncertain';
+
+/** A change that becomes an event once it is committed. */
+export interface TypedChange extends Change {
+  readonly type: SettledType;
+}
+
+/** The change that records an event: word and state are those of `RECORDED`. */
+export function changeOf(
+  type: SettledType,
+  entry: Omit<MailEvent, 'verb'>,
+  dueAt: number | null = null,
+  suppress: Change['suppress'] = null,
+): TypedChange {
+  const { verb, state } = RECORDED[type];
+  const { at, by, detail, attempt } = entry;
+  return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
+}

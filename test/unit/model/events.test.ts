@@ -1,0 +1,78 @@
+/** The one definition of events: what their transactions write follows from it, and agrees with the table of states. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { changeOf, RECORDED, type SettledType } from '../../../src/model/events.ts';
+import { type Tally, tallyOf } from '../../../src/model/reputation.ts';
+import { STATES, TRANSITIONS } from '../../../src/model/state-machine.ts';
+
+const STORE = new URL('../../../src/store/', import.meta.url);
+
+test('a recorded change has the word and the state of its event', () => {
+  const entry = { at: 1, by: 'node', detail: null, attempt: null };
+  const types: readonly SettledType[] = [
+    'message.delivered',
+    'message.deferred',
+    'message.bounced',
+    'message.complained',
+    'message.expired',
+    'message.uncertain',
+  ];
+  for (const type of types) {
+    const { verb, state } = RECORDED[type];
+    expect(changeOf(type, entry)).toMatchObject({ type, to: state, event: { ...entry, verb } });
+  }
+});
+
+test('every recorded event leads to a state that the table has, and every state but a lease has an event', () => {
+  const reached = new Set(TRANSITIONS.map(({ to }) => to));
+  for (const { state } of Object.values(RECORDED)) expect(reached).toContain(state);
+  const states = new Set<string>(Object.values(RECORDED).map(({ state }) => state));
+  expect(STATES.filter((state) => !states.has(state))).toEqual(['sending']);
+});
+
+test('no store writes a word of the history of its own', () => {
+  const files = ['sqlite/', 'postgres/'].flatMap((folder) =>
+    readdirSync(new URL(folder, STORE)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
+  );
+  const words = Object.values(RECORDED).map(({ verb }) => verb);
+  for (const file of files) {
+    const text = readFileSync(new URL(file, STORE), 'utf8');
+    expect(
+      words.filter((word) => text.includes(`verb: '${word}'`) || text.includes(`verb === '${word}'`)),
+      file,
+    ).toEqual([]);
+  }
+});
+
+test('a message counts once as an email in the reputation, and evidence once', () => {
+  const sum = (...steps: Parameters<typeof tallyOf>[]): Tally => {
+    const total = { emails: 0, bounces: 0, complaints: 0 };
+    for (const step of steps) {
+      const { emails, bounces, complaints } = tallyOf(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
+      total.emails += emails;
+      total.bounces += bounces;
+      total.complaints += complaints;
+    }
+    return total;
+  };
+  expect(sum(['sending', 'delivered', false], ['delivered', 'complained', true])).toEqual({
+    emails: 1,
+    bounces: 0,
+    complaints: 1,
+  });
+  expect(sum(['sending', 'bounced', true], ['bounced', 'complained', false])).toEqual({
+    emails: 1,
+    bounces: 1,
+    complaints: 0,
+  });
+  expect(sum(['sending', 'delivered', false], ['delivered', 'bounced', true])).toEqual({
+    emails: 1,
+    bounces: 1,
+    complaints: 0,
+  });
+  expect(sum(['sending', 'queued', false], ['sending', 'expired', false])).toEqual({
+    emails: 0,
+    bounces: 0,
+    complaints: 0,
+  });
+});
