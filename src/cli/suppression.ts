@@ -28,7 +28,7 @@ import { writeNewFile } from './new-file.ts';
 import { operationCommand } from './operation-command.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
-import { pairs, styled } from './text.ts';
+import { isoText, pairs, styled } from './text.ts';
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
 
@@ -117,12 +117,7 @@ export function addSuppressionCommands(
 }
 
 function searchLine({ address, reason, source, at }: SuppressionEntry): string {
-  return `${listLine(reason, isoTimeText(at), source ?? '-', address)}\n`;
-}
-
-/** `2030-12-31 18:00:00Z`, out of ISO 8601. */
-function isoTimeText(at: string): string {
-  return time(Date.parse(at));
+  return `${listLine(reason, isoText(at), source ?? '-', address)}\n`;
 }
 
 function entryText(
@@ -133,7 +128,7 @@ function entryText(
     ['address', address],
     ['list of', list === '*' ? 'the whole service (*): no account can send to it' : `account ${list}`],
     ['reason', reason],
-    ['since', isoTimeText(at)],
+    ['since', isoText(at)],
     ['caused by', source === null ? 'no message: an operator or an import' : `message ${source}`],
   ]);
 }

@@ -5,6 +5,7 @@
 import { styleText } from 'node:util';
 import type { State } from '../model/state-machine.ts';
 import { printable } from '../printing/escape.ts';
+import { time } from '../printing/text.ts';
 
 export type Style = 'good' | 'bad' | 'waiting' | 'quiet' | 'head';
 
@@ -47,6 +48,11 @@ export function pairs(entries: readonly (readonly [string, Cell])[]): string {
       return `${styled('head', name)}${' '.repeat(width - name.length + 2)}${text}\n`;
     })
     .join('');
+}
+
+/** An ISO 8601 time as `time` writes it; `otherwise` where there is none. */
+export function isoText(at: string | null, otherwise = ''): string {
+  return at === null ? otherwise : time(Date.parse(at));
 }
 
 export function stateCell(state: State): Cell {

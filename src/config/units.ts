@@ -171,3 +171,8 @@ export function parseMoment(text: string, now: number, direction: 'ahead' | 'bac
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
+
+/** The same of a time that there may not be. */
+export function isoTimeOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoTime(ms);
+}

@@ -2,7 +2,6 @@
  * The HTTP adapter: a route is a method, a path and an operation. Path parameters, query and body members become the
  * input; the result is the body; error codes become statuses. Nothing here depends on the wording of a message.
  */
-import type { TObject, TSchema } from 'typebox';
 import { ERROR_CODES, type ErrorCode } from '../operations/errors.ts';
 import { isRequired, membersOf } from '../operations/input.ts';
 import type { Operation, Performed } from '../operations/operation.ts';
@@ -15,20 +14,20 @@ export interface OperationRoute {
   readonly path: string;
   /** The section of the API reference. */
   readonly group: string;
-  readonly operation: Operation<TObject, TSchema>;
+  readonly operation: Operation;
   /** The status of success. */
-  readonly status: number;
+  readonly status: 200 | 201;
 }
 
-/** Makes a route; the types of the operation are read from its schemas at run time. */
-export function operationRoute<I extends TObject, R extends TSchema>(
+/** A route. */
+export function operationRoute(
   method: OperationRoute['method'],
   path: string,
   group: string,
-  operation: Operation<I, R>,
-  status: 200 | 201 = 200,
+  operation: Operation,
+  status: OperationRoute['status'] = 200,
 ): OperationRoute {
-  return { method, path, group, operation: operation as unknown as Operation<TObject, TSchema>, status };
+  return { method, path, group, operation, status };
 }
 
 /** The route as the OpenAPI document and the API reference describe it. */

@@ -1,5 +1,14 @@
 /** The routes of the operator API that are operations: method, path, section of the API reference, operation. */
 import {
+  createAccount,
+  listAccounts,
+  lockAccount,
+  setAccount,
+  showAccount,
+  unlockAccount,
+} from '../operations/accounts.ts';
+import { listAudit } from '../operations/audit.ts';
+import {
   addDomain,
   listDomains,
   removeDomain,
@@ -8,10 +17,22 @@ import {
   showDomain,
   verifyDomain,
 } from '../operations/domains.ts';
+import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
+import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { type OperationRoute, operationRoute } from './operation-route.ts';
 
 export const OPERATION_ROUTES: readonly OperationRoute[] = [
+  operationRoute('GET', '/accounts', 'Accounts', listAccounts),
+  operationRoute('POST', '/accounts', 'Accounts', createAccount, 201),
+  operationRoute('GET', '/accounts/{account}', 'Accounts', showAccount),
+  operationRoute('PATCH', '/accounts/{account}', 'Accounts', setAccount),
+  operationRoute('POST', '/accounts/{account}/lock', 'Accounts', lockAccount),
+  operationRoute('POST', '/accounts/{account}/unlock', 'Accounts', unlockAccount),
+  operationRoute('GET', '/accounts/{account}/keys', 'Keys', listKeys),
+  operationRoute('POST', '/accounts/{account}/keys', 'Keys', createKey, 201),
+  operationRoute('POST', '/keys/{key}/rotate', 'Keys', rotateKey),
+  operationRoute('POST', '/keys/{key}/revoke', 'Keys', revokeKey),
   operationRoute('GET', '/domains', 'Domains', listDomains),
   operationRoute('POST', '/accounts/{account}/domains', 'Domains', addDomain),
   operationRoute('GET', '/domains/{domain}', 'Domains', showDomain),
@@ -23,4 +44,8 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   operationRoute('GET', '/suppressions/{address}', 'Suppressions', showSuppression),
   operationRoute('POST', '/accounts/{account}/suppressions', 'Suppressions', addSuppression),
   operationRoute('DELETE', '/accounts/{account}/suppressions/{address}', 'Suppressions', removeSuppression),
+  operationRoute('GET', '/audit', 'Operators', listAudit),
+  operationRoute('GET', '/tokens', 'Operators', listTokens),
+  operationRoute('POST', '/tokens', 'Operators', createToken, 201),
+  operationRoute('POST', '/tokens/{id}/revoke', 'Operators', revokeToken),
 ];

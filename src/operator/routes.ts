@@ -42,8 +42,8 @@ export interface Route extends Described {
 }
 
 /** The status of an answer that is no refusal. */
-export function successOf({ method, operation, status }: Described): number {
-  return status ?? (method === 'POST' && operation.startsWith('create') ? 201 : 200);
+export function successOf({ status }: Described): number {
+  return status ?? 200;
 }
 
 /** What a request holds of a route's parameters; those left out are undefined. */
@@ -57,13 +57,6 @@ const ACCOUNT: Parameter = {
   about: 'The account’s name.',
 };
 export const LIST: Parameter = { ...ACCOUNT, about: 'The account’s name, or `*` for the list of the whole service.' };
-const KEY: Parameter = {
-  name: 'key',
-  in: 'path',
-  type: 'string',
-  required: true,
-  about: 'The key’s id, such as `key_12`.',
-};
 export const MESSAGE: Parameter = {
   name: 'id',
   in: 'path',
@@ -80,36 +73,7 @@ const BEFORE: Parameter = {
   about: 'Older than this one: the last id of the page before.',
 };
 
-const body = (name: string, about: string, more: Partial<Parameter> = {}): Parameter => ({
-  name,
-  in: 'body',
-  type: 'string',
-  about,
-  ...more,
-});
-const EXPECTED = body(
-  'expected',
-  'The `version` that was seen: where the account has another by now, nothing is done.',
-);
 const query = (name: string, about: string): Parameter => ({ name, in: 'query', type: 'string', about });
-
-const LIMITS: readonly Parameter[] = [
-  body('volume', 'Emails in all, or `unlimited`.'),
-  body('volumeExpires', 'A date (UTC) or `30d`, or `never`.'),
-  body('rate', 'Such as `1000/1h`, or `none`.'),
-  body('throttle', 'Such as `50/s` or `50/s:200`, or `none`.'),
-  body('maxBounces', 'Of hard bounces at which it locks itself, such as `10%`.'),
-  body('maxComplaints', 'Of complaints at which it locks itself, such as `0.15%`.'),
-];
-const limits = (value: Values): string[] =>
-  flags(value, {
-    volume: 'volume',
-    volumeExpires: 'volume-expires',
-    rate: 'rate',
-    throttle: 'throttle',
-    maxBounces: 'max-bounces',
-    maxComplaints: 'max-complaints',
-  });
 
 const SEARCH = {
   to: 'to',
@@ -152,96 +116,6 @@ export const ROUTES: readonly Route[] = [
     summary: 'Show figures over time, the queue, the health of the parts, and what wants attention',
     parameters: [query('range', '`1h`, `24h`, `7d` or `30d`; 24h unless given.')],
     args: (v) => command('overview', flags(v, { range: 'range' })),
-  },
-  {
-    method: 'GET',
-    path: '/accounts',
-    operation: 'listAccounts',
-    group: 'Accounts',
-    summary: 'List the accounts',
-    parameters: [],
-    args: () => command('account list', []),
-  },
-  {
-    method: 'POST',
-    path: '/accounts',
-    operation: 'createAccount',
-    group: 'Accounts',
-    summary: 'Make an account',
-    parameters: [body('name', 'Its name.', { required: true }), ...LIMITS],
-    args: (v) => command('account create', limits(v), v('name')),
-  },
-  {
-    method: 'GET',
-    path: '/accounts/{account}',
-    operation: 'showAccount',
-    group: 'Accounts',
-    summary: 'Show an account with its limits and the last 7 days',
-    parameters: [ACCOUNT],
-    args: (v) => command('account show', [], v('account')),
-  },
-  {
-    method: 'PATCH',
-    path: '/accounts/{account}',
-    operation: 'setAccount',
-    group: 'Accounts',
-    summary: 'Change limits; those left out stay',
-    parameters: [ACCOUNT, ...LIMITS, EXPECTED],
-    args: (v) => command('account set', [...limits(v), ...flags(v, { expected: 'expected' })], v('account')),
-  },
-  {
-    method: 'POST',
-    path: '/accounts/{account}/lock',
-    operation: 'lockAccount',
-    group: 'Accounts',
-    summary: 'Refuse its keys and hold its mail back',
-    parameters: [ACCOUNT, body('reason', 'Why.', { required: true }), EXPECTED],
-    args: (v) => command('account lock', flags(v, { reason: 'reason', expected: 'expected' }), v('account')),
-  },
-  {
-    method: 'POST',
-    path: '/accounts/{account}/unlock',
-    operation: 'unlockAccount',
-    group: 'Accounts',
-    summary: 'Let it send again; its 7 days of bounces and complaints begin anew',
-    parameters: [ACCOUNT, EXPECTED],
-    args: (v) => command('account unlock', flags(v, { expected: 'expected' }), v('account')),
-  },
-  {
-    method: 'GET',
-    path: '/accounts/{account}/keys',
-    operation: 'listKeys',
-    group: 'Keys',
-    summary: 'List an account’s keys',
-    parameters: [ACCOUNT],
-    args: (v) => command('key list', [], v('account')),
-  },
-  {
-    method: 'POST',
-    path: '/accounts/{account}/keys',
-    operation: 'createKey',
-    group: 'Keys',
-    summary: 'Make a key; it is in this answer alone',
-    parameters: [ACCOUNT, body('name', 'To tell keys apart.'), body('expires', 'A date (UTC) or `90d`.')],
-    args: (v) => command('key create', flags(v, { name: 'name', expires: 'expires' }), v('account')),
-  },
-  {
-    method: 'POST',
-    path: '/keys/{key}/rotate',
-    operation: 'rotateKey',
-    group: 'Keys',
-    summary: 'Make a key that replaces this one',
-    parameters: [KEY, body('grace', 'How long the old one works; `24h` unless given.')],
-    args: (v) => command('key rotate', flags(v, { grace: 'grace' }), v('key')),
-  },
-  {
-    method: 'POST',
-    path: '/keys/{key}/revoke',
-    operation: 'revokeKey',
-    group: 'Keys',
-    summary: 'Refuse a key from now on',
-    parameters: [KEY],
-    args: (v) => command('key revoke', [], v('key')),
   },
   {
     method: 'GET',
@@ -321,42 +195,6 @@ export const ROUTES: readonly Route[] = [
     summary: 'One as it came',
     parameters: [NUMBER],
     args: (v) => command('feedback show', [], v('id')),
-  },
-  {
-    method: 'GET',
-    path: '/audit',
-    operation: 'listAudit',
-    group: 'Operators',
-    summary: 'Who changed what',
-    parameters: [BEFORE, LIMIT],
-    args: (v) => command('audit', flags(v, { before: 'before', limit: 'limit' })),
-  },
-  {
-    method: 'GET',
-    path: '/tokens',
-    operation: 'listTokens',
-    group: 'Operators',
-    summary: 'Tokens of scripts',
-    parameters: [],
-    args: () => command('token list', []),
-  },
-  {
-    method: 'POST',
-    path: '/tokens',
-    operation: 'createToken',
-    group: 'Operators',
-    summary: 'Make a token; it is in this answer alone',
-    parameters: [body('name', 'Its name.', { required: true }), body('expires', 'A date (UTC) or `90d`.')],
-    args: (v) => command('token create', flags(v, { expires: 'expires' }), v('name')),
-  },
-  {
-    method: 'POST',
-    path: '/tokens/{id}/revoke',
-    operation: 'revokeToken',
-    group: 'Operators',
-    summary: 'Refuse a token from now on',
-    parameters: [NUMBER],
-    args: (v) => command('token revoke', [], v('id')),
   },
   {
     method: 'GET',

@@ -396,7 +396,7 @@ describe('faults are clear, and nothing is half done', () => {
     ['GET', '/messages?q=a%1Bb', undefined, 400, /^q must not hold control characters$/],
     ['GET', '/messages?account=a%00b', undefined, 400, /^account must not hold control characters$/],
     ['POST', '/accounts/default/lock', { reason: 'a\0b' }, 400, /^reason must not hold control characters$/],
-    ['POST', '/tokens/99999999999/revoke', undefined, 400, /^"99999999999" is not the number of a token/],
+    ['POST', '/tokens/99999999999/revoke', undefined, 400, /^id: "99999999999" is not the number of a token/],
     ['GET', '/feedback/99999999999999999999', undefined, 400, /^"99999999999999999999" is not the number of a report/],
     ['GET', '/feedback/9007199254740991', undefined, 404, /^there is no kept report/],
     ['GET', '/feedback?before=9007199254740991', undefined, 200, null],

@@ -4,6 +4,7 @@ import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import { SecretError } from '../../../src/domains/secret.ts';
 import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
@@ -61,21 +62,28 @@ describe('an operation', () => {
     id: 'failTest',
     summary: 'Fail',
     changes: true,
-    input: Type.Object({ as: oneOf(['store', 'bug', 'warning']) }),
+    input: Type.Object({ as: oneOf(['store', 'secret', 'bug', 'warning']) }),
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],
     async run({ as }, { warn }) {
       if (as === 'store') throw new StoreError('the store is away');
+      if (as === 'secret') throw new SecretError('the secret is another; restore it');
       if (as === 'bug') throw new TypeError('a bug');
       warn('almost', 'Only just.');
       return ok({ done: true });
     },
   });
 
-  test('whose store does not answer is unavailable, and a bug is thrown', async () => {
+  test('whose store does not answer is unavailable, a lost secret is a conflict with its remedy, and a bug is thrown', async () => {
     const context = await operating();
     const away = await perform(failing, { as: 'store' }, context);
     expect(away).toMatchObject({ ok: false, error: { code: 'unavailable', message: 'the store is away' } });
+    // Asking again changes nothing, so it is no 503.
+    const lost = await perform(failing, { as: 'secret' }, context);
+    expect(lost).toMatchObject({
+      ok: false,
+      error: { code: 'conflict', message: 'the secret is another; restore it' },
+    });
     await expect(perform(failing, { as: 'bug' }, context)).rejects.toThrow(TypeError);
   });
 
@@ -125,6 +133,7 @@ describe('every route that is an operation', () => {
     for (const parts of [
       { params, query: { address: 'ada@example.com' }, body: {} },
       { params, query: {}, body: { account: 'other', address: 'ada@example.com' } },
+      { params, query: {}, body: { address: 'ada@example.com', adress: 'eve@example.com' } },
       { params, query: {}, body: [] },
       { params, query: {}, body: { address: 'ada\u0000@example.com' } },
     ])

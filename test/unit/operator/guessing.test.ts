@@ -135,10 +135,10 @@ test('wrong tokens refuse wrong ones alone: the right token, the password and se
   const { ask, signIn } = await started();
   const statuses: number[] = [];
   for (let n = 0; n < 12; n += 1) {
-    statuses.push((await ask('/api/v1/accounts', { headers: bearer(`po_wrong${n}`) })).status);
+    statuses.push((await ask('/api/v1/session', { headers: bearer(`po_wrong${n}`) })).status);
   }
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
-  expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   expect((await signIn(PASSWORD)).status).toBe(200);
   expect((await ask('/metrics', { headers: basic(PASSWORD) })).status).toBe(200);
 });
@@ -147,7 +147,7 @@ test('wrong passwords of an address refuse no token', async () => {
   const { ask, signIn } = await started();
   for (let n = 0; n < 10; n += 1) expect((await signIn('guess')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(429);
-  expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
 });
 
 test.each([
@@ -158,12 +158,12 @@ test.each([
   const { ask, signIn } = await started();
   for (let n = 0; n < 12; n += 1) {
     for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
-      expect((await ask('/api/v1/accounts', { headers: { ...headers, ...from } })).status).toBe(403);
+      expect((await ask('/api/v1/session', { headers: { ...headers, ...from } })).status).toBe(403);
       expect((await ask('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
     }
     expect((await ask('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
   }
-  expect((await ask('/api/v1/accounts', { headers: bearer('po_wrong') })).status).toBe(401);
+  expect((await ask('/api/v1/session', { headers: bearer('po_wrong') })).status).toBe(401);
   expect((await signIn('wrong')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(200);
 });
@@ -179,8 +179,8 @@ test('while passwords are guessed from many addresses a password waits, and sess
   await expect.poll(() => waiting.length).toBe(32);
   expect(Math.max(...delaysMs)).toBeLessThanOrEqual(5_000);
   for (let n = 0; n < 3; n += 1) {
-    expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
-    expect((await ask('/api/v1/accounts', { headers: { ...session } })).status).toBe(200);
+    expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await ask('/api/v1/session', { headers: { ...session } })).status).toBe(200);
   }
   expect(waiting).toHaveLength(32);
   release();

@@ -36,7 +36,7 @@ async function started() {
       operate: () => {
         throw new Error('no operation is expected');
       },
-      run: async () => ({ ok: true, value: { answered: true } }),
+      run: async () => ({ ok: true, value: {} }),
       news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
@@ -64,6 +64,6 @@ test('signing out says that it did not work, and the session goes on', async () 
   const headers = { ...session, Origin: url };
   const answer = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
   expect([answer.status, answer.headers.get('set-cookie')]).toEqual([503, null]);
-  const page = await fetch(`${url}/api/v1/accounts`, { headers });
-  expect([page.status, await page.json()]).toEqual([200, { answered: true }]);
+  const page = await fetch(`${url}/api/v1/session`, { headers });
+  expect([page.status, await page.json()]).toMatchObject([200, { who: 'page' }]);
 });

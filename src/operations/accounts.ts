@@ -1,0 +1,375 @@
+/**
+ * Accounts: what they may send, what they have sent, and whether they are locked. A change may name the version of the
+ * account that its author saw; where the account has another by now, nothing changes.
+ */
+import { type Static, Type } from 'typebox';
+import {
+  formatRate,
+  formatThrottle,
+  isoTime,
+  isoTimeOrNull,
+  parseCount,
+  parseMoment,
+  parsePercent,
+  parseRate,
+  parseThrottle,
+  quote,
+} from '../config/units.ts';
+import type { Account, AccountChange, AccountLimits, Guarded } from '../model/account.ts';
+import { accountVersion } from '../model/account-version.ts';
+import { measures, percent, standing, type WindowCounts } from '../model/reputation.ts';
+import { time } from '../printing/text.ts';
+import { conflict, type Failed, invalid, invalidAs, notFound, ok, parsedAs, type Result } from './errors.ts';
+import { nameOf, visibleText } from './labels.ts';
+import { operation } from './operation.ts';
+import { AccountName, nullable, oneOf, Time } from './schemas.ts';
+
+const MAX_REASON_LENGTH = 500;
+
+const Reputation = Type.Object(
+  {
+    emails: Type.Integer({ description: 'Emails handed over or hard bounced.' }),
+    bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
+    complaints: Type.Integer({ description: 'Recipients that complained.' }),
+    standing: oneOf(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
+    measures: Type.Array(
+      Type.Object({
+        of: oneOf(['bounces', 'complaints']),
+        count: Type.Integer(),
+        by: oneOf(['rate', 'count'], { description: 'Of fewer than 100 emails the count is limited, not the rate.' }),
+        limit: nullable(Type.Number({ description: 'A fraction or a count; null: it never locks.' })),
+        reached: Type.Number({ description: 'The part of the limit that is used; at 1 the account locks itself.' }),
+      }),
+    ),
+  },
+  { description: 'Of the last 7 days.' },
+);
+
+const accountMembers = {
+  name: Type.String(),
+  state: oneOf(['active', 'locked']),
+  reason: nullable(Type.String({ description: 'Why it is locked.' })),
+  lockedAt: nullable(Time),
+  created: Time,
+  volume: nullable(Type.Integer({ description: 'Emails in all; null: unlimited.' })),
+  volumeExpires: nullable(Time),
+  volumeUsed: Type.Integer(),
+  volumeLeft: nullable(Type.Integer()),
+  rate: nullable(Type.String({ description: 'Such as `1000/1h`; null: no limit. Its parts are below.' })),
+  rateUsed: Type.Integer(),
+  rateLeft: nullable(Type.Integer()),
+  rateLimit: nullable(Type.Integer()),
+  ratePeriodMs: nullable(Type.Integer()),
+  rateResets: nullable(
+    Type.String({ format: 'date-time', description: 'When the running period ends; null: none runs.' }),
+  ),
+  throttle: nullable(Type.String({ description: 'Such as `50/s:200`; null: no limit. Its parts are below.' })),
+  throttlePerSecond: nullable(Type.Integer()),
+  throttleBurst: nullable(Type.Integer()),
+  warning: nullable(Type.String({ description: 'Why it is near to locking itself.' })),
+  maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks it; 1 never does.' }),
+  maxComplaints: Type.Number({ description: 'The fraction of complaints that locks it; 1 never does.' }),
+  version: Type.String({ description: 'Changes with limits, thresholds and lock; `expected` takes it.' }),
+};
+/** An account as a change of it answers. */
+export const AccountEntry = Type.Object(accountMembers);
+export type AccountEntry = Static<typeof AccountEntry>;
+/** An account with its last 7 days. */
+export const AccountDetails = Type.Object({ ...accountMembers, reputation: Reputation });
+export type AccountDetails = Static<typeof AccountDetails>;
+
+const limitMembers = {
+  volume: Type.Optional(Type.String({ description: 'Emails in all, counted from now; or `unlimited`.' })),
+  volumeExpires: Type.Optional(
+    Type.String({ description: 'Date (UTC) or `30d`, after which nothing is accepted; or `never`.' }),
+  ),
+  rate: Type.Optional(Type.String({ description: 'Such as `1000/1h`, over which 403 is answered; or `none`.' })),
+  throttle: Type.Optional(
+    Type.String({ description: 'Such as `50/s` or `50/s:200` (burst), over which 429 is answered; or `none`.' }),
+  ),
+};
+const thresholdMembers = {
+  maxBounces: Type.Optional(
+    Type.String({ description: 'Hard bounces of 7 days that lock the account, such as `10%`; `100%` never does.' }),
+  ),
+  maxComplaints: Type.Optional(
+    Type.String({ description: 'Complaints of 7 days that lock it, such as `0.15%`; `100%` never does.' }),
+  ),
+};
+const Expected = Type.Optional(
+  Type.String({ description: 'Only while the account has this `version`; otherwise nothing is done.' }),
+);
+
+const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+
+/** Makes an account with the default thresholds. */
+export const createAccount = operation({
+  name: 'account.create',
+  id: 'createAccount',
+  summary: 'Make an account',
+  changes: true,
+  input: Type.Object({ name: Type.String({ description: 'Its name.' }), ...limitMembers }),
+  result: AccountEntry,
+  errors: ['conflict'],
+  async run({ name, ...given }, { store, clock }) {
+    const now = clock.now();
+    const named = nameOf('name', name);
+    if (!named.ok) return named;
+    if (name === '*') {
+      return invalid('name', '"*" stands for the suppression list of the whole service; choose another');
+    }
+    const limits = limitsOf(given, now);
+    if (!limits.ok) return limits;
+    return changed(name, await store.createAccount(name, { ...NO_LIMITS, ...limits.value }, now), now);
+  },
+});
+
+/** Changes limits and thresholds. A new volume begins to count at zero. */
+export const setAccount = operation({
+  name: 'account.set',
+  id: 'setAccount',
+  summary: 'Change limits of an account; those left out stay',
+  changes: true,
+  input: Type.Object({ account: AccountName, ...limitMembers, ...thresholdMembers, expected: Expected }),
+  result: AccountEntry,
+  errors: ['not-found', 'conflict'],
+  async run({ account, expected, ...given }, { store, clock }) {
+    const now = clock.now();
+    const change = changeOf(given, now);
+    if (!change.ok) return change;
+    return changed(account, await store.setAccount(account, change.value, now, expected), now);
+  },
+});
+
+/** All accounts, in order of their names. */
+export const listAccounts = operation({
+  name: 'account.list',
+  id: 'listAccounts',
+  summary: 'List the accounts',
+  changes: false,
+  input: Type.Object({}),
+  result: Type.Array(AccountDetails),
+  errors: [],
+  async run(_input, { store, clock }) {
+    const now = clock.now();
+    const [accounts, windows] = await Promise.all([store.listAccounts(), store.reputations(now)]);
+    return ok(accounts.map((account) => detailsOf(account, now, windows.get(account.id) ?? NO_COUNTS)));
+  },
+});
+
+/** One account. */
+export const showAccount = operation({
+  name: 'account.show',
+  id: 'showAccount',
+  summary: 'Show an account with its limits and its last 7 days',
+  changes: false,
+  input: Type.Object({ account: AccountName }),
+  result: AccountDetails,
+  errors: ['not-found'],
+  async run({ account: name }, { store, clock }) {
+    const now = clock.now();
+    const account = (await store.listAccounts()).find((one) => one.name === name);
+    if (account === undefined) return noAccount(name);
+    const counts = await store.reputationOf(name, now);
+    return ok(detailsOf(account, now, counts.kind === 'done' ? counts.value : NO_COUNTS));
+  },
+});
+
+/** Refuses the keys of an account from now on, on every node within a second, and holds its queued messages. */
+export const lockAccount = operation({
+  name: 'account.lock',
+  id: 'lockAccount',
+  summary: 'Lock an account: refuse its keys and hold its queued messages',
+  changes: true,
+  input: Type.Object({
+    account: AccountName,
+    reason: Type.String({ description: 'Why, for the audit log.' }),
+    expected: Expected,
+  }),
+  result: AccountEntry,
+  errors: ['not-found', 'conflict'],
+  async run({ account, reason, expected }, { store, clock }) {
+    const text = visibleText('reason', reason, MAX_REASON_LENGTH);
+    if (!text.ok) return text;
+    const now = clock.now();
+    return changed(account, await store.lockAccount(account, reason, now, expected), now);
+  },
+});
+
+/** Lets an account send again. Its 7 days of bounces and complaints begin anew. */
+export const unlockAccount = operation({
+  name: 'account.unlock',
+  id: 'unlockAccount',
+  summary: 'Unlock an account; its 7 days of bounces and complaints begin anew',
+  changes: true,
+  input: Type.Object({ account: AccountName, expected: Expected }),
+  result: AccountEntry,
+  errors: ['not-found', 'conflict'],
+  async run({ account, expected }, { store, clock }) {
+    const now = clock.now();
+    return changed(account, await store.unlockAccount(account, now, expected), now);
+  },
+});
+
+export function noAccount(name: string): Failed {
+  return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` shows them`);
+}
+
+/** What a change came to, as the operation answers it. */
+function changed(name: string, answer: Guarded<Account>, now: number): Result<AccountEntry> {
+  switch (answer.kind) {
+    case 'done':
+      return ok(entryOf(answer.value, now));
+    case 'missing':
+      return noAccount(name);
+    case 'exists':
+      return conflict(
+        'name',
+        `there is an account ${quote(name)} already; choose another name, or change that one: \`postrider account set --help\``,
+      );
+    case 'stale':
+      return conflict(
+        'expected',
+        `somebody else changed account ${quote(name)} meanwhile, so nothing was done; it is now: ${accountLine(answer.value)}`,
+      );
+  }
+}
+
+type GivenLimits = { readonly [member in keyof typeof limitMembers]?: string };
+type GivenChange = GivenLimits & { readonly [member in keyof typeof thresholdMembers]?: string };
+
+/** Those limits that are given. */
+function limitsOf({ volume, volumeExpires, rate, throttle }: GivenLimits, now: number): Result<Partial<AccountLimits>> {
+  const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
+  if (volume === 'unlimited') {
+    // No end in number and none in time, unless volumeExpires says otherwise below.
+    limits.volume = null;
+    limits.volumeExpiresAt = null;
+  } else if (volume !== undefined) {
+    const count = parsedAs('volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
+    if (!count.ok) return count;
+    limits.volume = count.value;
+  }
+  if (volumeExpires === 'never') limits.volumeExpiresAt = null;
+  else if (volumeExpires !== undefined) {
+    const moment = parsedAs('volumeExpires', parseMoment(volumeExpires, now, 'ahead'));
+    if (!moment.ok) return moment;
+    limits.volumeExpiresAt = moment.value;
+  }
+  if (rate !== undefined) {
+    const parsed = rate === 'none' ? ok(null) : parsedAs('rate', parseRate(rate));
+    if (!parsed.ok) return parsed;
+    limits.rate = parsed.value;
+  }
+  if (throttle !== undefined) {
+    const parsed = throttle === 'none' ? ok(null) : parsedAs('throttle', parseThrottle(throttle));
+    if (!parsed.ok) return parsed;
+    limits.throttle = parsed.value;
+  }
+  return ok(limits);
+}
+
+const SETTABLE = [...Object.keys(limitMembers), ...Object.keys(thresholdMembers)];
+
+function changeOf(given: GivenChange, now: number): Result<AccountChange> {
+  const limits = limitsOf(given, now);
+  if (!limits.ok) return limits;
+  const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
+  const { maxBounces, maxComplaints } = given;
+  if (maxBounces !== undefined) {
+    const rate = parsedAs('maxBounces', parsePercent(maxBounces));
+    if (!rate.ok) return rate;
+    change.bounceRate = rate.value;
+  }
+  if (maxComplaints !== undefined) {
+    const rate = parsedAs('maxComplaints', parsePercent(maxComplaints));
+    if (!rate.ok) return rate;
+    change.complaintRate = rate.value;
+  }
+  if (Object.keys(change).length > 0) return ok(change);
+  return invalidAs(null, (member) => {
+    const names = SETTABLE.map(member);
+    return `nothing to set; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+  });
+}
+
+const NO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
+
+/** How much of its limits is used at `now`. */
+function usageOf({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
+  const running = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
+  const used = running ? rateUsed : 0;
+  return {
+    volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
+    rateUsed: used,
+    rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
+    /** When the running period ends; null where none runs. */
+    rateResetsAt: running && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
+  };
+}
+
+function entryOf(account: Account, now: number): AccountEntry {
+  const { limits, locked } = account;
+  const usage = usageOf(account, now);
+  return {
+    name: account.name,
+    state: locked === null ? 'active' : 'locked',
+    reason: locked?.reason ?? null,
+    lockedAt: isoTimeOrNull(locked?.at ?? null),
+    created: isoTime(account.createdAt),
+    volume: limits.volume,
+    volumeExpires: isoTimeOrNull(limits.volumeExpiresAt),
+    volumeUsed: account.volumeUsed,
+    volumeLeft: usage.volumeLeft,
+    rate: limits.rate === null ? null : formatRate(limits.rate),
+    rateUsed: usage.rateUsed,
+    rateLeft: usage.rateLeft,
+    rateLimit: limits.rate?.limit ?? null,
+    ratePeriodMs: limits.rate?.periodMs ?? null,
+    rateResets: isoTimeOrNull(usage.rateResetsAt),
+    throttle: limits.throttle === null ? null : formatThrottle(limits.throttle),
+    throttlePerSecond: limits.throttle?.perSecond ?? null,
+    throttleBurst: limits.throttle?.burst ?? null,
+    warning: account.warning,
+    maxBounces: account.thresholds.bounceRate,
+    maxComplaints: account.thresholds.complaintRate,
+    version: accountVersion(account),
+  };
+}
+
+/** `counts` are those of the last 7 days. */
+export function detailsOf(account: Account, now: number, counts: WindowCounts): AccountDetails {
+  const { thresholds } = account;
+  const entry = entryOf(account, now);
+  const { emails, bounces, complaints } = counts;
+  return {
+    ...entry,
+    warning: warningOf(account, counts),
+    reputation: {
+      emails,
+      bounces,
+      complaints,
+      standing: standing(counts, thresholds).kind,
+      measures: [...measures(counts, thresholds)],
+    },
+  };
+}
+
+/** How near it is to locking itself by the counts of now; the stored text is of the last bounce or complaint. */
+function warningOf({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
+  if (locked !== null) return warning;
+  const now = standing(counts, thresholds);
+  return now.kind === 'good' ? null : now.reason;
+}
+
+/** One line of what a change may be about, for whom it was changed meanwhile. */
+function accountLine({ limits, locked, thresholds }: Account): string {
+  const { volume, volumeExpiresAt, rate, throttle } = limits;
+  return [
+    locked === null ? 'active' : `locked (${locked.reason})`,
+    `volume ${volume ?? 'unlimited'}${volumeExpiresAt === null ? '' : ` until ${time(volumeExpiresAt)}`}`,
+    `rate ${rate === null ? 'none' : formatRate(rate)}`,
+    `throttle ${throttle === null ? 'none' : formatThrottle(throttle)}`,
+    `locks itself at ${percent(thresholds.bounceRate)} hard bounces or ${percent(thresholds.complaintRate)} complaints`,
+  ].join(', ');
+}

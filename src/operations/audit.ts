@@ -1,0 +1,46 @@
+/** The audit log: who changed what, and how it was before and after. */
+import { type Static, Type } from 'typebox';
+import { isoTime } from '../config/units.ts';
+import type { AuditEntry } from '../model/audit.ts';
+import { ok } from './errors.ts';
+import { operation } from './operation.ts';
+import { limit, Time } from './schemas.ts';
+
+export const AuditRecord = Type.Object({
+  id: Type.Integer(),
+  at: Time,
+  who: Type.String({ description: '`cli:NAME` of a command, `page` of the dashboard, `token:NAME` of a script.' }),
+  action: Type.String({ description: 'The operation, such as `account.lock`.' }),
+  subject: Type.String({ description: 'What was changed: an account, a key, a domain, an address.' }),
+  before: Type.Unknown({ description: 'As it was; null where there was nothing.' }),
+  after: Type.Unknown({ description: 'As it is; null where there is nothing left.' }),
+});
+export type AuditRecord = Static<typeof AuditRecord>;
+
+/** One page of the audit log, the newest entry first. */
+export const listAudit = operation({
+  name: 'audit.list',
+  id: 'listAudit',
+  summary: 'Show who changed what, the newest first',
+  changes: false,
+  input: Type.Object({
+    limit: limit(100_000),
+    before: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Older than this one: the last id of the page before.' }),
+    ),
+  }),
+  result: Type.Array(AuditRecord),
+  errors: [],
+  async run({ limit: size, before }, { store }) {
+    const entries = await store.listAudit(before ?? null, size);
+    return ok(entries.map(auditRecord));
+  },
+});
+
+function auditRecord({ id, at, who, action, subject, before, after }: AuditEntry): AuditRecord {
+  return { id, at: isoTime(at), who, action, subject, before: parsed(before), after: parsed(after) };
+}
+
+function parsed(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
+}

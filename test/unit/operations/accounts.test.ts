@@ -1,0 +1,193 @@
+/** Accounts, keys, tokens and the audit log as operations: what they answer, refuse and write into the audit log. */
+import { describe, expect, test } from 'vitest';
+import { accountPairs } from '../../../src/cli/account-text.ts';
+import type { Account } from '../../../src/model/account.ts';
+import {
+  createAccount,
+  detailsOf,
+  listAccounts,
+  lockAccount,
+  setAccount,
+  showAccount,
+  unlockAccount,
+} from '../../../src/operations/accounts.ts';
+import { listAudit } from '../../../src/operations/audit.ts';
+import { createKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
+import type { Operation } from '../../../src/operations/operation.ts';
+import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
+import { type OperationRig, operationRig } from './operation-rig.ts';
+
+/** The value of the result, held against its schema; code and field of an error. */
+async function answer(rig: OperationRig, operation: Operation, given: Readonly<Record<string, unknown>>) {
+  const performed = await rig.ask(operation, given);
+  if (performed.ok) return performed.value;
+  const { code, field } = performed.error;
+  return { code, field };
+}
+
+const NOW = Date.UTC(2030, 0, 1);
+/** The warning was stored at the last bounce, when 7 of 100 had come back. */
+const ACCOUNT: Account = {
+  id: 1,
+  name: 'acme',
+  createdAt: NOW,
+  locked: null,
+  warning: '7 hard bounces of 100 emails in 7 days (7 %; the limit is 10 %)',
+  thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
+  limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
+  volumeUsed: 0,
+  rateUsed: 0,
+  rateWindowAt: null,
+};
+
+test('the warning of an account has the counts of now, and goes when they are good again', () => {
+  const shown = (emails: number) => {
+    const details = detailsOf(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
+    return { warning: details.warning, text: accountPairs(details, NOW) };
+  };
+  const nearer = shown(125);
+  expect(nearer.warning).toContain('7 hard bounces of 125 emails');
+  expect(nearer.text).toContain('7 hard bounces of 125 emails');
+  expect(nearer.text).not.toContain('of 100 emails');
+  expect(shown(10_000).warning).toBeNull();
+  expect(shown(10_000).text).not.toContain('warning');
+});
+
+describe('accounts', () => {
+  test('are made, changed, locked, unlocked and shown, each answer by its schema', async () => {
+    const rig = await operationRig();
+    const made = await answer(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
+    expect(made).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
+    expect(made).not.toHaveProperty('reputation');
+    expect(await answer(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' })).toMatchObject({
+      volume: null,
+      rate: '10/1h',
+      maxBounces: 0.2,
+    });
+    const locked = await answer(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
+    expect(locked).toMatchObject({ state: 'locked', reason: 'unpaid' });
+    expect(await answer(rig, unlockAccount, { account: 'shop' })).toMatchObject({
+      state: 'active',
+      reason: null,
+    });
+    const counts = { reputation: { emails: 0, standing: 'good' } };
+    expect(await answer(rig, showAccount, { account: 'shop' })).toMatchObject({ name: 'shop', ...counts });
+    expect(await answer(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
+  });
+
+  test.each([
+    [createAccount, { name: 'acme' }, 'conflict', 'name'],
+    [createAccount, { name: '' }, 'invalid', 'name'],
+    [createAccount, { name: '*' }, 'invalid', 'name'],
+    [createAccount, { name: '-x' }, 'invalid', 'name'],
+    [createAccount, { name: 'a\u202eb' }, 'invalid', 'name'],
+    [createAccount, { name: 'x'.repeat(65) }, 'invalid', 'name'],
+    [createAccount, { name: 'x', volume: 'ten' }, 'invalid', 'volume'],
+    [createAccount, { name: 'x', maxBounces: '10%' }, 'invalid', null],
+    [setAccount, { account: 'nobody', volume: '1' }, 'not-found', 'account'],
+    [setAccount, { account: 'acme' }, 'invalid', null],
+    [setAccount, { account: 'acme', volumeExpires: 'soon' }, 'invalid', 'volumeExpires'],
+    [setAccount, { account: 'acme', rate: '10' }, 'invalid', 'rate'],
+    [setAccount, { account: 'acme', throttle: '5/m' }, 'invalid', 'throttle'],
+    [setAccount, { account: 'acme', maxBounces: '0%' }, 'invalid', 'maxBounces'],
+    [setAccount, { account: 'acme', maxComplaints: '101%' }, 'invalid', 'maxComplaints'],
+    [setAccount, { account: 'acme', volume: '1', expected: 'another' }, 'conflict', 'expected'],
+    [lockAccount, { account: 'acme', reason: 'unpaid', expected: 'another' }, 'conflict', 'expected'],
+    [lockAccount, { account: 'acme', reason: ' ' }, 'invalid', 'reason'],
+    [lockAccount, { account: 'nobody', reason: 'unpaid' }, 'not-found', 'account'],
+    [unlockAccount, { account: 'nobody' }, 'not-found', 'account'],
+    [unlockAccount, { account: 'acme', expected: 'another' }, 'conflict', 'expected'],
+    [showAccount, { account: 'nobody' }, 'not-found', 'account'],
+  ] as const)(
+    '$name %j is refused as %s, changes nothing and writes no entry',
+    async (operation, given, code, field) => {
+      const rig = await operationRig();
+      const before = await answer(rig, listAccounts, {});
+      expect(await answer(rig, operation, given)).toEqual({ code, field });
+      expect(await answer(rig, listAccounts, {})).toEqual(before);
+      expect(await answer(rig, listAudit, {})).toEqual([]);
+    },
+  );
+});
+
+describe('keys', () => {
+  test('are made, listed without themselves, rotated and revoked', async () => {
+    const rig = await operationRig();
+    const made = await answer(rig, createKey, { account: 'acme', expires: '90d' });
+    expect(made).toMatchObject({
+      id: 'key_1',
+      key: expect.stringMatching(/^pr_/),
+      expires: '2030-04-01T00:00:00.000Z',
+    });
+    const rotated = await answer(rig, rotateKey, { key: 'key_1', grace: '1h' });
+    expect(rotated).toMatchObject({ id: 'key_2', replaces: 'key_1', until: '2030-01-01T01:00:00.000Z' });
+    expect(await answer(rig, revokeKey, { key: '2' })).toMatchObject({
+      id: 'key_2',
+      revoked: expect.any(String),
+    });
+    const listed = await answer(rig, listKeys, { account: 'acme' });
+    expect(listed).toMatchObject([
+      { id: 'key_1', name: 'default', state: 'active', expires: '2030-01-01T01:00:00.000Z' },
+      { id: 'key_2', state: 'revoked', expires: '2030-04-01T00:00:00.000Z' },
+    ]);
+    for (const { key } of [made, rotated] as { key: string }[]) expect(JSON.stringify(listed)).not.toContain(key);
+  });
+
+  test.each([
+    [createKey, { account: 'nobody' }, 'not-found', 'account'],
+    [createKey, { account: 'acme', name: ' ' }, 'invalid', 'name'],
+    [createKey, { account: 'acme', expires: 'soon' }, 'invalid', 'expires'],
+    [listKeys, { account: 'nobody' }, 'not-found', 'account'],
+    [revokeKey, { key: 'pr_x' }, 'invalid', 'key'],
+    [revokeKey, { key: 'key_0' }, 'invalid', 'key'],
+    [revokeKey, { key: 'key_999' }, 'not-found', 'key'],
+    [rotateKey, { key: 'key_999' }, 'not-found', 'key'],
+    [rotateKey, { key: 'key_999', grace: '1' }, 'invalid', 'grace'],
+  ] as const)('$name %j is refused as %s', async (operation, given, code, field) => {
+    const rig = await operationRig();
+    expect(await answer(rig, operation, given)).toEqual({ code, field });
+    expect(await answer(rig, listAudit, {})).toEqual([]);
+  });
+});
+
+describe('tokens and the audit log', () => {
+  test('a token is made, listed without itself, and revoked', async () => {
+    const rig = await operationRig();
+    const made = await answer(rig, createToken, { name: 'ci' });
+    expect(made).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
+    expect(await answer(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
+    expect(await answer(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
+    const listed = await answer(rig, listTokens, {});
+    expect(listed).toMatchObject([{ id: 1, name: 'ci', status: 'revoked' }]);
+    expect(JSON.stringify(listed)).not.toContain((made as { token: string }).token);
+  });
+
+  test.each([
+    [createToken, { name: 'a\u001bb' }, 'invalid', 'name'],
+    [createToken, { name: 'ci', expires: 'soon' }, 'invalid', 'expires'],
+    [revokeToken, { id: 'ci' }, 'invalid', 'id'],
+    [revokeToken, { id: '2147483648' }, 'invalid', 'id'],
+    [revokeToken, { id: 99 }, 'not-found', 'id'],
+    [listAudit, { limit: '0' }, 'invalid', 'limit'],
+    [listAudit, { before: 'x' }, 'invalid', 'before'],
+  ] as const)('$name %j is refused as %s', async (operation, given, code, field) => {
+    const rig = await operationRig();
+    expect(await answer(rig, operation, given)).toEqual({ code, field });
+  });
+
+  test('the audit log is told page by page, the newest first, without a secret', async () => {
+    const rig = await operationRig();
+    const { key } = (await answer(rig, createKey, { account: 'acme' })) as { key: string };
+    const { token } = (await answer(rig, createToken, { name: 'ci' })) as { token: string };
+    await answer(rig, lockAccount, { account: 'acme', reason: 'unpaid' });
+    const page = await answer(rig, listAudit, { limit: 2 });
+    expect(page).toMatchObject([
+      { who: 'cli:tester', action: 'account.lock', subject: 'acme', after: { locked: 'unpaid' } },
+      { action: 'token.create', subject: 'ci', before: null },
+    ]);
+    const [, second] = page as { id: number }[];
+    const rest = await answer(rig, listAudit, { before: second?.id });
+    expect(rest).toMatchObject([{ action: 'key.create', subject: 'acme' }]);
+    for (const secret of [key, token]) expect(JSON.stringify([page, rest])).not.toContain(secret);
+  });
+});
