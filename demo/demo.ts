@@ -14,7 +14,7 @@ import { runForApi } from '../src/cli/command-api.ts';
 import { listFiles } from '../src/cli/list-files.ts';
 import { version } from '../src/cli/version.ts';
 import { type SteadyClock, systemClock } from '../src/clock.ts';
-import { loadSettings } from '../src/config/load.ts';
+import { describeSettings, loadSettings } from '../src/config/load.ts';
 import { DomainDirectory } from '../src/domains/directory.ts';
 import { createResolver } from '../src/domains/dns.ts';
 import { outgoing } from '../src/domains/outgoing.ts';
@@ -124,6 +124,7 @@ async function start(
       run: (own, standing, args, who) =>
         runForApi({ settings, environment, dotEnv: () => null, clock }, own, standing, args, who),
       files: (own) => listFiles(own, clock),
+      describeSettings: () => describeSettings(environment, null),
     },
   });
   undo.push(() => service.stop());

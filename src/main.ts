@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SteadyClock } from './clock.ts';
 import { systemClock } from './clock.ts';
+import type { DescribedSetting } from './config/load.ts';
 import type { Settings } from './config/settings.ts';
 import { DomainDirectory } from './domains/directory.ts';
 import { dataFolder, operatorKey, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
@@ -46,6 +47,7 @@ import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
+import { installationOf } from './wiring/installation.ts';
 import { nodeName, takePlace } from './wiring/node.ts';
 import { stopAll, type Undo } from './wiring/stops.ts';
 
@@ -96,6 +98,8 @@ export interface Commands {
   readonly version: string;
   readonly run: (store: Store, service: () => RuntimeStatus, args: readonly string[], who: string) => Promise<Ran>;
   readonly files: (store: Store) => ListFiles;
+  /** The settings that the service was started with, secrets masked. */
+  readonly describeSettings: () => readonly DescribedSetting[];
 }
 
 /** Descriptors beside those of the HTTP listeners and of the store: attempts under way, and the SMTP intake. */
@@ -269,13 +273,20 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
           : {
               store,
               run: (args, who) => commands.run({ ...store, queueFigures, cancelMail }, service, args, who),
-              operate: (actor) => ({
-                actor,
-                clock,
-                settings,
-                random: randomBytes,
-                store: audited({ ...store, queueFigures, cancelMail }, actor, clock.now),
-              }),
+              operate: (actor) => {
+                const own = audited({ ...store, queueFigures, cancelMail }, actor, clock.now);
+                return {
+                  actor,
+                  clock,
+                  machineClock,
+                  settings,
+                  random: randomBytes,
+                  store: own,
+                  installation: installationOf(settings, machineClock, (work) => work(own)),
+                  describeSettings: commands.describeSettings,
+                  progress: () => undefined,
+                };
+              },
               news,
               files,
               version: commands.version,

@@ -1,21 +1,25 @@
 /**
  * `postrider doctor`: checks the installation from this machine, with the settings that the service would have. It
- * changes nothing, makes no database, and sends mail only for `--loop`. Exit code 0 where nothing failed.
+ * changes nothing, makes no database, and sends messages only for `--loop`. Exit code 0 where nothing failed.
  */
 import type { Command } from 'commander';
-import { parseDuration } from '../config/units.ts';
 import type { Finding, Result } from '../doctor/finding.ts';
+import { runDoctor } from '../operations/doctor.ts';
+import { tryLoop } from '../operations/doctor-loop.ts';
+import { perform } from '../operations/operation.ts';
 import { printable } from '../printing/escape.ts';
+import { installationOf } from '../wiring/installation.ts';
 import type { Context } from './context.ts';
-import { CommandFailure, flagValue } from './failure.ts';
-import type { ProgressStream } from './progress.ts';
+import { CommandFailure } from './failure.ts';
+import { succeeded } from './operation-command.ts';
+import { type ProgressStream, StatusLine } from './progress.ts';
 import { type Style, styled } from './text.ts';
 
 interface Flags {
   readonly json?: boolean;
   readonly loop?: boolean;
   readonly account?: string;
-  readonly within: string;
+  readonly within?: string;
 }
 
 /** Adds the command. `terminal` is where progress goes. */
@@ -26,16 +30,25 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     .option('--account <name>', 'with --loop: the account that sends; the first with a domain unless given')
     .option('--within <time>', 'with --loop: how long to wait', '2m');
   doctor.option('--json', 'for machines: a list of {"check","result","detail","remedy"}');
-  doctor.action(async (flags: Flags) => {
-    const boundMs = flagValue('--within', parseDuration(flags.within));
-    const { examine } = await import('./doctor-checks.ts');
-    const findings = [...(await examine(context, terminal))];
-    if (flags.loop === true) {
-      const { examineLoop } = await import('./doctor-loop.ts');
-      findings.push(...(await examineLoop(context, terminal, { account: flags.account, boundMs })));
+  doctor.action(async ({ json, loop, account, within }: Flags) => {
+    const settings = context.settings();
+    const line = new StatusLine(terminal);
+    const given = {
+      machineClock: context.clock,
+      settings,
+      installation: installationOf(settings, context.clock, (work) => context.withStore(work)),
+      progress: (text: string) => line.show(text),
+    };
+    const nameOf = (member: string) => `--${member}`;
+    const findings: Finding[] = [];
+    try {
+      // Before the checks, so that a flag which is wrong is refused at once.
+      const trial = loop === true ? succeeded(context, await perform(tryLoop, { account, within }, given), nameOf) : [];
+      findings.push(...succeeded(context, await perform(runDoctor, {}, given), nameOf), ...trial);
+    } finally {
+      line.end();
     }
-    if (flags.json)
-      context.json(findings.map(({ check, result, detail, remedy }) => ({ check, result, detail, remedy })));
+    if (json === true) context.json(findings);
     else context.out(findingsText(findings));
     const failed = findings.filter(({ result }) => result === 'failure').map(({ check }) => check);
     if (failed.length > 0)

@@ -7,10 +7,15 @@ import type { Command } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
 import { quote } from '../config/units.ts';
 import { isRequired, membersOf } from '../operations/input.ts';
-import { type Operation, perform } from '../operations/operation.ts';
+import { type Operation, type Performed, perform } from '../operations/operation.ts';
 import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
+
+/** Where the output of a command goes, and what its operation is given. */
+export interface CommandContext<C extends object> extends Pick<Context, 'clock' | 'out' | 'json' | 'warn'> {
+  operate<T>(work: (given: C) => Promise<T>): Promise<T>;
+}
 
 export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** The result for people; ends with a line feed. */
@@ -39,11 +44,11 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
 }
 
 /** Adds `usage`, such as `remove <account> <address>`, as a command of `group`. */
-export function operationCommand<I extends TObject, R extends TSchema>(
+export function operationCommand<I extends TObject, R extends TSchema, C extends object>(
   group: Command,
-  context: Context,
+  context: CommandContext<C>,
   usage: string,
-  operation: Operation<I, R>,
+  operation: Operation<I, R, C>,
   options: CommandOptions<I, R>,
 ): void {
   const command = group.command(usage).description(options.help ?? lowerFirst(operation.summary));
@@ -81,17 +86,27 @@ export function operationCommand<I extends TObject, R extends TSchema>(
     // Commander's value of a member whose `--no-` flag was given.
     for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
     const performed = await context.operate((operating) => perform(operation, given, operating));
-    for (const { message } of performed.warnings) context.warn(printable(message));
-    if (!performed.ok) {
-      const { code, message, phrase } = performed.error;
-      throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
-    }
-    const { value } = performed;
+    const value = succeeded(context, performed, nameOf);
     if (json === true) context.json(options.json?.(value, flags) ?? value);
     else context.out(options.text(value, given, context.clock.now()));
     const failure = options.failure?.(value) ?? null;
     if (failure !== null) throw new CommandFailure(failure);
   });
+}
+
+/**
+ * What an operation came to; its warnings go to standard error. `nameOf` gives the command's name of a member of the input, such as
+ * `--rate`. @throws CommandFailure where it failed
+ */
+export function succeeded<T>(
+  { warn }: Pick<Context, 'warn'>,
+  performed: Performed<T>,
+  nameOf: (member: string) => string,
+): T {
+  for (const { message } of performed.warnings) warn(printable(message));
+  if (performed.ok) return performed.value;
+  const { code, message, phrase } = performed.error;
+  throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
 }
 
 /** The value of a boolean's flag: `yes` or `no` where the flag takes one. @throws CommandFailure */

@@ -5,6 +5,7 @@
  */
 
 import type { Command } from 'commander';
+import { describeSettings } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import type { Commands } from '../main.ts';
@@ -51,7 +52,12 @@ export function addServeCommand(program: Command, context: Context): void {
     const files = (store: Store) => listFiles(store, clock);
     const announced = Promise.withResolvers<void>();
     const service = await startService(settings, {
-      commands: { version: version(), run, files },
+      commands: {
+        version: version(),
+        run,
+        files,
+        describeSettings: () => describeSettings(environment, dotEnv()),
+      },
       // A program reads the start object from the first line, so log lines wait until it is written.
       ...(flags.json ? { logAfter: announced.promise } : {}),
     });

@@ -1,6 +1,8 @@
 /** What every operation is given. Nothing is opened here: adapters hand in what they have. */
-import type { Clock } from '../clock.ts';
+import type { Clock, SteadyClock } from '../clock.ts';
+import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
+import type { Installation } from '../doctor/installation.ts';
 import type { Store } from '../store/contract.ts';
 
 export interface OperationContext {
@@ -15,3 +17,22 @@ export interface OperationContext {
   /** Adds a warning to the result. `code` is stable, `message` one sentence. */
   warn(code: string, message: string): void;
 }
+
+/** What the operations of `doctor` are given: they look at an installation that may be broken, so nothing is opened beforehand. */
+export interface DoctorContext {
+  /** The clock of this machine, where nodes of a shared database go by another one. */
+  readonly machineClock: SteadyClock;
+  readonly settings: Settings;
+  readonly installation: Installation;
+  /** Shows in one line what a long operation does now; each line replaces the one before. */
+  progress(line: string): void;
+}
+
+/** What `showConfig` is given. */
+export interface ConfigContext {
+  /** The effective settings, secrets masked. @throws SettingsError */
+  describeSettings(): readonly DescribedSetting[];
+}
+
+/** What a running service gives every operation of its API. */
+export type ServiceContext = Omit<OperationContext, 'warn'> & DoctorContext & ConfigContext;

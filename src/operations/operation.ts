@@ -19,8 +19,11 @@ export interface Warning {
   readonly message: string;
 }
 
-/** The members of an operation; see `operation`. */
-export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema> {
+/** What most operations are given, apart from `warn`, which `perform` adds. */
+type Given = Omit<OperationContext, 'warn'>;
+
+/** The members of an operation; see `operation`. `C` is what it is given: only what it uses, where that is less than the store. */
+export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = Given> {
   /** `noun.verb`, as the audit log names it: `suppression.remove`. */
   readonly name: string;
   /** The `operationId` of the OpenAPI document: `removeSuppression`. */
@@ -33,7 +36,7 @@ export interface Operation<I extends TObject = TObject, R extends TSchema = TSch
   readonly result: R;
   /** The codes that `run` itself answers with, besides `invalid` and `unavailable`, which any operation can. */
   readonly errors: readonly ErrorCode[];
-  run(input: Static<I>, context: OperationContext): Promise<Result<Static<R>>>;
+  run(input: Static<I>, context: C & Pick<OperationContext, 'warn'>): Promise<Result<Static<R>>>;
 }
 
 /** Defines an operation; the types of `run` follow from the schemas. */
@@ -48,10 +51,10 @@ export type Performed<T> = Result<T> & { readonly warnings: readonly Warning[] }
  * Reads the input by the operation's schema and runs it. `given` holds the members as an adapter received them: strings
  * where they come from a command line, a path or a query, JSON values where they come from a body.
  */
-export async function perform<I extends TObject, R extends TSchema>(
-  { input, run }: Operation<I, R>,
+export async function perform<I extends TObject, R extends TSchema, C extends object>(
+  { input, run }: Operation<I, R, C>,
   given: Readonly<Record<string, unknown>>,
-  context: Omit<OperationContext, 'warn'>,
+  context: C,
 ): Promise<Performed<Static<R>>> {
   const warnings: Warning[] = [];
   const read = readInput(input, given);
@@ -62,6 +65,8 @@ export async function perform<I extends TObject, R extends TSchema>(
   } catch (error) {
     // The store names its own faults in one line that a person can act on.
     if (error instanceof Error && error.name === 'StoreError') return { ...unavailable(error.message), warnings };
+    // A setting is invalid; the message names it.
+    if (error instanceof Error && error.name === 'SettingsError') return { ...conflict(null, error.message), warnings };
     // The secret of the installation is lost or another: its message has the remedy, and without that nothing changes.
     if (error instanceof Error && error.name === 'SecretError') return { ...conflict(null, error.message), warnings };
     throw error;

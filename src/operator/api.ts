@@ -13,7 +13,7 @@ import type { OperatorToken } from '../model/account.ts';
 import { tokenHash } from '../model/operator-token.ts';
 import { peerOf } from '../model/peer.ts';
 import type { News } from '../observability/news.ts';
-import type { OperationContext } from '../operations/context.ts';
+import type { ServiceContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
@@ -57,7 +57,7 @@ export interface ApiParts {
   /** Runs a command for somebody; rejects only where something of ours is broken. */
   readonly run: (args: readonly string[], who: string) => Promise<Ran>;
   /** What an operation is given when this actor asks. */
-  readonly operate: (actor: string) => Omit<OperationContext, 'warn'>;
+  readonly operate: (actor: string) => ServiceContext;
   /** Live updates. */
   readonly news: News;
   /** Suppression lists as files. */

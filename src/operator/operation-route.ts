@@ -2,6 +2,8 @@
  * The HTTP adapter: a route is a method, a path and an operation. Path parameters, query and body members become the
  * input; the result is the body; error codes become statuses. Nothing here depends on the wording of a message.
  */
+import type { TObject, TSchema } from 'typebox';
+import type { ServiceContext } from '../operations/context.ts';
 import { ERROR_CODES, type ErrorCode } from '../operations/errors.ts';
 import { isRequired, membersOf } from '../operations/input.ts';
 import type { Operation, Performed } from '../operations/operation.ts';
@@ -14,7 +16,7 @@ export interface OperationRoute {
   readonly path: string;
   /** The section of the API reference. */
   readonly group: string;
-  readonly operation: Operation;
+  readonly operation: Operation<TObject, TSchema, ServiceContext>;
   /** The status of success. */
   readonly status: 200 | 201;
 }
@@ -24,7 +26,7 @@ export function operationRoute(
   method: OperationRoute['method'],
   path: string,
   group: string,
-  operation: Operation,
+  operation: OperationRoute['operation'],
   status: OperationRoute['status'] = 200,
 ): OperationRoute {
   return { method, path, group, operation, status };
@@ -63,7 +65,7 @@ export function describedOf(route: OperationRoute): Described {
 }
 
 /** A change whose result is an object may carry warnings. */
-function resultOf({ changes, result }: Operation): object {
+function resultOf({ changes, result }: OperationRoute['operation']): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
   if (!changes || type !== 'object') return result;
   return { ...result, properties: { ...properties, warnings: WARNINGS } };

@@ -1,4 +1,5 @@
 /** The routes of the operator API that are operations: method, path, section of the API reference, operation. */
+
 import {
   createAccount,
   listAccounts,
@@ -8,6 +9,9 @@ import {
   unlockAccount,
 } from '../operations/accounts.ts';
 import { listAudit } from '../operations/audit.ts';
+import { showConfig } from '../operations/config.ts';
+import { runDoctor } from '../operations/doctor.ts';
+import { tryLoop } from '../operations/doctor-loop.ts';
 import {
   addDomain,
   listDomains,
@@ -48,4 +52,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   operationRoute('GET', '/tokens', 'Operators', listTokens),
   operationRoute('POST', '/tokens', 'Operators', createToken, 201),
   operationRoute('POST', '/tokens/{id}/revoke', 'Operators', revokeToken),
+  operationRoute('GET', '/config', 'Installation', showConfig),
+  operationRoute('GET', '/doctor', 'Installation', runDoctor),
+  operationRoute('POST', '/doctor/loop', 'Installation', tryLoop),
 ];

@@ -196,22 +196,4 @@ export const ROUTES: readonly Route[] = [
     parameters: [NUMBER],
     args: (v) => command('feedback show', [], v('id')),
   },
-  {
-    method: 'GET',
-    path: '/config',
-    operation: 'showConfig',
-    group: 'Installation',
-    summary: 'The effective settings, secrets masked',
-    parameters: [],
-    args: () => command('config', []),
-  },
-  {
-    method: 'GET',
-    path: '/doctor',
-    operation: 'runDoctor',
-    group: 'Installation',
-    summary: 'Check the installation; takes up to a minute',
-    parameters: [],
-    args: () => command('doctor', []),
-  },
 ];

@@ -280,6 +280,7 @@ export async function signIn(
   return answer.code === 235 ? null : refused(channel, 'auth', answer);
 }
 
-function isLoopback(address: string | null): boolean {
+/** True for an address of this machine's own loopback interface, IPv4-mapped ones included. */
+export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }

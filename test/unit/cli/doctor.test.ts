@@ -2,9 +2,10 @@ import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { findingsText } from '../../../src/cli/doctor.ts';
-import { type Probe, probeRelay } from '../../../src/cli/smtp-probe.ts';
 import { systemClock } from '../../../src/clock.ts';
+import type { RelayProbe } from '../../../src/doctor/installation.ts';
 import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
+import { probeRelay } from '../../../src/transports/smtp/probe.ts';
 import { startDns } from '../../rig/dns.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
@@ -171,7 +172,7 @@ describe('the conversation with the relay', () => {
     script: Script,
     change: Partial<SmtpSetting> = {},
     timeoutMs = 10_000,
-  ): Promise<{ probe: Probe; peer: SmtpPeer }> {
+  ): Promise<{ probe: RelayProbe; peer: SmtpPeer }> {
     const peer = await startSmtpPeer(script);
     onTestFinished(() => peer.close());
     return { probe: await probeRelay(settingFor(peer.port, change), systemClock, timeoutMs), peer };

@@ -5,25 +5,26 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { Static, TObject, TSchema } from 'typebox';
 import { expect } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { loadSettings } from '../../../src/config/load.ts';
-import type { OperationContext } from '../../../src/operations/context.ts';
+import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+import type { ServiceContext } from '../../../src/operations/context.ts';
 import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
 import { audited } from '../../../src/operator/audited.ts';
+import { installationOf } from '../../../src/wiring/installation.ts';
 import { commandRig } from '../cli/command-rig.ts';
 
 export interface OperationRig {
   readonly folder: string;
-  readonly context: Omit<OperationContext, 'warn'>;
+  readonly context: ServiceContext;
   /** The time that operations see. */
   now: number;
   /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
   ask<I extends TObject, R extends TSchema>(
-    operation: Operation<I, R>,
+    operation: Operation<I, R, ServiceContext>,
     given: Readonly<Record<string, unknown>>,
   ): Promise<Performed<Static<R>>>;
   /** The same, for a result that is no error. */
   value<I extends TObject, R extends TSchema>(
-    operation: Operation<I, R>,
+    operation: Operation<I, R, ServiceContext>,
     given: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
   /** Who, action and subject of every audit log entry, the oldest first. */
@@ -33,12 +34,24 @@ export interface OperationRig {
 /** A store with the account `acme`. `environment` are further settings. */
 export async function operationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
   const { folder, store } = await commandRig(environment);
-  const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment }, null);
+  const variables = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment };
+  const settings = loadSettings(variables, null);
   const actor = 'cli:tester';
   const clock = { ...systemClock, now: () => rig.now };
+  const own = audited(store, actor, clock.now);
   const rig: OperationRig = {
     folder,
-    context: { actor, clock, settings, random: randomBytes, store: audited(store, actor, clock.now) },
+    context: {
+      actor,
+      clock,
+      machineClock: systemClock,
+      settings,
+      random: randomBytes,
+      store: own,
+      installation: installationOf(settings, systemClock, (work) => work(own)),
+      describeSettings: () => describeSettings(variables, null),
+      progress: () => undefined,
+    },
     now: Date.UTC(2030, 0, 1),
     async ask(operation, given) {
       const performed = await perform(operation, given, rig.context);

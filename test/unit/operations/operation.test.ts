@@ -1,19 +1,15 @@
-import { randomBytes } from 'node:crypto';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { loadSettings } from '../../../src/config/load.ts';
 import { SecretError } from '../../../src/domains/secret.ts';
 import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
 import { oneOf } from '../../../src/operations/schemas.ts';
-import { audited } from '../../../src/operator/audited.ts';
 import { answerOf, membersIn, operationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { commandRig } from '../cli/command-rig.ts';
+import { operationRig } from './operation-rig.ts';
 
 const SCHEMA = Type.Object({
   name: Type.String({ maxLength: 5 }),
@@ -22,10 +18,8 @@ const SCHEMA = Type.Object({
   subdomains: Type.Optional(Type.Boolean()),
 });
 
-async function operating(actor = 'cli:tester') {
-  const { store } = await commandRig();
-  const settings = loadSettings({}, null);
-  return { actor, clock: systemClock, settings, random: randomBytes, store: audited(store, actor, systemClock.now) };
+async function operating() {
+  return (await operationRig()).context;
 }
 
 describe('the input of an operation', () => {

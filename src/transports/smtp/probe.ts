@@ -1,25 +1,19 @@
 /**
- * A conversation with the relay that sends nothing: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT, over the same code that
- * opens connections for mail. Never rejects; credentials are in nothing that it tells.
+ * A session with the relay that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT, over the same code that opens
+ * connections for messages. Never rejects; its answer holds no credentials.
  */
-import type { SteadyClock } from '../clock.ts';
-import { isLoopback } from '../config/host.ts';
-import type { Conversation } from '../doctor/transport.ts';
-import { Transcript } from '../transports/smtp/channel.ts';
-import { openConnection, type SmtpSetting } from '../transports/smtp/connection.ts';
-import { SMTP_LIMITS, type SmtpLimits } from '../transports/smtp/limits.ts';
+import type { SteadyClock } from '../../clock.ts';
+import type { RelayProbe } from '../../doctor/installation.ts';
+import type { Conversation } from '../../doctor/transport.ts';
+import { Transcript } from './channel.ts';
+import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
+import { SMTP_LIMITS, type SmtpLimits } from './limits.ts';
 
 /** A person waits for it; servers that let a greeting wait on purpose take some seconds for it. */
 const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };
 
-export interface Probe {
-  readonly conversation: Conversation;
-  /** The first line the server said and this machine's time then, or null. */
-  readonly greeting: { readonly text: string; readonly at: number } | null;
-}
-
-/** Holds the conversation; it is over `timeoutMs` from now at the latest. */
-export async function probeRelay(setting: SmtpSetting, clock: SteadyClock, timeoutMs: number): Promise<Probe> {
+/** Opens the session and ends it; it is over after `timeoutMs` at the latest. */
+export async function probeRelay(setting: SmtpSetting, clock: SteadyClock, timeoutMs: number): Promise<RelayProbe> {
   const limitAt = clock.monotonic() + timeoutMs;
   const first = await converse(setting, clock, limitAt, false);
   // As the transport itself does: where TLS was only taken because it was offered, mail goes on without it.
@@ -35,7 +29,7 @@ async function converse(
   clock: SteadyClock,
   limitAt: number,
   clear: boolean,
-): Promise<{ readonly probe: Probe; readonly tlsFailed: boolean }> {
+): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
   const transcript = new GreetedTranscript(clock);
   const onChannel = () => undefined;
   const opened = await openConnection(setting, { clock }, LIMITS, { transcript, clear, limitAt, onChannel });
@@ -51,7 +45,7 @@ async function converse(
     kind: 'ready',
     description: connection.description,
     secure: connection.channel.secure,
-    loopback: isLoopback(connection.channel.remoteAddress ?? ''),
+    loopback: isLoopback(connection.channel.remoteAddress),
     fellBack: false,
   } as const;
   connection.channel.command('NOOP');

@@ -1,7 +1,11 @@
-/** `doctor --loop`: what the trial of the loop needs of this installation. */
+/**
+ * The trial of the way back: sends a message to a recipient that is known to bounce, and waits for its report. It costs one
+ * message each, and touches no reputation and no suppression list. What fails is a finding with its remedy.
+ */
 import { randomUUID } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
+import { Type } from 'typebox';
 import type { Settings } from '../config/settings.ts';
+import { parseDuration } from '../config/units.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
 import { trialOf } from '../message/return-path.ts';
@@ -10,66 +14,86 @@ import type { NewMail } from '../model/message.ts';
 import { mailIds } from '../model/message-id.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Store } from '../store/contract.ts';
-import { type Context, findAccount } from './context.ts';
-import { type ProgressStream, StatusLine } from './progress.ts';
+import type { DoctorContext } from './context.ts';
+import { Findings } from './doctor.ts';
+import { invalid, ok, parsedAs } from './errors.ts';
+import type { Operation } from './operation.ts';
+import { noList } from './suppressions.ts';
 
 const CHECK = 'loop';
 const LOOK_EVERY_MS = 250;
-export interface LoopFlags {
-  readonly account?: string | undefined;
-  readonly boundMs: number;
+/** A request of the API waits so long at most. */
+const MAX_WITHIN_MS = 3_600_000;
+
+const Input = Type.Object({
+  account: Type.Optional(
+    Type.String({ description: 'The account that sends; the first with an authenticated domain unless given.' }),
+  ),
+  within: Type.String({ default: '2m', description: 'How long to wait, at most `1h`.' }),
+});
+
+/** Accepts the messages of the trial and waits for their reports. */
+export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = {
+  name: 'doctor.loop',
+  id: 'tryLoop',
+  summary: 'Send messages that bounce, and wait for what comes back',
+  // The trial is in the history of its messages; it changes no setting and no list.
+  changes: false,
+  input: Input,
+  result: Findings,
+  errors: [],
+  async run({ account, within }, context) {
+    const bound = parsedAs('within', parseDuration(within));
+    if (!bound.ok) return bound;
+    if (bound.value > MAX_WITHIN_MS) return invalid('within', 'at most 1h');
+    const { settings, machineClock: clock, installation, progress } = context;
+    const trials = trialsOf(settings);
+    if (!Array.isArray(trials)) return ok([trials as Finding]);
+    const startedAt = clock.now();
+    try {
+      const findings = await installation.withStore(async (store) => {
+        const sender = await findSender(store, settings, account);
+        if (!('from' in sender)) return [sender];
+        const ids = mailIds(await store.newestId(), randomUUID);
+        return checkLoop({
+          trials,
+          send: (to) => submit(store, trialMail(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
+          look: (id) => store.showMail(id),
+          clock,
+          pause: async () => {
+            await installation.wait(LOOK_EVERY_MS);
+            progress(`waiting for what comes back, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
+          },
+          boundMs: bound.value,
+        });
+      });
+      return ok([...findings]);
+    } catch (error) {
+      return ok([failure(CHECK, describeError(error), 'put that right, and try again')]);
+    }
+  },
+};
+
+interface Sender {
+  readonly account: Account;
+  readonly from: string;
 }
 
-/** Sends and waits; never rejects. */
-export async function examineLoop(
-  context: Context,
-  terminal: ProgressStream,
-  { account: name, boundMs }: LoopFlags,
-): Promise<readonly Finding[]> {
-  const settings = context.settings();
-  const trials = trialsOf(settings);
-  if (!Array.isArray(trials)) return [trials as Finding];
-  const line = new StatusLine(terminal);
-  const { clock } = context;
-  const startedAt = clock.now();
-  try {
-    return await context.withStore(async (store) => {
-      const accounts = name === undefined ? await store.listAccounts() : [await findAccount(store, name)];
-      const [first] = accounts;
-      if (first === undefined) {
-        return [
-          failure(
-            CHECK,
-            'there is no account to send with',
-            'start the service once, or `postrider account create NAME`',
-          ),
-        ];
-      }
-      const sender = await senderOf(store, accounts, settings);
-      if (sender === null) {
-        const who = name === undefined ? 'no account has an' : `the account ${name} has no`;
-        const remedy = `\`postrider domain add ${first.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
-        return [failure(CHECK, `${who} authenticated domain to send from`, remedy)];
-      }
-      const { account, from } = sender;
-      const ids = mailIds(await store.newestId(), randomUUID);
-      return checkLoop({
-        trials,
-        send: (to) => submit(store, trialMail(ids.next(clock.now()), account, from, to, clock.now())),
-        look: (id) => store.showMail(id),
-        clock,
-        pause: async () => {
-          await wait(LOOK_EVERY_MS);
-          line.show(`waiting for what comes back, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
-        },
-        boundMs,
-      });
-    });
-  } catch (error) {
-    return [failure(CHECK, describeError(error), 'put that right, and try again')];
-  } finally {
-    line.end();
+/** The account that sends the trial with its address, or why there is none. */
+async function findSender(store: Store, settings: Settings, name: string | undefined): Promise<Sender | Finding> {
+  const all = await store.listAccounts();
+  const accounts = name === undefined ? all : all.filter((one) => one.name === name);
+  const [first] = accounts;
+  if (first === undefined) {
+    return name === undefined
+      ? failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create NAME`')
+      : failure(CHECK, noList(name).error.message, 'put that right, and try again');
   }
+  const sender = await senderOf(store, accounts, settings);
+  if (sender !== null) return sender;
+  const who = name === undefined ? 'no account has an' : `the account ${name} has no`;
+  const remedy = `\`postrider domain add ${first.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
+  return failure(CHECK, `${who} authenticated domain to send from`, remedy);
 }
 
 /** What can be tried with these settings, or why nothing can. */
@@ -112,7 +136,7 @@ async function senderOf(
   store: Store,
   accounts: readonly Account[],
   { senders, returnPathDomain }: Settings,
-): Promise<{ readonly account: Account; readonly from: string } | null> {
+): Promise<Sender | null> {
   const authenticated = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
   const [locked, free] = [accounts.filter((one) => one.locked !== null), accounts.filter((one) => one.locked === null)];
   for (const account of [...free, ...locked]) {

@@ -1,0 +1,30 @@
+/**
+ * What the checks ask of the installation outside this process: the database, the relay, the provider. Each member is one effect,
+ * which whoever runs the checks hands in.
+ */
+import type { Store } from '../store/contract.ts';
+import type { SesAccount } from '../transports/ses/client.ts';
+import type { DatabaseParts } from './database.ts';
+import type { Conversation } from './transport.ts';
+
+/** What a session with the relay came to. */
+export interface RelayProbe {
+  readonly conversation: Conversation;
+  /** The first line of the server and this machine's time then, in ms since the epoch; or null. */
+  readonly greeting: { readonly text: string; readonly at: number } | null;
+}
+
+export interface Installation {
+  /** Opens the store for one piece of work. Inside a service it is the service's own. */
+  withStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
+  /** Why there is no database file; null where there is one, or where the database is a server's. Makes nothing. */
+  absence(): Promise<DatabaseParts['opened'] | null>;
+  /** What the database server says of itself that endangers messages, one line each; nothing where it cannot be asked. */
+  databaseWarnings(): Promise<readonly string[]>;
+  /** A session with the relay that sends no message; over after `timeoutMs`. Null where the transport is no relay. */
+  probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
+  /** The provider's account; over after `timeoutMs`. Rejects with the provider's error, or where the transport is another. */
+  sesAccount(timeoutMs: number): Promise<SesAccount>;
+  /** Resolves after so many ms. Keeps the process alive meanwhile. */
+  wait(ms: number): Promise<void>;
+}

@@ -1,0 +1,202 @@
+/**
+ * Checks the installation from this machine, with the settings that the service has: database, clock, transport, certificate, host
+ * name, return path, sending domains. Changes nothing, sends no message, and makes no database and no secret. What fails is a
+ * finding with its remedy.
+ */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Type } from 'typebox';
+import { isLoopback } from '../config/host.ts';
+import type { Settings } from '../config/settings.ts';
+import { checkCertificate } from '../doctor/certificate.ts';
+import { checkClock } from '../doctor/clock.ts';
+import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
+import { fileTime, maildirFault, spaceAt } from '../doctor/disk.ts';
+import { type Check, runChecks, warning } from '../doctor/finding.ts';
+import { checkHostName } from '../doctor/host-name.ts';
+import type { RelayProbe } from '../doctor/installation.ts';
+import { checkNotices, checkReturnPath } from '../doctor/return-path.ts';
+import { checkSendingDomain } from '../doctor/sending-domain.ts';
+import { type Conversation, checkTransport } from '../doctor/transport.ts';
+import { createResolver, type Resolver } from '../domains/dns.ts';
+import { openKey } from '../domains/keys.ts';
+import { recordsFor } from '../domains/records.ts';
+import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
+import { checkRecords } from '../domains/verify.ts';
+import type { SendingDomain } from '../model/domain.ts';
+import { sendersBound } from '../model/senders.ts';
+import { describeError } from '../printing/error-line.ts';
+import type { DoctorContext } from './context.ts';
+import { ok } from './errors.ts';
+import type { Operation } from './operation.ts';
+import { nullable, oneOf } from './schemas.ts';
+
+const LIMITS = {
+  /** For each check. */
+  timeoutMs: 25_000,
+  /** After which no further check begins. */
+  wholeMs: 60_000,
+  concurrency: 8,
+} as const;
+/** Less than a check has, so that the finding says where the session stopped. */
+const RELAY_MS = 20_000;
+
+const NOTHING = Type.Object({});
+
+/** What was looked at and found. */
+export const Findings = Type.Array(
+  Type.Object({
+    check: Type.String({ description: 'What was looked at, such as `transport` or `domain example.com`.' }),
+    result: oneOf(['ok', 'warning', 'failure']),
+    detail: Type.String({ description: 'What was found, in one line.' }),
+    remedy: nullable(Type.String({ description: 'What to do; null where there is nothing to do.' })),
+  }),
+);
+
+/** Runs all checks, which takes up to a minute. */
+export const runDoctor: Operation<typeof NOTHING, typeof Findings, DoctorContext> = {
+  name: 'doctor.run',
+  id: 'runDoctor',
+  summary: 'Check the installation; takes up to a minute',
+  changes: false,
+  input: NOTHING,
+  result: Findings,
+  errors: [],
+  async run(_input, context) {
+    const { settings, machineClock: clock, installation, progress } = context;
+    const resolver = createResolver(settings.dns);
+    const onProgress = (done: number, running: readonly string[]): void =>
+      progress(`${done} checked; ${running.join(', ')} …`);
+    let facts: StoreFacts | null = null;
+    const database: Check = {
+      name: 'database',
+      onTimeout: 'failure',
+      async run() {
+        facts = await readStore(context);
+        return checkDatabase(
+          settings.database.kind === 'sqlite'
+            ? { path: settings.database.path, ...facts, space: spaceOf(settings.database.path) }
+            : {
+                path: 'the PostgreSQL database',
+                ...facts,
+                space: null,
+                warnings: await installation.databaseWarnings(),
+              },
+        );
+      },
+    };
+    const first = await runChecks([database], { ...LIMITS, clock, onProgress });
+    const rest = await runChecks(otherChecks(context, resolver, facts), { ...LIMITS, clock, onProgress });
+    return ok([...first, ...rest]);
+  },
+};
+
+/** What the store holds that checks need, once it is open. */
+interface StoreFacts {
+  readonly opened: DatabaseParts['opened'];
+  readonly tookMs: number;
+  readonly newestAcceptedAt: number | null;
+  readonly domains: readonly SendingDomain[];
+}
+
+async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
+  const nothing = { tookMs: 0, newestAcceptedAt: null, domains: [] };
+  const absence = await installation.absence();
+  if (absence !== null) return { ...nothing, opened: absence };
+  const startedAt = clock.monotonic();
+  try {
+    return await installation.withStore(async (store) => {
+      await store.probe();
+      const tookMs = clock.monotonic() - startedAt;
+      const newest = await store.listMail({ accountId: null, state: null, to: null, since: null, limit: 1 });
+      const domains = await store.listDomains();
+      return { opened: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
+    });
+  } catch (error) {
+    return { ...nothing, opened: { kind: 'failed', why: describeError(error) } };
+  }
+}
+
+function spaceOf(path: string): DatabaseParts['space'] {
+  return () => spaceAt(path);
+}
+
+function otherChecks(
+  { settings, machineClock: clock, installation }: DoctorContext,
+  resolver: Resolver,
+  facts: StoreFacts | null,
+): readonly Check[] {
+  const { transport, listen, tls } = settings;
+  const data = dataFolder(settings.database);
+  const inboxPath = join(data, 'inbox');
+  const relay = installation.probeRelay(RELAY_MS);
+  const check = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({ name, onTimeout, run });
+  const secretFault = secretWarning(settings);
+  return [
+    ...(secretFault === null
+      ? []
+      : [check('secret', 'warning', async () => [warning('secret', secretFault, SECRET_REMEDY)])]),
+    check('clock', 'warning', () =>
+      checkClock({
+        now: clock.now,
+        monotonic: clock.monotonic,
+        wait: installation.wait,
+        newestAcceptedAt: facts?.newestAcceptedAt ?? null,
+        fileTime: () => fileTime(data),
+        greeting: relay === null ? Promise.resolve(null) : relay.then(({ greeting }) => greeting),
+      }),
+    ),
+    check('transport', 'failure', () =>
+      checkTransport({
+        setting: transport,
+        converse: () => conversationOf(relay),
+        account: () => installation.sesAccount(RELAY_MS),
+        inboxPath,
+        unwritable: () => maildirFault(inboxPath),
+      }),
+    ),
+    check('certificate', 'failure', () =>
+      checkCertificate({
+        paths: tls,
+        listen,
+        listensBeyondThisMachine: !isLoopback(listen.host),
+        read: (path) => readFile(path),
+        now: clock.now(),
+      }),
+    ),
+    check('host name', 'warning', () => checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver)),
+    check('return path', 'warning', async () =>
+      transport.kind === 'ses'
+        ? checkNotices(settings.feedbackHttpListen !== null || settings.sesQueue !== null)
+        : checkReturnPath(settings.returnPathDomain, resolver),
+    ),
+    ...(facts?.domains ?? []).map((domain) =>
+      check(`domain ${domain.name}`, 'warning', () =>
+        checkSendingDomain({
+          domain,
+          needed: sendersBound(settings),
+          lookUp: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
+          keyFault: (selector, sealed) => keyFault(settings, domain.name, selector, sealed),
+        }),
+      ),
+    ),
+  ];
+}
+
+async function conversationOf(relay: Promise<RelayProbe> | null): Promise<Conversation> {
+  if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport speaks no SMTP' };
+  return (await relay).conversation;
+}
+
+/** Opens a key and wipes it. A secret that is gone is not made anew: what it sealed would be lost without a word. */
+function keyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
+  const path = secretPath(settings);
+  if (settings.secret === null && !existsSync(path)) return `the secret file ${path} is gone, and the keys need it`;
+  try {
+    openKey(sealingKey(settings), domain, selector, sealed).fill(0);
+    return null;
+  } catch (error) {
+    return describeError(error);
+  }
+}

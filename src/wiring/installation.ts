@@ -1,0 +1,64 @@
+/** The installation that `doctor` looks at: its database, relay and provider, each loaded and opened only when it is asked. */
+import { existsSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { SteadyClock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import type { DatabaseParts } from '../doctor/database.ts';
+import type { Installation } from '../doctor/installation.ts';
+import { describeError } from '../printing/error-line.ts';
+
+/** `withStore` opens the store of the settings, or gives the one of the running service. */
+export function installationOf(
+  { database, transport }: Pick<Settings, 'database' | 'transport'>,
+  clock: SteadyClock,
+  withStore: Installation['withStore'],
+): Installation {
+  return {
+    withStore,
+    async absence() {
+      return database.kind === 'sqlite' && !existsSync(database.path) ? whyAbsent(database.path) : null;
+    },
+    async databaseWarnings() {
+      if (database.kind === 'sqlite') return [];
+      const lines: string[] = [];
+      try {
+        const { openStore } = await import('../store/open.ts');
+        await (await openStore(database, { exclusive: true, warn: (line) => lines.push(line) })).close();
+      } catch {
+        // Why it does not open is a finding of its own.
+      }
+      return lines;
+    },
+    probeRelay(timeoutMs) {
+      if (transport.kind !== 'smtp') return null;
+      return import('../transports/smtp/probe.ts').then(({ probeRelay }) => probeRelay(transport, clock, timeoutMs));
+    },
+    async sesAccount(timeoutMs) {
+      if (transport.kind !== 'ses') throw new Error('the transport is not Amazon SES');
+      const { createSesClient } = await import('../transports/ses/client.ts');
+      const client = await createSesClient(transport, 1, clock);
+      try {
+        return await client.account(AbortSignal.timeout(timeoutMs));
+      } finally {
+        client.close();
+      }
+    },
+    wait: async (ms) => void (await wait(ms)),
+  };
+}
+
+/** Not there yet, or not there any more. Makes nothing. */
+async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
+  const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
+  const { isServed } = await import('../store/sqlite/serve-lock.ts');
+  try {
+    if (isServed(path)) {
+      const why = `the database ${path} is missing, and a service runs on it: it was removed or moved`;
+      return { kind: 'failed', why };
+    }
+    requireUsableFiles(resolveDatabasePath(path));
+    return { kind: 'absent' };
+  } catch (error) {
+    return { kind: 'failed', why: describeError(error) };
+  }
+}

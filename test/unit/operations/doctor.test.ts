@@ -1,0 +1,101 @@
+/** The operations that look at the installation: results by their schemas, and faults as findings. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { showConfig } from '../../../src/operations/config.ts';
+import { runDoctor } from '../../../src/operations/doctor.ts';
+import { tryLoop } from '../../../src/operations/doctor-loop.ts';
+import { perform } from '../../../src/operations/operation.ts';
+import { StoreError } from '../../../src/store/error.ts';
+import { startSmtpServer } from '../../rig/smtp-server.ts';
+import { operationRig } from './operation-rig.ts';
+
+describe('doctor', () => {
+  test('answers a finding for each check, changes nothing and says what it does', async () => {
+    const rig = await operationRig();
+    const lines: string[] = [];
+    const context = { ...rig.context, progress: (line: string) => void lines.push(line) };
+    const performed = await perform(runDoctor, {}, context);
+    const findings = await rig.value(runDoctor, {});
+    expect(performed).toMatchObject({ ok: true, warnings: [] });
+    expect(findings.map(({ check }) => check)).toEqual([
+      'database',
+      'disk space',
+      'clock',
+      'transport',
+      'certificate',
+      'host name',
+      'return path',
+    ]);
+    expect(lines[0]).toBe('0 checked; database …');
+    expect(await rig.audit()).toEqual([]);
+    expect(existsSync(join(rig.folder, 'secret'))).toBe(false);
+  });
+
+  test('a store that does not open and a relay that does not answer are findings', async () => {
+    const relay = await startSmtpServer();
+    await relay.close();
+    const rig = await operationRig({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}` });
+    const { installation } = rig.context;
+    const broken = {
+      ...rig.context,
+      installation: { ...installation, withStore: () => Promise.reject(new StoreError('the disk is gone')) },
+    };
+    const performed = await perform(runDoctor, {}, broken);
+    const failures = (performed.ok ? performed.value : []).filter(({ result }) => result === 'failure');
+    expect(failures).toEqual([
+      { check: 'database', result: 'failure', detail: 'the disk is gone', remedy: expect.any(String) },
+      { check: 'transport', result: 'failure', detail: expect.any(String), remedy: expect.any(String) },
+    ]);
+  });
+
+  test('a database that is not there yet is no failure, and is not made', async () => {
+    const rig = await operationRig();
+    const path = join(rig.folder, 'other.db');
+    const { settings, installation } = rig.context;
+    const none = {
+      ...rig.context,
+      settings: { ...settings, database: { kind: 'sqlite', path } as const },
+      installation: { ...installation, absence: () => Promise.resolve({ kind: 'absent' } as const) },
+    };
+    const performed = await perform(runDoctor, {}, none);
+    expect(performed).toMatchObject({
+      ok: true,
+      value: expect.arrayContaining([expect.objectContaining({ check: 'database', result: 'ok' })]),
+    });
+    expect(existsSync(path)).toBe(false);
+  });
+});
+
+describe('the trial of the way back', () => {
+  test('with a transport or an account from which nothing comes back is a finding', async () => {
+    const rig = await operationRig();
+    const [captured] = await rig.value(tryLoop, {});
+    expect(captured).toMatchObject({ check: 'loop', result: 'failure' });
+    const relayed = await operationRig({
+      POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
+      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
+    });
+    expect(await relayed.value(tryLoop, { account: 'nobody' })).toMatchObject([
+      { detail: expect.stringContaining('there is no account "nobody"') },
+    ]);
+    expect(await relayed.value(tryLoop, {})).toMatchObject([
+      { detail: 'no account has an authenticated domain to send from' },
+    ]);
+  });
+
+  test('waits for as long as it is told, at most an hour', async () => {
+    const rig = await operationRig();
+    for (const within of ['soon', '2h']) {
+      expect(await rig.ask(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });
+    }
+  });
+});
+
+test('the settings are told with their sources and without secrets', async () => {
+  const rig = await operationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
+  const settings = await rig.value(showConfig, {});
+  expect(settings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')).toMatchObject({ source: 'environment' });
+  expect(JSON.stringify(settings)).not.toContain('secret-word');
+});
