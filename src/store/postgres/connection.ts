@@ -5,9 +5,10 @@
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
+import { encoded } from './arrays.ts';
 import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate, writeRefused } from './fault.ts';
 import { type OwnSettings, ownSettings, readOptions, type ServerSetting } from './server-settings.ts';
-import type { Row, Session, Statement } from './session.ts';
+import type { Row, Session } from './session.ts';
 
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
@@ -252,8 +253,9 @@ function wrap(
   return {
     ...known,
     ended,
-    async query({ name, text }: Statement, values): Promise<readonly Row[]> {
-      return (await replicated(client.query({ name, text, values: [...values] }))).rows as Row[];
+    async query(statement, values): Promise<readonly Row[]> {
+      const { name, text } = statement;
+      return (await replicated(client.query({ name, text, values: encoded(statement, values) }))).rows as Row[];
     },
     async command(text) {
       return (await replicated(client.query(text))).command;

@@ -1,0 +1,65 @@
+/** Array parameters in binary form mean to the server what they mean as text. */
+import { expect, onTestFinished, test } from 'vitest';
+import { arrayOf } from '../../../src/store/postgres/arrays.ts';
+import { createPool } from '../../../src/store/postgres/database.ts';
+import { freshDatabase } from '../../rig/postgres.ts';
+import { settingOf } from '../../rig/stores.ts';
+
+const ROWS = {
+  name: 'test_rows',
+  text: `SELECT u::text, t, i, b FROM unnest($1::uuid[], $2::text[], $3::int[], $4::bigint[]) WITH ORDINALITY
+    AS r(u, t, i, b, o) ORDER BY o`,
+};
+const LENGTHS = {
+  name: 'test_lengths',
+  text: 'SELECT cardinality($1::text[]) AS texts, cardinality($2::bigint[]) AS numbers',
+};
+
+async function pool() {
+  const setting = settingOf(await freshDatabase());
+  if (setting.kind !== 'postgres') throw new Error('not a PostgreSQL');
+  const opened = createPool({
+    setting,
+    application: 'postrider test',
+    random: Math.random,
+  });
+  onTestFinished(() => opened.close());
+  return opened;
+}
+
+test('every element arrives as it was: nulls, empty texts, quotes, other scripts, and the ends of each range', async () => {
+  const columns = [
+    [
+      '01234567-89ab-7def-8123-456789abcdef',
+      null,
+      'ffffffff-ffff-ffff-ffff-ffffffffffff',
+      '00000000000070008000000000000000',
+    ],
+    ['', 'NULL', 'a "quoted" \\ one, {with} braces\r\n', 'größer 日本 🚚'],
+    [-(2 ** 31), 2 ** 31 - 1, 0, null],
+    [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -1, 2 ** 32],
+  ];
+  const found = await (await pool()).query(ROWS, columns);
+  expect(found.map(({ u, t, i, b }) => [u, t, i, b])).toEqual([
+    ['01234567-89ab-7def-8123-456789abcdef', '', -(2 ** 31), Number.MIN_SAFE_INTEGER],
+    [null, 'NULL', 2 ** 31 - 1, Number.MAX_SAFE_INTEGER],
+    ['ffffffff-ffff-ffff-ffff-ffffffffffff', 'a "quoted" \\ one, {with} braces\r\n', 0, -1],
+    ['00000000-0000-7000-8000-000000000000', 'größer 日本 🚚', null, 2 ** 32],
+  ]);
+});
+
+test('an array without elements has none', async () => {
+  expect(await (await pool()).query(LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
+});
+
+test('a value that does not fit its type is left to the server, which refuses it', async () => {
+  expect(arrayOf('int', [2 ** 31])).toBeNull();
+  expect(arrayOf('int', [1.5])).toBeNull();
+  expect(arrayOf('bigint', [2 ** 60])).toBeNull();
+  expect(arrayOf('uuid', ['no id'])).toBeNull();
+  expect(arrayOf('uuid', [`${'0'.repeat(31)}g`])).toBeNull();
+  expect(arrayOf('text', [1])).toBeNull();
+  const opened = await pool();
+  await expect(opened.query(ROWS, [['no id'], [''], [1], [1]])).rejects.toThrow('uuid');
+  await expect(opened.query(LENGTHS, [['a\0b'], []])).rejects.toThrow();
+});
