@@ -11,7 +11,7 @@ import { printable } from '../printing/escape.ts';
 import { installationOf } from '../wiring/installation.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { succeeded } from './operation-command.ts';
+import { performs, succeeded } from './operation-command.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 import { type Style, styled } from './text.ts';
 
@@ -30,6 +30,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     .option('--account <name>', 'with --loop: the account that sends; the first with a domain unless given')
     .option('--within <time>', 'with --loop: how long to wait', '2m');
   doctor.option('--json', 'for machines: a list of {"check","result","detail","remedy"}');
+  performs(doctor, [runDoctor, tryLoop]);
   doctor.action(async ({ json, loop, account, within }: Flags) => {
     const settings = context.settings();
     const line = new StatusLine(terminal);

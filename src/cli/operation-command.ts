@@ -43,6 +43,21 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly failure?: (result: Static<R>) => string | null;
 }
 
+/** An operation by its name alone, whatever its types. */
+type Named = Pick<Operation, 'name'>;
+
+const OPERATIONS = new WeakMap<Command, readonly Named[]>();
+
+/** The operations that a command performs; none where it is something of its own. */
+export function operationsOf(command: Command): readonly Named[] {
+  return OPERATIONS.get(command) ?? [];
+}
+
+/** States which operations a command performs, where it is no `operationCommand`. */
+export function performs(command: Command, operations: readonly Named[]): void {
+  OPERATIONS.set(command, operations);
+}
+
 /** Adds `usage`, such as `remove <account> <address>`, as a command of `group`. */
 export function operationCommand<I extends TObject, R extends TSchema, C extends object>(
   group: Command,
@@ -52,6 +67,7 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   options: CommandOptions<I, R>,
 ): void {
   const command = group.command(usage).description(options.help ?? lowerFirst(operation.summary));
+  performs(command, [operation]);
   const positional = command.registeredArguments.map(
     (argument) => options.arguments?.[argument.name()] ?? argument.name(),
   );

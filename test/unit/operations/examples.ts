@@ -1,0 +1,82 @@
+/**
+ * One successful call of every operation, by its name, for walk.test.ts: with what, after what, and which audit log entries it
+ * writes. A new operation gets its line here.
+ */
+import { createAccount, lockAccount } from '../../../src/operations/accounts.ts';
+import { addDomain, showDomain } from '../../../src/operations/domains.ts';
+import { createKey } from '../../../src/operations/keys.ts';
+import type { Operation } from '../../../src/operations/operation.ts';
+import { addSuppression } from '../../../src/operations/suppressions.ts';
+import { createToken } from '../../../src/operations/tokens.ts';
+import type { FakeDns } from '../../rig/dns.ts';
+import type { OperationRig } from './operation-rig.ts';
+
+export interface Example {
+  readonly given: Readonly<Record<string, unknown>>;
+  /** Operations performed before it. */
+  readonly after?: readonly (readonly [Operation, Readonly<Record<string, unknown>>])[];
+  /** Whatever else there must be before it. */
+  readonly prepare?: (rig: OperationRig, dns: FakeDns) => Promise<void>;
+  /** Action and subject of each entry that it writes; none where it changes nothing. */
+  readonly audit?: readonly string[];
+}
+
+const ADDRESS = { account: 'acme', address: 'ada@example.com' };
+const DOMAIN = { account: 'acme', domain: 'example.org' };
+
+export const EXAMPLES: Readonly<Record<string, Example>> = {
+  'account.create': { given: { name: 'shop', rate: '10/1h' }, audit: ['account.create shop'] },
+  'account.set': { given: { account: 'acme', volume: 7 }, audit: ['account.set acme'] },
+  'account.list': { given: {}, after: [[createAccount, { name: 'shop' }]] },
+  'account.show': { given: { account: 'acme' } },
+  'account.lock': { given: { account: 'acme', reason: 'unpaid' }, audit: ['account.lock acme'] },
+  'account.unlock': {
+    given: { account: 'acme' },
+    after: [[lockAccount, { account: 'acme', reason: 'unpaid' }]],
+    audit: ['account.unlock acme'],
+  },
+  'key.create': { given: { account: 'acme', name: 'web' }, audit: ['key.create acme'] },
+  'key.list': { given: { account: 'acme' }, after: [[createKey, { account: 'acme' }]] },
+  'key.rotate': { given: { key: 'key_1' }, after: [[createKey, { account: 'acme' }]], audit: ['key.rotate key_1'] },
+  'key.revoke': { given: { key: 'key_1' }, after: [[createKey, { account: 'acme' }]], audit: ['key.revoke key_1'] },
+  'domain.add': { given: DOMAIN, audit: ['domain.add example.org'] },
+  'domain.list': { given: {}, after: [[addDomain, DOMAIN]] },
+  'domain.show': { given: { domain: 'example.org' }, after: [[addDomain, DOMAIN]] },
+  'domain.set': {
+    given: { domain: 'example.org', subdomains: true },
+    after: [[addDomain, DOMAIN]],
+    audit: ['domain.set example.org'],
+  },
+  // A check that finds what the last one found is no change.
+  'domain.verify': {
+    given: { domain: 'example.org' },
+    after: [[addDomain, DOMAIN]],
+    async prepare(rig, { zone }) {
+      const { records } = await rig.value(showDomain, { domain: 'example.org' });
+      for (const { name, value } of records) zone[name] = { TXT: [value] };
+    },
+    audit: ['domain.update example.org'],
+  },
+  'domain.rotate': {
+    given: { domain: 'example.org' },
+    after: [[addDomain, DOMAIN]],
+    audit: ['domain.update example.org'],
+  },
+  'domain.remove': {
+    given: { domain: 'example.org' },
+    after: [[addDomain, DOMAIN]],
+    audit: ['domain.remove example.org'],
+  },
+  'suppression.add': { given: ADDRESS, audit: ['suppression.add acme'] },
+  'suppression.remove': { given: ADDRESS, after: [[addSuppression, ADDRESS]], audit: ['suppression.remove acme'] },
+  'suppression.show': { given: { address: ADDRESS.address }, after: [[addSuppression, ADDRESS]] },
+  'suppression.search': { given: { account: 'acme', search: 'ada' }, after: [[addSuppression, ADDRESS]] },
+  'token.create': { given: { name: 'ci' }, audit: ['token.create ci'] },
+  'token.list': { given: {}, after: [[createToken, { name: 'ci' }]] },
+  'token.revoke': { given: { id: 1 }, after: [[createToken, { name: 'ci' }]], audit: ['token.revoke ci'] },
+  'doctor.run': { given: {} },
+  // Nothing comes back from the transport of the example, which is a finding.
+  'doctor.loop': { given: { within: '1s' } },
+  'config.show': { given: {} },
+  'audit.list': { given: {}, after: [[createToken, { name: 'ci' }]] },
+};
