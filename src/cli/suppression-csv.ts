@@ -6,6 +6,7 @@
  * line where the file is no CSV at all.
  */
 import { pipeline } from 'node:stream/promises';
+import { setImmediate as turn } from 'node:timers/promises';
 import { parse } from 'csv-parse';
 import { parseMoment, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
@@ -38,6 +39,8 @@ const MAX_ROW_BYTES = 65_536;
 const MAX_LINE_BYTES = 65_536;
 /** Bound of the cells of one row, whose lines may be many where quotes hold line breaks. Exports have a few dozen. */
 const MAX_ROW_CELLS = 1_000;
+/** What the parser is given at once: some thousand rows of the shortest kind. */
+const PIECE_BYTES = 2_048;
 /** Clocks differ; a time further ahead than this was written wrongly. */
 const AHEAD_MS = 86_400_000;
 
@@ -228,14 +231,21 @@ class LineLength {
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
-/** `stopped` is asked before each chunk; what follows a fault is not read. */
+/**
+ * The chunks in pieces, since the parser makes all rows of one before the first is read. Other work of the process has its turn
+ * between two pieces, also where no row of them comes out. `stopped` is asked before each piece; what follows a fault is not read.
+ */
 async function* joined(first: Buffer, rest: AsyncIterator<Buffer>, stopped: () => boolean): AsyncGenerator<Buffer> {
   try {
-    yield first;
-    while (!stopped()) {
-      const next = await rest.next();
-      if (next.done === true) return;
-      yield next.value;
+    for (let chunk = first; ; ) {
+      for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
+        if (stopped()) return;
+        yield chunk.subarray(at, at + PIECE_BYTES);
+        await turn();
+      }
+      const next = stopped() ? null : await rest.next();
+      if (next === null || next.done === true) return;
+      chunk = next.value;
     }
   } finally {
     await rest.return?.();

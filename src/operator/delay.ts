@@ -9,9 +9,12 @@ export function delayed({ socket }: Pick<IncomingMessage, 'socket'>, clock: Cloc
     const end = () => {
       cancel();
       socket.off('close', end);
+      socket.setMaxListeners(socket.getMaxListeners() - 1);
       resolve();
     };
     const cancel = clock.after(delayMs, end);
+    // Several answers of one connection may wait: as many as it may have requests without an answer.
+    socket.setMaxListeners(socket.getMaxListeners() + 1);
     socket.once('close', end);
   });
 }

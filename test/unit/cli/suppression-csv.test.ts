@@ -78,6 +78,23 @@ describe('the smallest file that asks for much memory is refused after its bound
   const CHUNK_BYTES = 16_384;
   const BOUND_BYTES = 65_536;
 
+  it.each([' \n', '"\r"\r', '@\n', 'x@example.com\n'])(
+    'gives other work its turn while it reads rows of %j, whether they come out or not',
+    async (row) => {
+      let turns = 0;
+      let reading = true;
+      const count = (): void => {
+        turns += 1;
+        if (reading) setImmediate(count);
+      };
+      setImmediate(count);
+      const bytes = Buffer.from(row.repeat(200_000 / row.length));
+      for await (const _row of readCsv(pieces(bytes, bytes.length), { reason: 'manual', now: NOW }));
+      reading = false;
+      expect(turns).toBeGreaterThan(90);
+    },
+  );
+
   /** Reads a file of at most 40 MB that repeats `part` behind `begin`; resolves to the fault and the bytes that were read. */
   async function refused(begin: string, part: string): Promise<{ readonly fault: string; readonly bytes: number }> {
     let bytes = 0;

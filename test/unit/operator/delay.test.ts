@@ -1,0 +1,23 @@
+/** Answers that wait. */
+import { Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { delayed } from '../../../src/operator/delay.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+test('many answers of one connection wait without a warning of the process, and a close ends them all', async () => {
+  const warnings: string[] = [];
+  const warned = ({ name }: Error) => warnings.push(name);
+  process.on('warning', warned);
+  onTestFinished(() => {
+    process.off('warning', warned);
+  });
+  const socket = new Socket();
+  const before = socket.getMaxListeners();
+  const waits = Array.from({ length: 30 }, () => delayed({ socket }, virtualClock(0), 1_000));
+  socket.destroy();
+  await Promise.all(waits);
+  // A warning is emitted in a later turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warnings).toEqual([]);
+  expect([socket.listenerCount('close'), socket.getMaxListeners()]).toEqual([0, before]);
+});
