@@ -5,23 +5,8 @@
 import { Command, CommanderError } from 'commander';
 import { asCalled } from '../printing/command-line.ts';
 import { describeError, oneLine } from '../printing/error-line.ts';
-import { addAccountCommands } from './account.ts';
-import { addBackupCommands } from './backup.ts';
-import { addConfigCommand } from './config.ts';
 import { type Context, processContext } from './context.ts';
-import { addDoctorCommand } from './doctor.ts';
-import { addDomainCommands } from './domain.ts';
 import { CommandFailure } from './failure.ts';
-import { addFeedbackCommands } from './feedback.ts';
-import { addKeyCommands } from './key.ts';
-import { addMessageCommands } from './message.ts';
-import { addMigrateStoreCommand } from './migrate-store.ts';
-import { addOpenApiCommand } from './openapi.ts';
-import { addOperatorCommands } from './operator.ts';
-import { addOverviewCommand } from './overview.ts';
-import { addSendCommand } from './send.ts';
-import { addServeCommand } from './serve.ts';
-import { addSuppressionCommands } from './suppression.ts';
 import { version } from './version.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are those after the program's name. */
@@ -49,7 +34,7 @@ export async function main(args: readonly string[]): Promise<void> {
 /** @throws CommandFailure for a misused command, and whatever the command throws. */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   const complaint: string[] = [];
-  const program = buildProgram(context, (text) => complaint.push(text));
+  const program = await buildProgram(context, (text) => complaint.push(text), args[0]);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -81,8 +66,37 @@ function usageHint(program: Command, args: readonly string[]): string {
   return `\`${path.map((command) => command.name()).join(' ')} --help\` shows what there is`;
 }
 
-/** All commands with their arguments and flags; `complain` gets what commander has to say of a misused one. */
-export function buildProgram(context: Context, complain: (text: string) => void): Command {
+/** Adds the commands of one file. */
+type AddCommands = (program: Command, context: Context) => void;
+
+/** The commands in the order of the help, by the file that has them. A file is loaded only for a command of its own. */
+const COMMANDS: readonly { readonly names: readonly string[]; readonly load: () => Promise<AddCommands> }[] = [
+  { names: ['serve'], load: async () => (await import('./serve.ts')).addServeCommand },
+  { names: ['send'], load: async () => (await import('./send.ts')).addSendCommand },
+  { names: ['overview'], load: async () => (await import('./overview.ts')).addOverviewCommand },
+  { names: ['account'], load: async () => (await import('./account.ts')).addAccountCommands },
+  { names: ['key'], load: async () => (await import('./key.ts')).addKeyCommands },
+  { names: ['domain'], load: async () => (await import('./domain.ts')).addDomainCommands },
+  { names: ['suppression'], load: async () => (await import('./suppression.ts')).addSuppressionCommands },
+  { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },
+  { names: ['feedback'], load: async () => (await import('./feedback.ts')).addFeedbackCommands },
+  { names: ['token', 'audit'], load: async () => (await import('./operator.ts')).addOperatorCommands },
+  { names: ['backup', 'restore'], load: async () => (await import('./backup.ts')).addBackupCommands },
+  { names: ['migrate-store'], load: async () => (await import('./migrate-store.ts')).addMigrateStoreCommand },
+  { names: ['doctor'], load: async () => (await import('./doctor.ts')).addDoctorCommand },
+  { names: ['config'], load: async () => (await import('./config.ts')).addConfigCommand },
+  { names: ['openapi'], load: async () => (await import('./openapi.ts')).addOpenApiCommand },
+];
+
+/**
+ * The commands with their arguments and flags; `complain` gets what commander has to say of a misused one. Only the file with the
+ * command named `first` is loaded, none to print the version, and all of them for anything else, such as the help.
+ */
+export async function buildProgram(
+  context: Context,
+  complain: (text: string) => void,
+  first?: string,
+): Promise<Command> {
   const program = new Command('postrider');
   program
     .description('The transactional email sending service that teams run themselves.')
@@ -91,20 +105,8 @@ export function buildProgram(context: Context, complain: (text: string) => void)
     .helpCommand(false)
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: complain });
-  addServeCommand(program, context);
-  addSendCommand(program, context);
-  addOverviewCommand(program, context);
-  addAccountCommands(program, context);
-  addKeyCommands(program, context);
-  addDomainCommands(program, context);
-  addSuppressionCommands(program, context);
-  addMessageCommands(program, context);
-  addFeedbackCommands(program, context);
-  addOperatorCommands(program, context);
-  addBackupCommands(program, context);
-  addMigrateStoreCommand(program, context);
-  addDoctorCommand(program, context);
-  addConfigCommand(program, context);
-  addOpenApiCommand(program, context);
+  if (first === '--version' || first === '-V') return program;
+  const own = COMMANDS.find(({ names }) => first !== undefined && names.includes(first));
+  for (const { load } of own === undefined ? COMMANDS : [own]) (await load())(program, context);
   return program;
 }

@@ -8,7 +8,7 @@ import { buildProgram } from '../../../src/cli/main.ts';
 import { asCalled, commandLine } from '../../../src/printing/command-line.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 
-const PROGRAM = buildProgram(processContext(), () => undefined);
+const PROGRAM = await buildProgram(processContext(), () => undefined);
 
 interface Printed {
   readonly where: string;

@@ -190,12 +190,12 @@ test('while passwords are guessed from many addresses a password waits, and sess
 
 test('wrong tokens are looked up together, and a token that was right before waits for no turn among them', async () => {
   const { ask, queries, intervals } = await started(true);
-  expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   for (const run of intervals.splice(0)) run();
   queries.length = 0;
-  expect((await ask('/api/v1/accounts', { headers: bearer('po_first') })).status).toBe(401);
-  const guesses = Array.from({ length: 50 }, (_, n) => ask('/api/v1/accounts', { headers: bearer(`po_wrong${n}`) }));
-  for (let n = 0; n < 3; n += 1) expect((await ask('/api/v1/accounts', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await ask('/api/v1/session', { headers: bearer('po_first') })).status).toBe(401);
+  const guesses = Array.from({ length: 50 }, (_, n) => ask('/api/v1/session', { headers: bearer(`po_wrong${n}`) }));
+  for (let n = 0; n < 3; n += 1) expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   const right = tokenHash(TOKEN);
   expect(queries).toEqual([[tokenHash('po_first')], [right], [right], [right]]);
   let answered = false;
