@@ -7,17 +7,17 @@
  */
 
 import type { Account } from '../../model/account.ts';
-import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
+import { type Counts, countsOf, keysOverAt, limitsLeft } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
 import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
+import { type AcceptedState, acceptance, type Lookups } from '../rules/acceptance.ts';
+import * as rows from '../rules/rows.ts';
 import { MACHINE } from '../surroundings.ts';
 import * as sql from './accept-sql.ts';
 import { appendEvents } from './event.ts';
 import { prove } from './proof.ts';
-import * as rows from './rows.ts';
 import type { Database, Row, Session, Transaction } from './session.ts';
-import { transition } from './transition.ts';
 
 /** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
 const DOUBT_MS = 60_000;
@@ -37,14 +37,10 @@ interface Found {
   readonly stored: ReadonlyMap<string, Row>;
 }
 
-type Written = NewMail & { readonly state: 'queued' | 'sending' | 'suppressed' };
+type Written = NewMail & { readonly state: AcceptedState };
 
 /** Answers that say of an earlier mail request that it is stored. */
 const RESTS_ON_STORED: ReadonlySet<AcceptAnswer['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
-
-const queued = transition(null, 'queued', 'accept');
-const sending = transition(null, 'sending', 'accept');
-const ended = transition(null, 'suppressed', 'accept');
 
 /** `monotonic` bounds the time of doubt after a batch whose fate is unknown. */
 export function prepareAccept(database: Database, monotonic = MACHINE.clock.monotonic): Store['accept'] {
@@ -70,30 +66,26 @@ async function acceptIn(
 ): Promise<readonly AcceptAnswer[]> {
   const found = await read(transaction, batch, doubt);
   const written: Written[] = [];
+  const lookups: Lookups = {
+    earlier(mail) {
+      const known = found.keys.get(`${mail.accountId} ${mail.idempotency?.key}`);
+      return known === undefined || known.at <= keysOverAt(mail) ? null : known;
+    },
+    isSuppressed: ({ accountId, recipient }) =>
+      found.suppressed.has(`${accountId} ${recipient}`) || found.suppressed.has(`0 ${recipient}`),
+  };
   const answers = batch.map((mail): AcceptAnswer => {
-    const counts = found.accounts.get(mail.accountId);
-    if (counts === undefined || counts.account.locked !== null) return { kind: 'locked' };
+    const counts = found.accounts.get(mail.accountId) ?? null;
     const known = found.stored.get(mail.id);
-    if (known !== undefined) return again(known, limitsLeft(counts, mail.acceptedAt));
-    const replayed = replay(mail, found);
-    if (replayed !== null) return replayed;
-    const reason = refusal(counts, mail.acceptedAt);
-    if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, mail.acceptedAt) };
-    countOne(counts);
-    const suppressed =
-      mail.suppressed ||
-      found.suppressed.has(`${mail.accountId} ${mail.recipient}`) ||
-      found.suppressed.has(`0 ${mail.recipient}`);
-    const state = suppressed ? ended : mail.lease === null ? queued : sending;
-    written.push({ ...mail, state });
-    const { idempotency, id, acceptedAt } = mail;
+    if (known !== undefined && counts !== null && counts.account.locked === null)
+      return again(known, limitsLeft(counts, mail.acceptedAt));
+    const answer = acceptance(mail, counts, lookups);
+    if (answer.kind !== 'accepted') return answer;
+    written.push({ ...mail, state: answer.state });
+    const { accountId, idempotency, id, acceptedAt: at } = mail;
     if (idempotency !== null)
-      found.keys.set(`${mail.accountId} ${idempotency.key}`, {
-        id,
-        fingerprint: idempotency.fingerprint,
-        at: acceptedAt,
-      });
-    return { kind: 'accepted', state, limits: limitsLeft(counts, acceptedAt) };
+      found.keys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
+    return answer;
   });
   // What is answered from rows of another transaction is proven by this one's commit, which has to write for that.
   const proven = written.length > 0 || !answers.some(({ kind }) => RESTS_ON_STORED.has(kind));
@@ -152,15 +144,6 @@ function again(row: Row, limits: ReturnType<typeof limitsLeft>): AcceptAnswer {
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }
 
-function replay(mail: NewMail, { keys }: Found): AcceptAnswer | null {
-  if (mail.idempotency === null) return null;
-  const known = keys.get(`${mail.accountId} ${mail.idempotency.key}`);
-  if (known === undefined || known.at <= keysOverAt(mail)) return null;
-  return known.fingerprint === mail.idempotency.fingerprint
-    ? { kind: 'replayed', id: known.id }
-    : { kind: 'idempotency-conflict' };
-}
-
 async function write(transaction: Transaction, written: readonly Written[], found: Found): Promise<void> {
   const work: Promise<unknown>[] = [];
   const ids = written.map(({ id }) => id);
@@ -197,10 +180,10 @@ async function write(transaction: Transaction, written: readonly Written[], foun
         ids,
         accountIds,
         written.map(({ keyId }) => keyId),
-        written.map(({ state }) => (state === ended ? ended : null)),
+        written.map(({ state }) => (state === 'suppressed' ? 'suppressed' : null)),
         times,
-        written.map(({ state, acceptedAt }) => (state === ended ? acceptedAt : null)),
-        written.map(({ state }) => (state === ended ? 0 : null)),
+        written.map(({ state, acceptedAt }) => (state === 'suppressed' ? acceptedAt : null)),
+        written.map(({ state }) => (state === 'suppressed' ? 0 : null)),
         written.map(({ to }) => to),
         written.map(({ to, recipient }) => (recipient === to ? null : recipient)),
         written.map(({ from }) => from),
@@ -209,7 +192,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
       transaction.query(sql.WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
     );
   }
-  const open = written.filter(({ state }) => state !== ended);
+  const open = written.filter(({ state }) => state !== 'suppressed');
   if (open.length > 0) {
     work.push(
       transaction.query(sql.WRITE_QUEUE, [
@@ -224,7 +207,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
       ]),
     );
   }
-  const suppressed = written.filter(({ state }) => state === ended);
+  const suppressed = written.filter(({ state }) => state === 'suppressed');
   work.push(
     appendEvents(
       transaction,

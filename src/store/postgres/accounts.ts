@@ -1,16 +1,14 @@
 /** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
 
-import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
-import { accountVersion } from '../../model/account-version.ts';
+import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
+import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/accounts.ts';
+import * as rows from '../rules/rows.ts';
 import { note } from './audit.ts';
 import { forgive, windowOf, windows } from './reputation.ts';
 import { ACCOUNTS, nextRevision } from './revision.ts';
-import * as rows from './rows.ts';
 import type { Database, Session, Statement } from './session.ts';
-
-const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 const BY_NAME: Statement = { name: 'account_by_name', text: `${ACCOUNTS} WHERE a.name = $1` };
 const ALL: Statement = { name: 'account_all', text: `${ACCOUNTS} ORDER BY a.name COLLATE "C"` };
@@ -87,8 +85,8 @@ export function prepareAccounts(database: Database): Operations {
     return database.transaction(async (transaction) => {
       const revision = await nextRevision(transaction);
       const account = await find(transaction, name);
-      if (account === null) return { kind: 'missing' };
-      if (expected !== undefined && expected !== accountVersion(account)) return { kind: 'stale', value: account };
+      const fault = forbidsChange(account, expected);
+      if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       await write(transaction, account, revision);
       const changed = (await find(transaction, name)) ?? account;
       await note(transaction, by, action, name, accountShown(account), accountShown(changed));
@@ -119,7 +117,7 @@ export function prepareAccounts(database: Database): Operations {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         if ((await transaction.query(ANY, [])).length > 0) return null;
-        await transaction.query(INSERT, [name, now, ...columnsOf(UNLIMITED), revision]);
+        await transaction.query(INSERT, [name, now, ...limitColumns(UNLIMITED), revision]);
         const account = await find(transaction, name);
         if (account === null) return null;
         const [row = {}] = await transaction.query(INSERT_KEY, [
@@ -137,7 +135,7 @@ export function prepareAccounts(database: Database): Operations {
     createAccount(name, limits, now, by): Promise<Changed<Account>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const made = await transaction.query(INSERT, [name, now, ...columnsOf(limits), revision]);
+        const made = await transaction.query(INSERT, [name, now, ...limitColumns(limits), revision]);
         const account = await find(transaction, name);
         if (made.length === 0 || account === null) return { kind: 'exists' };
         await note(transaction, by, 'account.create', name, null, accountShown(account));
@@ -148,7 +146,7 @@ export function prepareAccounts(database: Database): Operations {
       change([by, 'account.set'], name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
-        const columns = columnsOf({ ...account.limits, ...limits });
+        const columns = limitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
         await session.query(UPDATE, [...columns, newVolume, newRate, ...rates, revision, account.id]);
         if (Object.keys(limits).length > 0) await session.query(newVolume ? FORGET_USAGE : GATHER_USAGE, [account.id]);
@@ -197,10 +195,9 @@ export function prepareAccounts(database: Database): Operations {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const old = await findKey(transaction, id);
-        if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
-          return { kind: 'missing' };
-        }
-        await transaction.query(END_KEY, [null, Math.min(oldExpiresAt, old.expiresAt ?? oldExpiresAt), revision, id]);
+        const expiry = rotatedExpiry(old, oldExpiresAt, now);
+        if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
+        await transaction.query(END_KEY, [null, expiry.value, revision, id]);
         const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
         return noted(transaction, by, 'key.rotate', `key_${id}`, rows.apiKey(row));
@@ -237,15 +234,4 @@ async function noted(
 
 function done<T>(value: T): { readonly kind: 'done'; readonly value: T } {
   return { kind: 'done', value };
-}
-
-function columnsOf({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
-  return [
-    volume,
-    volumeExpiresAt,
-    rate?.limit ?? null,
-    rate?.periodMs ?? null,
-    throttle?.perSecond ?? null,
-    throttle?.burst ?? null,
-  ] as const;
 }

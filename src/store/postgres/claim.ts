@@ -7,15 +7,15 @@
  * few, each has an equal share of the room.
  */
 
-import type { Lease, LeasedMail } from '../../model/message.ts';
+import type { Lease } from '../../model/message.ts';
 import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Claimed, Store } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
+import { transition } from '../rules/transition.ts';
 import { rowsPerTurn } from '../rules/turn.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
-import * as rows from './rows.ts';
 import type { Database, Row, Statement, Transaction } from './session.ts';
-import { transition } from './transition.ts';
 import type { Turn } from './turn.ts';
 import { createTurn } from './turn.ts';
 
@@ -135,7 +135,9 @@ export function prepareClaim(database: Database): Store['claim'] {
     const suppressed = found.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
     return {
-      mails: found.filter((row) => row.suppressed !== true).map((row) => leasedMail(row, lease)),
+      mails: found
+        .filter((row) => row.suppressed !== true)
+        .map((row) => rows.leasedMail(row, lease, rows.int(row, 'attempts'))),
       suppressed: suppressed.map((row) => ({
         id: rows.text(row, 'id'),
         accountId: rows.int(row, 'account_id'),
@@ -172,18 +174,4 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
       })),
     ),
   ]);
-}
-
-function leasedMail(row: Row, lease: Lease): LeasedMail {
-  return {
-    id: rows.text(row, 'id'),
-    accountId: rows.int(row, 'account_id'),
-    to: rows.text(row, 'to'),
-    from: rows.text(row, 'from'),
-    subject: rows.text(row, 'subject'),
-    message: rows.text(row, 'message'),
-    acceptedAt: rows.int(row, 'accepted_at'),
-    attempts: rows.int(row, 'attempts'),
-    lease,
-  };
 }

@@ -5,12 +5,12 @@
  */
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
 import { every } from '../every.ts';
+import * as rows from '../rules/rows.ts';
 import type { Surroundings } from '../surroundings.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { DomainOperations } from './domains.ts';
 import { ACCOUNTS, CHANNEL } from './revision.ts';
-import * as rows from './rows.ts';
 import type { Statement } from './session.ts';
 
 /** The poll behind the notifications; well under the promised second. */

@@ -1,13 +1,12 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
-import { isDeepStrictEqual } from 'node:util';
-import type { Changed } from '../../model/account.ts';
+import type { Changed, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
-import type { DkimKey, RecordCheck, SendingDomain } from '../../model/domain.ts';
-import { lastAnswers, publishedSelectors } from '../../model/domain.ts';
+import type { DkimKey, SendingDomain } from '../../model/domain.ts';
 import type { DomainStore } from '../contract.ts';
+import { domainUpdate } from '../rules/domain-update.ts';
+import * as rows from '../rules/rows.ts';
 import { note } from './audit.ts';
 import { nextRevision } from './revision.ts';
-import * as rows from './rows.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
 /** Each domain with its keys as JSON, in the order in which they were made. */
@@ -41,10 +40,8 @@ const INSERT_KEY: Statement = {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 };
 
-export interface DomainChanges {
-  readonly domains: readonly SendingDomain[];
-  readonly removed: readonly string[];
-}
+/** What changed of domains. */
+export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 export interface DomainOperations extends DomainStore {
   /** Domains changed after `revision`, and the names of those removed. */
@@ -76,30 +73,21 @@ export function prepareDomains(database: Database): DomainOperations {
     listDomains: async () => (await database.query(ALL, [])).map(domain),
     async domainChecks(name) {
       const row = await live(database, name);
-      return row === null ? [] : checksOf(row);
+      return row === null ? [] : rows.domainChecks(row);
     },
-    updateDomain({ id, status, checkedAt, authenticatedAt, failingSince, revision, checks, keys }, by) {
+    updateDomain(update, by) {
+      const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
       return database.transaction(async (transaction) => {
         const bumped = await nextRevision(transaction);
         const [row] = await transaction.query(BY_ID, [id]);
         if (row === undefined) return { kind: 'missing' };
         const before = domain(row);
         if (before.revision !== revision) return { kind: 'stale' };
-        const answers = lastAnswers(checksOf(row), checks);
-        const published = publishedSelectors(before.name, keys, answers);
-        // Nodes read a domain anew for each revision: a look that brings nothing new must not make them. While it fails,
-        // the time of the look says whether it is blocked.
-        const { status: oldStatus, authenticatedAt: oldAt, failingSince: oldSince, published: oldSelectors } = before;
-        const same =
-          status !== 'failing' &&
-          isDeepStrictEqual(
-            [status, authenticatedAt, failingSince, published, keys],
-            [oldStatus, oldAt, oldSince, oldSelectors, before.keys],
-          );
-        const next = same ? revision : bumped;
+        const { answers, isNews } = domainUpdate(before, rows.domainChecks(row), update);
+        const next = isNews ? bumped : revision;
         const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id];
         await transaction.query(UPDATE, values);
-        if (!same) await writeKeys(transaction, id, keys);
+        if (isNews) await writeKeys(transaction, id, keys);
         const after = await reread(transaction, before.name);
         // A check that found everything as it was is no change.
         if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
@@ -170,37 +158,5 @@ async function writeKeys(session: Session, id: number, keys: readonly DkimKey[])
 }
 
 function domain(row: Row): SendingDomain {
-  const name = rows.text(row, 'name');
-  const keys = (JSON.parse(rows.text(row, 'keys')) as Row[]).map(dkimKey);
-  return {
-    id: rows.int(row, 'id'),
-    revision: rows.int(row, 'revision'),
-    accountId: rows.int(row, 'account_id'),
-    name,
-    subdomains: row.subdomains === true,
-    status: rows.oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
-    createdAt: rows.int(row, 'created_at'),
-    checkedAt: rows.intOrNull(row, 'checked_at'),
-    authenticatedAt: rows.intOrNull(row, 'authenticated_at'),
-    failingSince: rows.intOrNull(row, 'failing_since'),
-    published: publishedSelectors(name, keys, checksOf(row)),
-    keys,
-  };
-}
-
-function checksOf(row: Row): RecordCheck[] {
-  return JSON.parse(rows.text(row, 'checks')) as RecordCheck[];
-}
-
-function dkimKey(row: Row): DkimKey {
-  return {
-    selector: rows.text(row, 'selector'),
-    algorithm: rows.oneOf(row, 'algorithm', ['rsa', 'ed25519'] as const),
-    publicKey: rows.text(row, 'public_key'),
-    sealed: rows.text(row, 'sealed'),
-    state: rows.oneOf(row, 'state', ['staged', 'active', 'retiring'] as const),
-    createdAt: rows.int(row, 'created_at'),
-    activatedAt: rows.intOrNull(row, 'activated_at'),
-    retireAt: rows.intOrNull(row, 'retire_at'),
-  };
+  return rows.domain(row, JSON.parse(rows.text(row, 'keys')) as Row[]);
 }

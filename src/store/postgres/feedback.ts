@@ -1,20 +1,16 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
-import { RECORDED } from '../../model/events.ts';
-import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
-import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback-report.ts';
 import { complainantOf } from '../../model/reputation.ts';
-import type { State } from '../../model/state-machine.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
-import { earlyDigest, reasonWithoutMail } from '../rules/feedback.ts';
+import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted, type Recording } from '../rules/feedback.ts';
+import * as rows from '../rules/rows.ts';
 import { Tallies } from '../rules/tallies.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { prove } from './proof.ts';
 import { complained, count } from './reputation.ts';
-import * as rows from './rows.ts';
-import type { Database, Row, Statement, Transaction } from './session.ts';
+import type { Database, Statement, Transaction } from './session.ts';
 import { SUPPRESS } from './settle.ts';
-import { transition } from './transition.ts';
 
 const KNOWN: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
 const BY_REFERENCE: Statement = {
@@ -28,7 +24,7 @@ const OPEN: Statement = {
 };
 const FIND: Statement = {
   name: 'feedback_find',
-  text: `SELECT account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request
+  text: `SELECT id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request
     WHERE id = $1::uuid FOR UPDATE`,
 };
 const INSERT: Statement = {
@@ -105,7 +101,7 @@ export function prepareFeedback(database: Database): Operations {
           transaction,
           late.map(({ effect }) => effect),
         );
-        for (const { at, effect } of late) answers[at] = effect.answer(suppressed.has(effect));
+        for (const { at, effect } of late) answers[at] = effect.recording.answer(suppressed.has(effect));
         await countAll(
           transaction,
           late.map(({ effect }) => effect),
@@ -118,11 +114,11 @@ export function prepareFeedback(database: Database): Operations {
         return answers;
       }),
     async listFeedback(before, limit) {
-      return (await database.query(LIST, [before, limit])).map(kept);
+      return (await database.query(LIST, [before, limit])).map(rows.keptFeedback);
     },
     async showFeedback(id) {
       const [row] = await database.query(SHOW, [id]);
-      return row === undefined ? null : { ...kept(row), raw: Buffer.from(rows.text(row, 'raw'), 'base64') };
+      return row === undefined ? null : rows.rawFeedback(row);
     },
     async lastFeedbackAt() {
       const [row] = await database.query(LAST, []);
@@ -142,17 +138,10 @@ export function prepareFeedback(database: Database): Operations {
 
 /** What a report changes outside its own message, once every message of the batch is locked. */
 interface Effect {
-  readonly id: string;
-  readonly accountId: number;
+  readonly recording: Recording;
   /** The canonical recipient. */
   readonly recipient: string;
   readonly at: number;
-  readonly from: State;
-  readonly to: 'bounced' | 'complained';
-  readonly suppress: 'bounce' | 'complaint' | null;
-  /** Whether the account's reputation counts it. */
-  readonly counts: 'always' | 'if-suppressed' | 'never';
-  readonly answer: (suppressed: boolean) => FeedbackAnswer;
 }
 
 type Recorded =
@@ -160,55 +149,29 @@ type Recorded =
   | { readonly kind: 'open'; readonly effect: Effect };
 
 async function recordOne(transaction: Transaction, report: FeedbackReport, id: string | null): Promise<Recorded> {
-  const { about, notices, at, source } = report;
+  const { at } = report;
   if ((await transaction.query(KNOWN, [report.digest])).length > 0) return answered({ kind: 'repeated' });
-  if (id === null) {
-    if (about === null) return answered(await keep(transaction, report, null, reasonWithoutMail(notices)));
-    if (report.foreign === true) return answered({ kind: 'foreign' });
-    if (!report.last) return answered({ kind: 'not-yet' });
-    return answered(await early(transaction, report, null, 'no mail request has the provider’s id that it names'));
-  }
-  const [open] = await transaction.query(OPEN, [id]);
-  const [row] = await transaction.query(FIND, [id]);
-  if (row === undefined) return answered(await keep(transaction, report, id, 'its mail request is not stored here'));
-  const from = rows.state(open ?? row);
-  const to = rows.text(row, 'to');
-  const accountId = rows.int(row, 'account_id');
-  // A key of none made it: `doctor --loop`.
-  const trial = isProviderSimulator(to) || rows.int(row, 'key_id') === 0;
-  const after = afterNotices({ state: from, to, trial }, notices);
-  const event = (verb: string, detail: string) =>
-    appendEvents(transaction, [{ id, accountId, at, verb, by: `feedback:${source}`, detail, attempt: null }]);
-  const common = { id, accountId, recipient: rows.text(row, 'recipient'), at, from };
-  switch (after.kind) {
-    case 'wait':
-      return answered(
-        report.last ? await early(transaction, report, id, `its mail request is still ${from}`) : { kind: 'not-yet' },
-      );
-    case 'keep':
-      return answered(await keep(transaction, report, id, after.reason));
-    case 'note': {
-      if ((await insert(transaction, report, id, null)) === null) return answered({ kind: 'repeated' });
-      const { verb, detail, suppress } = after;
-      await event(verb, detail);
-      const answer = (suppressed: boolean): FeedbackAnswer => ({ kind: 'noted', id, verb, suppressed });
-      if (suppress === null) return answered(answer(false));
-      const means = suppress === 'complaint' ? 'complained' : 'bounced';
-      return { kind: 'open', effect: { ...common, to: means, suppress, counts: 'if-suppressed', answer } };
+  const [open] = id === null ? [] : await transaction.query(OPEN, [id]);
+  const [row] = id === null ? [] : await transaction.query(FIND, [id]);
+  const found = row === undefined ? null : rows.reportedMessage(row, open);
+  const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, found);
+  switch (decision.kind) {
+    case 'answer':
+      return answered(decision.answer);
+    case 'keep': {
+      const digest = decision.early ? earlyDigest(report.digest) : report.digest;
+      return answered(await keep(transaction, { ...report, digest }, decision.mailId, decision.reason));
     }
-    case 'change': {
-      if ((await insert(transaction, report, id, null)) === null) return answered({ kind: 'repeated' });
-      const state = transition(from, after.to, 'feedback');
-      if (open === undefined) await transaction.query(CHANGE, [state, id, accountId]);
-      else await endMail(transaction, [{ id, state, endedAt: at, attempts: rows.int(open, 'attempts') }]);
-      await event(RECORDED[`message.${after.to}`].verb, after.detail);
-      const { to: means, suppress, detail } = after;
-      const applied = { kind: 'applied', id, accountId, to: means, recipient: to, detail } as const;
-      const answer = (suppressed: boolean): FeedbackAnswer => ({ ...applied, suppressed });
-      return {
-        kind: 'open',
-        effect: { ...common, to: means, suppress, counts: trial ? 'never' : 'always', answer },
-      };
+    case 'record': {
+      if ((await insert(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
+      const { accountId, enters, entry } = decision;
+      if (enters !== null && open === undefined) await transaction.query(CHANGE, [enters, decision.id, accountId]);
+      else if (enters !== null && open !== undefined) {
+        const attempts = rows.int(open, 'attempts');
+        await endMail(transaction, [{ id: decision.id, state: enters, endedAt: at, attempts }]);
+      }
+      await appendEvents(transaction, [{ ...entry, id: decision.id, accountId }]);
+      return { kind: 'open', effect: { recording: decision, recipient: rows.text(row ?? {}, 'recipient'), at } };
     }
   }
 }
@@ -222,22 +185,20 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
   // One report of each message: which of them makes the entry is then the same at every repetition.
   const byMessage = new Map<string, Effect>();
   for (const effect of effects)
-    if (effect.suppress !== null && !byMessage.has(effect.id)) byMessage.set(effect.id, effect);
+    if (effect.recording.suppress !== null && !byMessage.has(effect.recording.id))
+      byMessage.set(effect.recording.id, effect);
   if (byMessage.size === 0) return new Set();
   const asked = [...byMessage.values()];
   const made = await transaction.query(SUPPRESS, [
-    asked.map(({ id }) => id),
-    asked.map((effect) => effect.suppress),
+    asked.map(({ recording }) => recording.id),
+    asked.map(({ recording }) => recording.suppress),
     asked.map(({ at }) => at),
   ]);
   const sources = new Set(made.map((row) => rows.text(row, 'source')));
-  return new Set(asked.filter(({ id }) => sources.has(id)));
+  return new Set(asked.filter(({ recording }) => sources.has(recording.id)));
 }
 
-/**
- * Adds to the tallies what is new evidence against an account: a bounce that suppressed its recipient, and the first complaint
- * of a recipient in the window, whatever the report says of suppression.
- */
+/** Adds to the tallies what counts (`isCounted`), complainants in one order on every node. */
 async function countAll(
   transaction: Transaction,
   effects: readonly Effect[],
@@ -245,24 +206,16 @@ async function countAll(
   tallies: Tallies,
 ): Promise<void> {
   const counted = effects
-    .filter((effect) => effect.counts === 'always' || (effect.counts === 'if-suppressed' && suppressed.has(effect)))
-    .map((effect) => ({ effect, key: `${effect.accountId} ${complainantOf(effect.recipient)}` }));
+    .filter((effect) => isCounted(effect.recording, suppressed.has(effect)))
+    .map((effect) => ({ effect, key: `${effect.recording.accountId} ${complainantOf(effect.recipient)}` }));
   counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of counted) {
-    const { accountId, recipient, at, from, to } = effect;
+    const { accountId, from, means } = effect.recording;
+    const { recipient, at } = effect;
     const fresh =
-      to === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed.has(effect);
-    tallies.add(accountId, from, to, fresh, at);
+      means === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed.has(effect);
+    tallies.add(accountId, from, means, fresh, at);
   }
-}
-
-function early(
-  transaction: Transaction,
-  report: FeedbackReport,
-  mailId: string | null,
-  reason: string,
-): Promise<FeedbackAnswer> {
-  return keep(transaction, { ...report, digest: earlyDigest(report.digest) }, mailId, reason);
 }
 
 async function idOf(transaction: Transaction, about: FeedbackReport['about']): Promise<string | null> {
@@ -292,15 +245,4 @@ async function insert(
   const kept = reason === null ? [null, null] : [summary, Buffer.from(raw).toString('base64')];
   const [row] = await transaction.query(INSERT, [digest, at, source, mailId, reason, ...kept]);
   return row === undefined ? null : rows.int(row, 'id');
-}
-
-function kept(row: Row): KeptFeedback {
-  return {
-    id: rows.int(row, 'id'),
-    at: rows.int(row, 'at'),
-    source: rows.text(row, 'source') as FeedbackSource,
-    mailId: rows.textOrNull(row, 'mail_id'),
-    reason: rows.text(row, 'reason'),
-    summary: rows.text(row, 'summary'),
-  };
 }

@@ -1,22 +1,18 @@
 /** Looking at mail requests, and what an operator may do to one. */
 
-import { type Actor, mailShown } from '../../model/audit.ts';
-import { ACCEPTED_VERB } from '../../model/events.ts';
-import type { MailDetails, MailEvent, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
-import type { Attempt } from '../../model/outcome.ts';
+import type { Actor } from '../../model/audit.ts';
+import type { MailDetails, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { QueueFigures } from '../../model/overview.ts';
-import { allowed } from '../../model/state-machine.ts';
-import { operatorEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
-import { StoreError } from '../error.ts';
-import { note } from './audit.ts';
+import { type OperatorGoal, operatorChange } from '../rules/operator-change.ts';
+import * as rows from '../rules/rows.ts';
+import { transition } from '../rules/transition.ts';
+import { writeEntry } from './audit.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { lastIdAt } from './ids.ts';
 import { prove } from './proof.ts';
-import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
-import { transition } from './transition.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
@@ -80,31 +76,10 @@ export function prepareMail(database: Database): Operations {
   }
 
   async function standingOf(row: Row): Promise<MailStanding> {
-    const id = rows.text(row, 'id');
-    const accepted: MailEvent = {
-      at: rows.int(row, 'accepted_at'),
-      verb: ACCEPTED_VERB,
-      by: `key_${rows.int(row, 'key_id')}`,
-      detail: null,
-      attempt: null,
-    };
-    return {
-      ...rows.summary(row),
-      keyId: rows.int(row, 'key_id'),
-      dueAt: rows.intOrNull(row, 'due_at'),
-      owner: rows.textOrNull(row, 'owner'),
-      attempts: rows.int(row, 'attempts'),
-      endedAt: rows.intOrNull(row, 'ended_at'),
-      events: [accepted, ...(await database.query(HISTORY, [id])).map(eventOf)],
-    };
+    return rows.standing(row, await database.query(HISTORY, [rows.text(row, 'id')]));
   }
 
-  function operate(
-    id: string,
-    to: 'queued' | 'cancelled',
-    now: number,
-    by: Actor | undefined,
-  ): Promise<OperatorAnswer> {
+  function operate(id: string, to: OperatorGoal, now: number, by: Actor | undefined): Promise<OperatorAnswer> {
     if (!UUID.test(id)) return Promise.resolve({ kind: 'missing' });
     return database.transaction(async (transaction) => {
       const [held] = await transaction.query(HOLD, [id]);
@@ -112,25 +87,17 @@ export function prepareMail(database: Database): Operations {
         const [[ended]] = await Promise.all([transaction.query(STATE, [id]), prove(transaction)]);
         return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.state(ended) };
       }
-      const from = rows.state(held);
-      const again = from === 'queued' && to === 'queued';
-      if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
-      const accountId = rows.int(held, 'account_id');
-      const entry = operatorEntry(to === 'queued' ? 'message.retried' : 'message.cancelled', now);
+      const before = { id, from: rows.state(held), dueAt: rows.intOrNull(held, 'due_at') };
+      const decided = operatorChange(before, to, now, by);
+      if (decided.kind === 'wrong-state') return decided;
+      const { entry, audit } = decided;
       const attempts = rows.int(held, 'attempts');
       await Promise.all([
         to === 'queued'
           ? transaction.query(REQUEUE, [id, now])
           : endMail(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
-        appendEvents(transaction, [{ ...entry, id, accountId }]),
-        note(
-          transaction,
-          by,
-          to === 'queued' ? 'message.retry' : 'message.cancel',
-          id,
-          mailShown(from, rows.intOrNull(held, 'due_at')),
-          mailShown(to, to === 'queued' ? now : null),
-        ),
+        appendEvents(transaction, [{ ...entry, id, accountId: rows.int(held, 'account_id') }]),
+        audit === null ? undefined : writeEntry(transaction, audit),
       ]);
       return { kind: 'done' };
     });
@@ -177,23 +144,4 @@ export function prepareMail(database: Database): Operations {
       return row === undefined ? null : rows.text(row, 'id');
     },
   };
-}
-
-function eventOf(row: Row): MailEvent {
-  const attempt = rows.textOrNull(row, 'attempt');
-  return {
-    at: rows.int(row, 'at'),
-    verb: rows.text(row, 'verb'),
-    by: rows.text(row, 'by'),
-    detail: rows.textOrNull(row, 'detail'),
-    attempt: attempt === null ? null : parseAttempt(attempt),
-  };
-}
-
-function parseAttempt(json: string): Attempt {
-  try {
-    return JSON.parse(json) as Attempt;
-  } catch {
-    throw new StoreError('an attempt in the history is no JSON: the database is damaged.');
-  }
 }

@@ -1,10 +1,10 @@
 /** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
 
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
-import { advanceRunningTime, beginRunningTime, type Stretch } from '../../model/running-time.ts';
+import { advanceRunningTime, beginRunningTime } from '../../model/running-time.ts';
 import type { AcceptStore, NodeStore } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
 import type { ServerTime } from '../surroundings.ts';
-import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 
 /** A node that died is remembered this long. */
@@ -73,14 +73,7 @@ export function prepareNodes(database: Database, time: ServerTime): NodeStore & 
         const [held] = await transaction.query(HOLD_TIME, []);
         const [clock = {}] = await transaction.query(READ_CLOCK, [time()]);
         const now = rows.int(clock, 'now');
-        const before =
-          held === undefined
-            ? beginRunningTime(now)
-            : {
-                ranMs: rows.int(held, 'ran_ms'),
-                seenAt: rows.int(held, 'seen_at'),
-                stretches: JSON.parse(rows.text(held, 'stretches')) as Stretch[],
-              };
+        const before = held === undefined ? beginRunningTime(now) : rows.runningTime(held);
         const running = advanceRunningTime(before, now, Math.ceil(passedMs));
         await transaction.query(WRITE_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.stretches)]);
         return running;
@@ -93,14 +86,7 @@ export function prepareNodes(database: Database, time: ServerTime): NodeStore & 
       await database.query(LEAVE, [name]);
     },
     async listNodes() {
-      return (await database.query(LIST, [time()])).map((row) => ({
-        name: rows.text(row, 'name'),
-        roles: rows.text(row, 'roles').split(','),
-        version: rows.text(row, 'version'),
-        startedAt: rows.int(row, 'started_at'),
-        seenAt: rows.int(row, 'seen_at'),
-        aliveUntil: rows.int(row, 'alive_until'),
-      }));
+      return (await database.query(LIST, [time()])).map(rows.node);
     },
     async takeTokens(batch) {
       // One row, one turn: what is asked for twice is taken at once and dealt out in order.

@@ -1,12 +1,10 @@
 /** Operators: the audit log, tokens, and who signed out. */
 
-import type { OperatorToken } from '../../model/account.ts';
-import type { AuditEntry } from '../../model/audit.ts';
 import type { AccessStore } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
 import { note, writeEntry } from './audit.ts';
 import { prove } from './proof.ts';
-import * as rows from './rows.ts';
-import type { Database, Row, Statement } from './session.ts';
+import type { Database, Statement } from './session.ts';
 
 const LIST: Statement = {
   name: 'audit_list',
@@ -39,7 +37,7 @@ export function prepareOperator(database: Database): AccessStore {
   return {
     writeAudit: (entry) => database.transaction((transaction) => writeEntry(transaction, entry)),
     async listAudit(before, limit) {
-      return (await database.query(LIST, [before, limit])).map(auditEntry);
+      return (await database.query(LIST, [before, limit])).map(rows.auditEntry);
     },
     createToken({ name, prefix, hash, expiresAt }, now, by) {
       return database.transaction(async (transaction) => {
@@ -49,20 +47,20 @@ export function prepareOperator(database: Database): AccessStore {
           return { kind: 'exists' };
         }
         await note(transaction, by, 'token.create', name, null, { expiresAt });
-        return { kind: 'done', value: token(row) };
+        return { kind: 'done', value: rows.credential(row) };
       });
     },
     async listTokens() {
-      return (await database.query(ALL, [])).map(token);
+      return (await database.query(ALL, [])).map(rows.credential);
     },
     async findTokens(hashes) {
-      return (await database.query(BY_HASH, [hashes])).map(token);
+      return (await database.query(BY_HASH, [hashes])).map(rows.credential);
     },
     revokeToken(id, now, by) {
       return database.transaction(async (transaction) => {
         const [row] = await transaction.query(REVOKE, [now, id]);
         if (row === undefined) return { kind: 'missing' };
-        const value = token(row);
+        const value = rows.credential(row);
         await note(transaction, by, 'token.revoke', value.name, null, null);
         return { kind: 'done', value };
       });
@@ -80,30 +78,5 @@ export function prepareOperator(database: Database): AccessStore {
     async isSessionEnded(hash) {
       return (await database.query(ENDED, [hash])).length > 0;
     },
-  };
-}
-
-function auditEntry(row: Row): AuditEntry {
-  return {
-    id: rows.int(row, 'id'),
-    at: rows.int(row, 'at'),
-    who: rows.text(row, 'who'),
-    action: rows.text(row, 'action'),
-    subject: rows.text(row, 'subject'),
-    before: rows.textOrNull(row, 'before'),
-    after: rows.textOrNull(row, 'after'),
-  };
-}
-
-function token(row: Row): OperatorToken {
-  return {
-    id: rows.int(row, 'id'),
-    name: rows.text(row, 'name'),
-    prefix: rows.text(row, 'prefix'),
-    hash: rows.text(row, 'hash'),
-    createdAt: rows.int(row, 'created_at'),
-    expiresAt: rows.intOrNull(row, 'expires_at'),
-    revokedAt: rows.intOrNull(row, 'revoked_at'),
-    lastUsedAt: rows.intOrNull(row, 'last_used_at'),
   };
 }

@@ -1,9 +1,9 @@
 /** An operator's first look: what wants attention, and marks of change. */
-import { lackingOf, MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../model/overview.ts';
+import { MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
 import { ACCOUNTS } from './revision.ts';
-import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
 
 const NEWEST: Statement = { name: 'overview_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
@@ -76,21 +76,11 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'overvi
         everAccepted: newest.length > 0,
         nextDueAt: rows.intOrNull(due[0] ?? { due_at: null }, 'due_at'),
         accounts: accounts.map(rows.account),
-        keys: keys.map((row) => ({
-          ...rows.apiKey(row),
-          account: rows.text(row, 'account'),
-          successor: rows.intOrNull(row, 'successor'),
-        })),
+        keys: keys.map(rows.expiringKey),
         domains: {
           all: rows.int(counts[0] ?? {}, 'all'),
           authenticated: rows.int(counts[0] ?? {}, 'authenticated'),
-          troubled: troubled.map((row) => ({
-            name: rows.text(row, 'name'),
-            status: rows.oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
-            checkedAt: rows.intOrNull(row, 'checked_at'),
-            failingSince: rows.intOrNull(row, 'failing_since'),
-            lacking: lackingOf(rows.text(row, 'checks')),
-          })),
+          troubled: troubled.map(rows.troubledDomain),
         },
         notUnderstood: rows.int(kept[0] ?? {}, 'n'),
       };

@@ -3,9 +3,10 @@
  * has all ended long enough ago is dropped whole, which costs nothing whatever it held. What has no partition of its own
  * (a clock that is wrong, ids of an old store moved here) lies in the one for the rest, and is found all the same.
  */
+
+import * as rows from '../rules/rows.ts';
 import { codeOf } from './fault.ts';
 import { firstIdAt } from './ids.ts';
-import * as rows from './rows.ts';
 import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;

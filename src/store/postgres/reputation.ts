@@ -3,18 +3,18 @@
  * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
  * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
  */
+import { complainantOf, type Tally, type WindowCounts } from '../../model/reputation.ts';
 import {
-  BUCKET_MS,
-  complainantOf,
-  DEFAULT_THRESHOLDS,
-  standing,
-  type Tally,
-  WINDOW_HOURS,
-  type WindowCounts,
-} from '../../model/reputation.ts';
+  complainantsBefore,
+  hourBeforeWindow,
+  hourOf,
+  judge,
+  lastSpentHour,
+  needsJudging,
+} from '../rules/reputation.ts';
+import * as rows from '../rules/rows.ts';
 import { nextRevision } from './revision.ts';
-import * as rows from './rows.ts';
-import type { Row, Session, Statement, Transaction } from './session.ts';
+import type { Session, Statement, Transaction } from './session.ts';
 
 const ADD: Statement = {
   name: 'reputation_add',
@@ -56,56 +56,38 @@ const WARN: Statement = {
 
 /** The sums of the window that ends at `now`. */
 export async function windowOf(session: Session, accountId: number, now: number): Promise<WindowCounts> {
-  const [row = {}] = await session.query(SUM, [accountId, beginOf(now)]);
-  return countsOf(row);
+  const [row = {}] = await session.query(SUM, [accountId, hourBeforeWindow(now)]);
+  return rows.windowCounts(row);
 }
 
 /** The same of every account that has any, by its number. */
 export async function windows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
-  const found = await session.query(SUMS, [beginOf(now)]);
-  return new Map(found.map((row) => [rows.int(row, 'account_id'), countsOf(row)]));
-}
-
-/** The hour before the window that ends at `now`. */
-function beginOf(now: number): number {
-  return Math.floor(now / BUCKET_MS) - WINDOW_HOURS;
-}
-
-function countsOf(row: Row): WindowCounts {
-  return {
-    emails: rows.int(row, 'emails'),
-    bounces: rows.int(row, 'bounces'),
-    complaints: rows.int(row, 'complaints'),
-  };
+  const found = await session.query(SUMS, [hourBeforeWindow(now)]);
+  return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
 }
 
 /** Adds a tally and locks or warns where it makes the account reach a threshold. */
 export async function count(transaction: Transaction, accountId: number, tally: Tally, now: number): Promise<void> {
   const { emails, bounces, complaints } = tally;
-  const hour = Math.floor(now / BUCKET_MS);
   const [, [look]] = await Promise.all([
-    transaction.query(ADD, [accountId, hour, transaction.slot, emails, bounces, complaints]),
+    transaction.query(ADD, [accountId, hourOf(now), transaction.slot, emails, bounces, complaints]),
     transaction.query(LOOK, [accountId]),
   ]);
-  if (look === undefined || look.locked_at !== null) return;
-  // Good mail alone cannot lock, but it can end a warning.
-  if (bounces === 0 && complaints === 0 && look.warning === null) return;
+  if (look === undefined || look.locked_at !== null || !needsJudging(tally, look.warning !== null)) return;
   const [row] = await transaction.query(HOLD, [accountId]);
   if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
-  await transaction.query(OLD, [accountId, hour - 2 * WINDOW_HOURS]);
-  const thresholds = {
-    bounceRate: rows.intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
-    complaintRate: rows.intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
-  };
-  const verdict = standing(await windowOf(transaction, accountId, now), thresholds);
-  if (verdict.kind === 'lock') {
-    await transaction.query(LOCK, [verdict.reason, now, await nextRevision(transaction), accountId]);
-    return;
+  await transaction.query(OLD, [accountId, lastSpentHour(now)]);
+  const judgement = judge(await windowOf(transaction, accountId, now), rows.thresholds(row), row.warning !== null);
+  switch (judgement.kind) {
+    case 'lock':
+      await transaction.query(LOCK, [judgement.reason, now, await nextRevision(transaction), accountId]);
+      return;
+    case 'warn':
+      await transaction.query(WARN, [judgement.warning, await nextRevision(transaction), accountId]);
+      return;
+    case 'none':
+      return;
   }
-  const warning = verdict.kind === 'warning' ? verdict.reason : null;
-  // The first warning is kept as it was: one line for the operator, not one for each further bounce.
-  if ((warning === null) !== (rows.textOrNull(row, 'warning') === null))
-    await transaction.query(WARN, [warning, await nextRevision(transaction), accountId]);
 }
 
 /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
@@ -115,7 +97,7 @@ export async function complained(
   recipient: string,
   at: number,
 ): Promise<boolean> {
-  const before = at - WINDOW_HOURS * BUCKET_MS;
+  const before = complainantsBefore(at);
   return (await transaction.query(COMPLAIN, [accountId, complainantOf(recipient), at, before])).length > 0;
 }
 

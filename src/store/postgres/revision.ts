@@ -2,7 +2,7 @@
  * The directory's counter: it grows with every change of an account, a key or a domain, in the order of the commits, since its
  * row stays locked until each is committed.
  */
-import * as rows from './rows.ts';
+import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
 /** Notified with each change, once it is committed. */

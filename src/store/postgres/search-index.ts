@@ -3,13 +3,13 @@
  * connection of its own (index-worker.ts).
  */
 
+import * as rows from '../rules/rows.ts';
 import { START } from '../search/bounds.ts';
 import { buildingCourse, type IndexChange, type IndexSource } from '../search/building.ts';
 import { keysOf, placesKey, termsKey } from '../search/source.ts';
 import { runWaiting } from '../search/step.ts';
 import type { IndexProgress, IndexStep } from '../search.ts';
 import { leastIdOf } from '../seq.ts';
-import * as rows from './rows.ts';
 import { searchedMail } from './search.ts';
 import type { Database, Session, Statement } from './session.ts';
 

@@ -2,6 +2,7 @@
 import type { State } from '../../model/state-machine.ts';
 import type { MessageStore } from '../contract.ts';
 import { StoreError } from '../error.ts';
+import * as rows from '../rules/rows.ts';
 import type { Window } from '../search/bounds.ts';
 import { searchCourse } from '../search/course.ts';
 import { Directories } from '../search/directories.ts';
@@ -9,7 +10,6 @@ import type { SearchedMail } from '../search/query.ts';
 import type { Narrow, SearchSource } from '../search/source.ts';
 import { runWaiting } from '../search/step.ts';
 import { leastIdOf, seqOf } from '../seq.ts';
-import * as rows from './rows.ts';
 import type { Database, Row, Statement } from './session.ts';
 
 const OPEN: readonly State[] = ['queued', 'sending', 'uncertain'];

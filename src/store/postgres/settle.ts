@@ -3,22 +3,22 @@
  * locked in order of their id, so that batches of several nodes never wait for each other in a circle.
  */
 
-import { RECORDED } from '../../model/events.ts';
 import type { SettleAnswer, Settlement } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
-import { allowed, TERMINAL } from '../../model/state-machine.ts';
+import { TERMINAL } from '../../model/state-machine.ts';
 import { lostLease } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import { referenceOf } from '../rules/feedback.ts';
+import * as rows from '../rules/rows.ts';
+import { laneAfter, settledState } from '../rules/settlement.ts';
 import { Tallies } from '../rules/tallies.ts';
+import { transition } from '../rules/transition.ts';
 import type { ServerTime } from '../surroundings.ts';
 import { type Ended, endMail } from './end.ts';
 import { appendEvents, type NewEvent } from './event.ts';
 import { prove } from './proof.ts';
 import { count } from './reputation.ts';
-import * as rows from './rows.ts';
 import type { Database, Statement, Transaction } from './session.ts';
-import { transition } from './transition.ts';
 
 // One look into the key for each lease, in its order. The state is compared in a way that no partial index answers: what the
 // statistics say of leases is old within a second, and to read all that are under way takes longer.
@@ -83,8 +83,6 @@ const REFER: Statement = {
 };
 /** Leases taken back in one transaction. */
 const ROUND = 2_000;
-
-const DEFERRED = RECORDED['message.deferred'].verb;
 
 /** What one batch of settlements writes. */
 interface Written {
@@ -183,10 +181,8 @@ function plan({ id, attempts, uncount, changes }: Settlement, accountId: number,
   let from: State = 'sending';
   let lane = 0;
   for (const [index, { to, event, suppress }] of changes.entries()) {
-    // What follows the attempt's own change is a notice about it (the simulator's complaint).
-    if (index === 0 || !allowed(from, to, 'feedback')) transition(from, to, 'queue');
-    from = to;
-    if (index === 0 && event.verb === DEFERRED) lane = 1;
+    from = settledState(from, to, index === 0);
+    if (index === 0) lane = laneAfter(event.verb);
     const { at, verb, by, detail } = event;
     const attempt = event.attempt === null ? null : JSON.stringify(event.attempt);
     written.events.push({ id, accountId, at, verb, by, detail, attempt });

@@ -4,16 +4,14 @@ import type { Changed } from '../../model/account.ts';
 import { suppressionsShown } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
 import { note } from './audit.ts';
 import { prove } from './proof.ts';
-import * as rows from './rows.ts';
-import type { Database, Row, Statement } from './session.ts';
+import type { Database, Statement } from './session.ts';
 
 const SERVICE = 0;
 /** Rows of one statement. */
 const CHUNK = 10_000;
-const REASONS = ['bounce', 'complaint', 'manual'] as const;
-
 const ACCOUNT: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
 const INSERT: Statement = {
   name: 'suppression_insert',
@@ -120,7 +118,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
     async listSuppressions(name, after, limit): Promise<Changed<readonly Suppression[]>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
-      return { kind: 'done', value: (await database.query(LIST, [list, after ?? '', limit])).map(suppression) };
+      return { kind: 'done', value: (await database.query(LIST, [list, after ?? '', limit])).map(rows.suppression) };
     },
     async searchSuppressions(name, { of, prefix }, after, limit): Promise<Changed<readonly Suppression[]>> {
       const list = await listId(name);
@@ -135,20 +133,11 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
               after ?? '',
               limit,
             ]);
-      return { kind: 'done', value: found.map(suppression) };
+      return { kind: 'done', value: found.map(rows.suppression) };
     },
     async findSuppression(address) {
       const found = await database.query(EVERYWHERE, [address]);
-      return found.map((row) => ({ ...suppression(row), list: rows.text(row, 'list') }));
+      return found.map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') }));
     },
-  };
-}
-
-function suppression(row: Row): Suppression {
-  return {
-    address: rows.text(row, 'recipient'),
-    reason: rows.oneOf(row, 'reason', REASONS),
-    source: rows.textOrNull(row, 'source'),
-    at: rows.int(row, 'at'),
   };
 }

@@ -1,14 +1,14 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 import { overAgeEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
+import { transition } from '../rules/transition.ts';
 import type { ServerTime } from '../surroundings.ts';
 import { endMail } from './end.ts';
 import { appendEvents } from './event.ts';
 import { firstIdAt, lastIdAt } from './ids.ts';
 import { dropSpentBodies, ensurePartitions } from './partitions.ts';
-import * as rows from './rows.ts';
 import type { Database, Statement } from './session.ts';
-import { transition } from './transition.ts';
 
 /** Bodies that one statement looks at. */
 const LOOKS = 5_000;

@@ -9,7 +9,7 @@ import {
   TRAFFIC_COUNTS,
 } from '../../model/traffic.ts';
 import type { RetentionStore, TrafficStore } from '../contract.ts';
-import * as rows from './rows.ts';
+import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
 const COUNTS = TRAFFIC_COUNTS.join(', ');

@@ -3,11 +3,11 @@
  * interrupted goes on behind the last mail request.
  */
 import { StoreError } from '../error.ts';
+import * as rows from '../rules/rows.ts';
 import type { MovedEvent, MovedMail, TransferTable, TransferTarget } from '../transfer.ts';
 import type { PostgresSetting } from './connection.ts';
 import { createPool } from './database.ts';
 import { migrate } from './migrate.ts';
-import * as rows from './rows.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];

@@ -3,7 +3,7 @@
  * of the index, one seek for each account, so what an account has queued costs nothing; the looks of one round are bounded,
  * and the next round goes on where this one ended. Each node has its own place in the circle.
  */
-import * as rows from './rows.ts';
+import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
 /** Accounts looked at in one round. */

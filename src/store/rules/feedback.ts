@@ -1,16 +1,106 @@
-/** How reports become changes, the same on every store. Pure. */
+/**
+ * What a report does to what is stored, decided for both databases: what is written into the history, the state that the message
+ * enters, whether its recipient is suppressed and whether the account's reputation counts it. Pure.
+ */
+import { RECORDED } from '../../model/events.ts';
+import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback-report.ts';
+import type { MailEvent } from '../../model/message.ts';
 import type { Notice } from '../../model/notice.ts';
 import type { Attempt } from '../../model/outcome.ts';
+import type { State } from '../../model/state-machine.ts';
+import { transition } from './transition.ts';
+
+/** The message that a report is about, as it is stored. */
+export interface ReportedMessage {
+  readonly id: string;
+  readonly accountId: number;
+  /** 0 where `doctor --loop` sent it. */
+  readonly keyId: number;
+  readonly state: State;
+  readonly to: string;
+}
+
+/** A report that is written into a message's history. */
+export interface Recording {
+  readonly kind: 'record';
+  readonly id: string;
+  readonly accountId: number;
+  readonly from: State;
+  readonly entry: MailEvent & { readonly attempt: null };
+  /** The state that the message enters, or null where it stays in its own. */
+  readonly enters: 'bounced' | 'complained' | null;
+  readonly suppress: 'bounce' | 'complaint' | null;
+  /** What reputation takes it for. */
+  readonly means: 'bounced' | 'complained';
+  readonly counts: 'always' | 'if-suppressed' | 'never';
+  /** Given whether the recipient is on the list because of this report. */
+  readonly answer: (suppressed: boolean) => FeedbackAnswer;
+}
+
+export type FeedbackDecision =
+  /** Nothing is written. */
+  | { readonly kind: 'answer'; readonly answer: FeedbackAnswer }
+  /** It is kept for the operator; `early` where the same report is to be applied when it comes once more (`earlyDigest`). */
+  | { readonly kind: 'keep'; readonly mailId: string | null; readonly reason: string; readonly early: boolean }
+  | Recording;
+
+/** A report that names no message, or by the provider's id one that is not known. */
+export function decideWithoutMessage({ about, notices, foreign, last }: FeedbackReport): FeedbackDecision {
+  if (about === null) return keep(null, reasonWithoutMessage(notices), false);
+  if (foreign === true) return { kind: 'answer', answer: { kind: 'foreign' } };
+  if (!last) return { kind: 'answer', answer: { kind: 'not-yet' } };
+  return keep(null, 'no mail request has the provider’s id that it names', true);
+}
+
+/** A report about the message `id`; `found` is null where it is not stored. */
+export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
+  if (found === null) return keep(id, 'its mail request is not stored here', false);
+  const { accountId, state: from, to } = found;
+  // A key of none made it: `doctor --loop`.
+  const trial = isProviderSimulator(to) || found.keyId === 0;
+  const after = afterNotices({ state: from, to, trial }, report.notices);
+  switch (after.kind) {
+    case 'wait':
+      if (!report.last) return { kind: 'answer', answer: { kind: 'not-yet' } };
+      return keep(id, `its mail request is still ${from}`, true);
+    case 'keep':
+      return keep(id, after.reason, false);
+    case 'note': {
+      const { verb, suppress } = after;
+      return {
+        ...{ kind: 'record', id, accountId, from, suppress, enters: null },
+        entry: entryOf(report, verb, after.detail),
+        means: suppress === 'complaint' ? 'complained' : 'bounced',
+        counts: 'if-suppressed',
+        answer: (suppressed) => ({ kind: 'noted', id, verb, suppressed }),
+      };
+    }
+    case 'change': {
+      const { to: enters, suppress, detail } = after;
+      return {
+        ...{ kind: 'record', id, accountId, from, suppress },
+        enters: transition(from, enters, 'feedback'),
+        entry: entryOf(report, RECORDED[`message.${enters}`].verb, detail),
+        means: enters,
+        counts: trial ? 'never' : 'always',
+        answer: (suppressed) => ({ kind: 'applied', id, accountId, to: enters, recipient: to, suppressed, detail }),
+      };
+    }
+  }
+}
+
+/**
+ * True where the account's reputation is told. It counts what is new evidence: a bounce that suppressed its recipient, and the
+ * first complaint of a recipient in the window, whatever the report says of suppression.
+ */
+export function isCounted({ counts }: Pick<Recording, 'counts'>, suppressed: boolean): boolean {
+  return counts === 'always' || (counts === 'if-suppressed' && suppressed);
+}
 
 /** The provider's own id that an attempt was answered with, or null. */
 export function referenceOf(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
-}
-
-/** Why a report that names no mail request is kept: what was not understood, or that it was understood and names none. */
-export function reasonWithoutMail(notices: readonly Notice[]): string {
-  const unknown = notices.find((notice) => notice.kind === 'unknown');
-  return unknown?.reason ?? 'it names no mail request of this installation';
 }
 
 /**
@@ -19,4 +109,18 @@ export function reasonWithoutMail(notices: readonly Notice[]): string {
  */
 export function earlyDigest(digest: string): string {
   return `${digest}:early`;
+}
+
+function entryOf({ at, source }: FeedbackReport, verb: string, detail: string): Recording['entry'] {
+  return { at, verb, by: `feedback:${source}`, detail, attempt: null };
+}
+
+function keep(mailId: string | null, reason: string, early: boolean): FeedbackDecision {
+  return { kind: 'keep', mailId, reason, early };
+}
+
+/** What was not understood, or that it was understood and names none. */
+function reasonWithoutMessage(notices: readonly Notice[]): string {
+  const unknown = notices.find((notice) => notice.kind === 'unknown');
+  return unknown?.reason ?? 'it names no mail request of this installation';
 }

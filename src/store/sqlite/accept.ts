@@ -4,13 +4,13 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type Counts, countOne, countsOf, keysOverAt, limitsLeft, refusal } from '../../model/limits.ts';
+import { type Counts, countsOf, keysOverAt } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
 import { suppressedEntry } from '../../model/stored-entries.ts';
+import { type AcceptedState, acceptance, type Lookups } from '../rules/acceptance.ts';
+import * as rows from '../rules/rows.ts';
 import { seqOf } from '../seq.ts';
 import { prepareAppend } from './event.ts';
-import * as rows from './rows.ts';
-import { transition } from './transition.ts';
 
 export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[]) => AcceptAnswer[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');
@@ -33,10 +33,6 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
   const writeBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
   const append = prepareAppend(database);
 
-  const queued = transition(null, 'queued', 'accept');
-  const sending = transition(null, 'sending', 'accept');
-  const ended = transition(null, 'suppressed', 'accept');
-
   function readCounts(id: number, known: Map<number, Counts>): Counts | null {
     const held = known.get(id);
     if (held !== undefined) return held;
@@ -47,23 +43,20 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
     return counts;
   }
 
-  function replay(mail: NewMail): AcceptAnswer | null {
-    if (mail.idempotency === null) return null;
-    const { key, fingerprint } = mail.idempotency;
-    const row = readKey.get(mail.accountId, key, keysOverAt(mail));
-    if (row === undefined) return null;
-    return rows.text(row, 'fingerprint') === fingerprint
-      ? { kind: 'replayed', id: rows.text(row, 'id') }
-      : { kind: 'idempotency-conflict' };
-  }
+  const lookups: Lookups = {
+    earlier(mail) {
+      const row = readKey.get(mail.accountId, mail.idempotency?.key ?? null, keysOverAt(mail));
+      return row === undefined ? null : { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint') };
+    },
+    isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
+  };
 
-  function insert(mail: NewMail): 'queued' | 'sending' | 'suppressed' {
+  function insert(mail: NewMail, state: AcceptedState): void {
     const seq = seqOf(mail.id);
     const at = mail.acceptedAt;
-    const suppressed = mail.suppressed || readSuppression.get(mail.recipient, mail.accountId) !== undefined;
-    const state = suppressed ? ended : mail.lease === null ? queued : sending;
+    const suppressed = state === 'suppressed';
     const recipient = mail.recipient === mail.to ? null : mail.recipient;
-    const lease = state === sending ? mail.lease : null;
+    const lease = state === 'sending' ? mail.lease : null;
     const dueAt = suppressed ? null : lease === null ? at : lease.until;
     const endedAt = suppressed ? at : null;
     writeMail.run(
@@ -86,21 +79,14 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
     if (suppressed) append(seq, suppressedEntry(at, mail.suppressed ? 'simulator' : 'store'));
     if (mail.idempotency !== null)
       writeKey.run(mail.accountId, mail.idempotency.key, mail.idempotency.fingerprint, mail.id, at);
-    return state;
   }
 
   return function accept(batch) {
     const known = new Map<number, Counts>();
     const answers = batch.map((mail): AcceptAnswer => {
-      const counts = readCounts(mail.accountId, known);
-      if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
-      const replayed = replay(mail);
-      if (replayed !== null) return replayed;
-      const reason = refusal(counts, mail.acceptedAt);
-      if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, mail.acceptedAt) };
-      countOne(counts);
-      const state = insert(mail);
-      return { kind: 'accepted', state, limits: limitsLeft(counts, mail.acceptedAt) };
+      const answer = acceptance(mail, readCounts(mail.accountId, known), lookups);
+      if (answer.kind === 'accepted') insert(mail, answer.state);
+      return answer;
     });
     for (const [id, { volumeUsed, rateUsed, rateWindowAt }] of known)
       writeCounts.run(volumeUsed, rateUsed, rateWindowAt, id);

@@ -1,15 +1,13 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
-import { accountVersion } from '../../model/account-version.ts';
+import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { WindowCounts } from '../../model/reputation.ts';
 import type { Store } from '../contract.ts';
+import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/accounts.ts';
+import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
-import * as rows from './rows.ts';
-
-const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /** `nextRevision` is the directory's counter; `reputation` tells the window of an account that is shown. */
 export function prepareAccounts(
@@ -51,26 +49,6 @@ export function prepareAccounts(
   };
   const key = (id: number | bigint): ApiKey => rows.apiKey(keyById.get(id) ?? {});
 
-  function columnsOf({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
-    return [
-      volume,
-      volumeExpiresAt,
-      rate?.limit ?? null,
-      rate?.periodMs ?? null,
-      throttle?.perSecond ?? null,
-      throttle?.burst ?? null,
-    ] as const;
-  }
-
-  /** Why the account may not be changed, or null: it is none, or not as it was seen. */
-  function against(
-    account: Account | null,
-    expected: string | undefined,
-  ): Exclude<Guarded<Account>, { kind: 'done' }> | null {
-    if (account === null) return { kind: 'missing' };
-    return expected === undefined || expected === accountVersion(account) ? null : { kind: 'stale', value: account };
-  }
-
   function lock(
     name: string,
     reason: string | null,
@@ -79,7 +57,7 @@ export function prepareAccounts(
     by: Actor | undefined,
   ): Guarded<Account> {
     const account = find(name);
-    const fault = against(account, expected);
+    const fault = forbidsChange(account, expected);
     if (account === null || fault !== null) return fault ?? { kind: 'missing' };
     // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
     if (reason === null) reputation.forgive(account.id);
@@ -109,7 +87,7 @@ export function prepareAccounts(
       ...[name, { name: keyName, prefix, hash }, now]: Parameters<Store['createFirstKey']>
     ): { account: Account; key: ApiKey } | null {
       if (all.get() !== undefined) return null;
-      insert.run(name, now, ...columnsOf(UNLIMITED), nextRevision());
+      insert.run(name, now, ...limitColumns(UNLIMITED), nextRevision());
       const account = find(name);
       if (account === null) return null;
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
@@ -117,18 +95,18 @@ export function prepareAccounts(
     },
     createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): Changed<Account> {
       if (find(name) !== null) return { kind: 'exists' };
-      insert.run(name, now, ...columnsOf(limits), nextRevision());
+      insert.run(name, now, ...limitColumns(limits), nextRevision());
       return noted(by, 'account.create', null, reread(name));
     },
     setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): Guarded<Account> {
       const account = find(name);
-      const fault = against(account, expected);
+      const fault = forbidsChange(account, expected);
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       const { bounceRate, complaintRate, ...limits } = changed;
       const newVolume = limits.volume === undefined ? 0 : 1;
       const newRate = limits.rate === undefined ? 0 : 1;
       update.run(
-        ...columnsOf({ ...account.limits, ...limits }),
+        ...limitColumns({ ...account.limits, ...limits }),
         newVolume,
         newRate,
         newRate,
@@ -171,11 +149,11 @@ export function prepareAccounts(
     },
     rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): Changed<ApiKey> {
       const row = keyById.get(id);
-      if (row === undefined) return { kind: 'missing' };
-      const old = rows.apiKey(row);
-      if (old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) return { kind: 'missing' };
+      const old = row === undefined ? null : rows.apiKey(row);
+      const expiry = rotatedExpiry(old, oldExpiresAt, now);
+      if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
       const revision = nextRevision();
-      endKey.run(null, Math.min(oldExpiresAt, old.expiresAt ?? oldExpiresAt), revision, id);
+      endKey.run(null, expiry.value, revision, id);
       const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
       return notedKey(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
     },

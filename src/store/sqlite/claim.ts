@@ -11,10 +11,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Lease, LeasedMail } from '../../model/message.ts';
 import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Claimed, ClaimRoom } from '../contract.ts';
+import * as rows from '../rules/rows.ts';
+import { transition } from '../rules/transition.ts';
 import { rowsPerTurn } from '../rules/turn.ts';
 import { prepareAppend } from './event.ts';
-import * as rows from './rows.ts';
-import { transition } from './transition.ts';
 import type { Turn } from './turn.ts';
 import { createTurn } from './turn.ts';
 
@@ -65,17 +65,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: L
       return;
     }
     lend.run(lease.until, lease.owner, seq);
-    claimed.mails.push({
-      id,
-      accountId,
-      to,
-      from: rows.text(row, 'from'),
-      subject: rows.text(row, 'subject'),
-      message: rows.text(row, 'message'),
-      acceptedAt: rows.int(row, 'accepted_at'),
-      attempts: rows.int(row, 'attempts') + 1,
-      lease,
-    });
+    claimed.mails.push(rows.leasedMail(row, lease, rows.int(row, 'attempts') + 1));
   }
 
   /** The account's due rows that fit, earliest first, and whether one was left because it did not. */

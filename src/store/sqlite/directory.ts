@@ -4,8 +4,8 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
+import * as rows from '../rules/rows.ts';
 import type { DomainChanges } from './domains.ts';
-import * as rows from './rows.ts';
 
 export function prepareDirectory(database: DatabaseSync, domainsSince: (revision: number) => DomainChanges) {
   const bump = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');

@@ -1,18 +1,14 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { DatabaseSync } from 'node:sqlite';
-import { isDeepStrictEqual } from 'node:util';
-import type { Changed } from '../../model/account.ts';
+import type { Changed, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
-import type { DkimKey, RecordCheck, SendingDomain } from '../../model/domain.ts';
-import { type DomainUpdate, lastAnswers, publishedSelectors } from '../../model/domain.ts';
-import { StoreError } from '../error.ts';
+import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
+import { domainUpdate } from '../rules/domain-update.ts';
+import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
-import * as rows from './rows.ts';
 
-export interface DomainChanges {
-  readonly domains: readonly SendingDomain[];
-  readonly removed: readonly string[];
-}
+/** What changed of domains. */
+export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 /** `nextRevision` is the directory's counter. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
@@ -25,7 +21,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision) VALUES (?, ?, ?, 'pending', ?, '[]', ?)`,
   );
   const forget = database.prepare('DELETE FROM domain WHERE id = ?');
-  const update = database.prepare(
+  const write = database.prepare(
     `UPDATE domain SET status = ?, checked_at = ?, authenticated_at = ?, failing_since = ?, checks = ?, revision = ? WHERE id = ? AND removed = 0`,
   );
   const share = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
@@ -39,29 +35,11 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
 
-  function domain(row: rows.Row): SendingDomain {
-    const id = rows.int(row, 'id');
-    const name = rows.text(row, 'name');
-    const keys = keysOf.all(id).map(dkimKey);
-    return {
-      id,
-      revision: rows.int(row, 'revision'),
-      accountId: rows.int(row, 'account_id'),
-      name,
-      subdomains: rows.int(row, 'subdomains') === 1,
-      status: oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
-      createdAt: rows.int(row, 'created_at'),
-      checkedAt: rows.intOrNull(row, 'checked_at'),
-      authenticatedAt: rows.intOrNull(row, 'authenticated_at'),
-      failingSince: rows.intOrNull(row, 'failing_since'),
-      published: publishedSelectors(name, keys, checksOf(row)),
-      keys,
-    };
-  }
+  const domain = (row: rows.Row): SendingDomain => rows.domain(row, keysOf.all(rows.int(row, 'id')));
 
   function live(name: string): rows.Row | null {
     const row = byName.get(name);
-    return row === undefined || rows.int(row, 'removed') === 1 ? null : row;
+    return row === undefined || rows.flag(row, 'removed') ? null : row;
   }
 
   function reread(name: string): Changed<SendingDomain> {
@@ -103,7 +81,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (account === undefined) return { kind: 'missing' };
       const old = byName.get(name);
       if (old !== undefined) {
-        if (rows.int(old, 'removed') === 0) return { kind: 'exists' };
+        if (!rows.flag(old, 'removed')) return { kind: 'exists' };
         dropKeys.run(rows.int(old, 'id'));
         forget.run(rows.int(old, 'id'));
       }
@@ -116,37 +94,20 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       return row === null ? null : domain(row);
     },
     listDomains: (): SendingDomain[] => all.all().map(domain),
-    domainChecks(name: string): RecordCheck[] {
+    domainChecks(name: string): readonly RecordCheck[] {
       const row = live(name);
-      return row === null ? [] : checksOf(row);
+      return row === null ? [] : rows.domainChecks(row);
     },
-    updateDomain(
-      { id, status, checkedAt, authenticatedAt, failingSince, revision, checks, keys }: DomainUpdate,
-      by?: Actor,
-    ): Changed<SendingDomain> | { readonly kind: 'stale' } {
+    updateDomain(update: DomainUpdate, by?: Actor): Changed<SendingDomain> | { readonly kind: 'stale' } {
+      const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
       if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
       const before = domain(row);
-      const answers = lastAnswers(checksOf(row), checks);
-      const published = publishedSelectors(before.name, keys, answers);
-      // Nodes read a domain anew for each revision: a look that brings nothing new must not make them. While it fails,
-      // the time of the look says whether it is blocked.
-      const same =
-        status !== 'failing' &&
-        isDeepStrictEqual(
-          { status, authenticatedAt, failingSince, published, keys },
-          {
-            status: before.status,
-            authenticatedAt: before.authenticatedAt,
-            failingSince: before.failingSince,
-            published: before.published,
-            keys: before.keys,
-          },
-        );
-      const next = same ? revision : nextRevision();
-      update.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
-      if (!same) writeKeys(id, keys);
+      const { answers, isNews } = domainUpdate(before, rows.domainChecks(row), update);
+      const next = isNews ? nextRevision() : revision;
+      write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
+      if (isNews) writeKeys(id, keys);
       const after = reread(before.name);
       // A check that found everything as it was is no change.
       if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
@@ -172,32 +133,9 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     domainsSince(revision: number): DomainChanges {
       const changed = since.all(revision);
       return {
-        domains: changed.filter((row) => rows.int(row, 'removed') === 0).map(domain),
-        removed: changed.filter((row) => rows.int(row, 'removed') === 1).map((row) => rows.text(row, 'name')),
+        domains: changed.filter((row) => !rows.flag(row, 'removed')).map(domain),
+        removed: changed.filter((row) => rows.flag(row, 'removed')).map((row) => rows.text(row, 'name')),
       };
     },
   };
-}
-
-function checksOf(row: rows.Row): RecordCheck[] {
-  return JSON.parse(rows.text(row, 'checks')) as RecordCheck[];
-}
-
-function dkimKey(row: rows.Row): DkimKey {
-  return {
-    selector: rows.text(row, 'selector'),
-    algorithm: oneOf(row, 'algorithm', ['rsa', 'ed25519'] as const),
-    publicKey: rows.text(row, 'public_key'),
-    sealed: rows.text(row, 'sealed'),
-    state: oneOf(row, 'state', ['staged', 'active', 'retiring'] as const),
-    createdAt: rows.int(row, 'created_at'),
-    activatedAt: rows.intOrNull(row, 'activated_at'),
-    retireAt: rows.intOrNull(row, 'retire_at'),
-  };
-}
-
-function oneOf<Value extends string>(row: rows.Row, column: string, values: readonly Value[]): Value {
-  const found = values.find((value) => value === row[column]);
-  if (found === undefined) throw new StoreError(`column ${column} holds something unknown: the database is damaged.`);
-  return found;
 }

@@ -1,16 +1,19 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { RECORDED } from '../../model/events.ts';
-import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
-import type { FeedbackAnswer, FeedbackReport, FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../../model/feedback-report.ts';
 import type { Tally } from '../../model/reputation.ts';
-import { earlyDigest, reasonWithoutMail } from '../rules/feedback.ts';
+import {
+  decideFeedback,
+  decideWithoutMessage,
+  earlyDigest,
+  type FeedbackDecision,
+  isCounted,
+} from '../rules/feedback.ts';
+import * as rows from '../rules/rows.ts';
 import { Tallies } from '../rules/tallies.ts';
 import { seqOf } from '../seq.ts';
 import { prepareAppend } from './event.ts';
-import * as rows from './rows.ts';
-import { transition } from './transition.ts';
 
 export interface FeedbackReputation {
   /** Adds to an account's reputation, in the same transaction. */
@@ -23,7 +26,7 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
   const known = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const byReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   const find = database.prepare(
-    'SELECT seq, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
+    'SELECT seq, id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
   const change = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
@@ -75,68 +78,39 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
     return row === undefined ? null : rows.text(row, 'id');
   }
 
-  function recordOne(report: FeedbackReport, tallies: Tallies): FeedbackAnswer {
-    const { about, notices, digest, at, source } = report;
-    if (known.get(digest) !== undefined) return { kind: 'repeated' };
+  function decide(report: FeedbackReport): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
     const id = idOf(report);
-    if (id === null) {
-      if (about === null) return keep(report, null, reasonWithoutMail(notices));
-      if (report.foreign === true) return { kind: 'foreign' };
-      return report.last
-        ? early(report, null, 'no mail request has the provider’s id that it names')
-        : { kind: 'not-yet' };
-    }
+    if (id === null) return { decision: decideWithoutMessage(report), row: {} };
     const row = find.get(seqOf(id), id);
-    if (row === undefined) return keep(report, id, 'its mail request is not stored here');
-    const seq = rows.int(row, 'seq');
-    const from = rows.state(row);
-    const to = rows.text(row, 'to');
-    // A key of none made it: `doctor --loop`.
-    const trial = isProviderSimulator(to) || rows.int(row, 'key_id') === 0;
-    const after = afterNotices({ state: from, to, trial }, notices);
-    const by = `feedback:${source}`;
-    const accountId = rows.int(row, 'account_id');
-    const recipient = rows.text(row, 'recipient');
-    const suppressLate = (reason: 'bounce' | 'complaint' | null): boolean => {
-      if (reason === null || Number(suppress.run(reason, at, seq).changes) === 0) return false;
-      const fresh = reason === 'bounce' || complained(accountId, recipient, at);
-      tallies.add(accountId, from, reason === 'complaint' ? 'complained' : 'bounced', fresh, at);
-      return true;
-    };
-    switch (after.kind) {
-      case 'wait':
-        return report.last ? early(report, id, `its mail request is still ${from}`) : { kind: 'not-yet' };
+    const found = row === undefined ? null : rows.reportedMessage(row);
+    return { decision: decideFeedback(report, id, found), row: row ?? {} };
+  }
+
+  function recordOne(report: FeedbackReport, tallies: Tallies): FeedbackAnswer {
+    const { digest, at, source } = report;
+    if (known.get(digest) !== undefined) return { kind: 'repeated' };
+    const { decision, row } = decide(report);
+    switch (decision.kind) {
+      case 'answer':
+        return decision.answer;
       case 'keep':
-        return keep(report, id, after.reason);
-      case 'note':
-        insert.run(digest, at, source, id, null, null, null);
-        append(seq, { at, verb: after.verb, by, detail: after.detail, attempt: null });
-        return { kind: 'noted', id, verb: after.verb, suppressed: suppressLate(after.suppress) };
-      case 'change': {
-        insert.run(digest, at, source, id, null, null, null);
-        change.run(transition(from, after.to, 'feedback'), at, seq);
-        append(seq, { at, verb: RECORDED[`message.${after.to}`].verb, by, detail: after.detail, attempt: null });
-        const suppressed = after.suppress !== null && Number(suppress.run(after.suppress, at, seq).changes) > 0;
-        // A further bounce of an address that is suppressed already, or a further complaint of one recipient, whatever the
-        // report says of suppression, is no new evidence against the account.
-        if (!trial) {
-          const fresh = after.to === 'complained' ? complained(accountId, recipient, at) : suppressed;
-          tallies.add(accountId, from, after.to, fresh, at);
+        return (decision.early ? early : keep)(report, decision.mailId, decision.reason);
+      case 'record': {
+        const seq = rows.int(row, 'seq');
+        insert.run(digest, at, source, decision.id, null, null, null);
+        if (decision.enters !== null) change.run(decision.enters, at, seq);
+        append(seq, decision.entry);
+        const suppressed = decision.suppress !== null && Number(suppress.run(decision.suppress, at, seq).changes) > 0;
+        if (isCounted(decision, suppressed)) {
+          const { accountId, from, means } = decision;
+          const isComplaint = means === 'complained';
+          const fresh = isComplaint ? complained(accountId, rows.text(row, 'recipient'), at) : suppressed;
+          tallies.add(accountId, from, means, fresh, at);
         }
-        const { detail } = after;
-        return { kind: 'applied', id, accountId, to: after.to, recipient: to, suppressed, detail };
+        return decision.answer(suppressed);
       }
     }
   }
-
-  const kept = (row: rows.Row): KeptFeedback => ({
-    id: rows.int(row, 'id'),
-    at: rows.int(row, 'at'),
-    source: rows.text(row, 'source') as FeedbackSource,
-    mailId: rows.textOrNull(row, 'mail_id'),
-    reason: rows.text(row, 'reason'),
-    summary: rows.text(row, 'summary'),
-  });
 
   return {
     recordFeedback(batch: readonly FeedbackReport[]): FeedbackAnswer[] {
@@ -146,10 +120,10 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
       return answers;
     },
     listFeedback: (before: number | null, limit: number): KeptFeedback[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(kept),
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.keptFeedback),
     showFeedback(id: number): (KeptFeedback & { raw: Uint8Array }) | null {
       const row = show.get(id);
-      return row === undefined ? null : { ...kept(row), raw: Buffer.from(rows.text(row, 'raw'), 'base64') };
+      return row === undefined ? null : rows.rawFeedback(row);
     },
     lastFeedbackAt: (): number | null => rows.intOrNull(last.get() ?? { at: null }, 'at'),
     forgetFeedback(before: number, keepNewest: number, limit: number): number {

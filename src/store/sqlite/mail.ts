@@ -1,26 +1,15 @@
 /** Looking at mail requests, and what an operator may do to one. */
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
-import { type Actor, mailShown } from '../../model/audit.ts';
-import { ACCEPTED_VERB } from '../../model/events.ts';
-import type {
-  MailDetails,
-  MailEvent,
-  MailFilter,
-  MailStanding,
-  MailSummary,
-  OperatorAnswer,
-} from '../../model/message.ts';
-import type { Attempt } from '../../model/outcome.ts';
+import type { Actor } from '../../model/audit.ts';
+import type { MailDetails, MailFilter, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { QueueFigures } from '../../model/overview.ts';
-import { allowed } from '../../model/state-machine.ts';
-import { operatorEntry } from '../../model/stored-entries.ts';
-import { StoreError } from '../error.ts';
+import { type OperatorGoal, operatorChange } from '../rules/operator-change.ts';
+import * as rows from '../rules/rows.ts';
+import { transition } from '../rules/transition.ts';
 import { lastSeqAt, seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';
 import { prepareAppend } from './event.ts';
-import * as rows from './rows.ts';
-import { transition } from './transition.ts';
 
 export function prepareMail(database: DatabaseSync, audit: Audit) {
   const byId = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');
@@ -73,39 +62,19 @@ export function prepareMail(database: DatabaseSync, audit: Audit) {
     return row === undefined ? null : { ...standingOf(row), message: rows.textOrNull(row, 'message') };
   }
 
-  function standingOf(row: rows.Row): MailStanding {
-    const id = rows.text(row, 'id');
-    const accepted: MailEvent = {
-      at: rows.int(row, 'accepted_at'),
-      verb: ACCEPTED_VERB,
-      by: `key_${rows.int(row, 'key_id')}`,
-      detail: null,
-      attempt: null,
-    };
-    return {
-      ...rows.summary(row),
-      keyId: rows.int(row, 'key_id'),
-      dueAt: rows.intOrNull(row, 'due_at'),
-      owner: rows.textOrNull(row, 'owner'),
-      attempts: rows.int(row, 'attempts'),
-      endedAt: rows.intOrNull(row, 'ended_at'),
-      events: [accepted, ...history.all(seqOf(id)).map(eventOf)],
-    };
-  }
+  const standingOf = (row: rows.Row): MailStanding => rows.standing(row, history.all(seqOf(rows.text(row, 'id'))));
 
-  function operate(id: string, to: 'queued' | 'cancelled', now: number, by: Actor | undefined): OperatorAnswer {
+  function operate(id: string, to: OperatorGoal, now: number, by: Actor | undefined): OperatorAnswer {
     const seq = seqOf(id);
     const row = byId.get(seq, id);
     if (row === undefined) return { kind: 'missing' };
-    const from = rows.state(row);
-    const again = from === 'queued' && to === 'queued';
-    if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
+    const before = { id, from: rows.state(row), dueAt: rows.intOrNull(row, 'due_at') };
+    const decided = operatorChange(before, to, now, by);
+    if (decided.kind === 'wrong-state') return decided;
     if (to === 'queued') requeue.run(now, seq);
     else cancel.run(now, seq);
-    append(seq, operatorEntry(to === 'queued' ? 'message.retried' : 'message.cancelled', now));
-    const before = mailShown(from, rows.intOrNull(row, 'due_at'));
-    if (to === 'queued') audit.note(by, 'message.retry', id, before, mailShown(to, now));
-    else audit.note(by, 'message.cancel', id, before, mailShown(to, null));
+    append(seq, decided.entry);
+    if (decided.audit !== null) audit.write(decided.audit);
     return { kind: 'done' };
   }
 
@@ -133,23 +102,4 @@ export function prepareMail(database: DatabaseSync, audit: Audit) {
       return row === undefined ? null : rows.text(row, 'id');
     },
   };
-}
-
-function eventOf(row: rows.Row): MailEvent {
-  const attempt = rows.textOrNull(row, 'attempt');
-  return {
-    at: rows.int(row, 'at'),
-    verb: rows.text(row, 'verb'),
-    by: rows.text(row, 'by'),
-    detail: rows.textOrNull(row, 'detail'),
-    attempt: attempt === null ? null : parseAttempt(attempt),
-  };
-}
-
-function parseAttempt(json: string): Attempt {
-  try {
-    return JSON.parse(json) as Attempt;
-  } catch {
-    throw new StoreError('an attempt in the history is no JSON: the database is damaged.');
-  }
 }

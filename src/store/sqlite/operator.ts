@@ -2,8 +2,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Changed, OperatorToken } from '../../model/account.ts';
 import type { Actor, AuditEntry } from '../../model/audit.ts';
+import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
-import * as rows from './rows.ts';
 
 export function prepareOperator(database: DatabaseSync, audit: Audit) {
   const list = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
@@ -26,23 +26,23 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
   return {
     writeAudit: audit.write,
     listAudit: (before: number | null, limit: number): AuditEntry[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(auditEntry),
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.auditEntry),
     createToken(
       { name, prefix, hash, expiresAt }: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
       now: number,
       by?: Actor,
     ): Changed<OperatorToken> {
       if (taken.get(name) !== undefined) return { kind: 'exists' };
-      const value = token(insert.get(name, prefix, hash, now, expiresAt) ?? {});
+      const value = rows.credential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
       audit.note(by, 'token.create', name, null, { expiresAt });
       return { kind: 'done', value };
     },
-    listTokens: (): OperatorToken[] => all.all().map(token),
-    findTokens: (hashes: readonly string[]): OperatorToken[] => byHash.all(JSON.stringify(hashes)).map(token),
+    listTokens: (): OperatorToken[] => all.all().map(rows.credential),
+    findTokens: (hashes: readonly string[]): OperatorToken[] => byHash.all(JSON.stringify(hashes)).map(rows.credential),
     revokeToken(id: number, now: number, by?: Actor): Changed<OperatorToken> {
       const row = revoke.get(now, id);
       if (row === undefined) return { kind: 'missing' };
-      const value = token(row);
+      const value = rows.credential(row);
       audit.note(by, 'token.revoke', value.name, null, null);
       return { kind: 'done', value };
     },
@@ -54,30 +54,5 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       endSession.run(hash, until);
     },
     isSessionEnded: (hash: string): boolean => ended.get(hash) !== undefined,
-  };
-}
-
-function auditEntry(row: rows.Row): AuditEntry {
-  return {
-    id: rows.int(row, 'id'),
-    at: rows.int(row, 'at'),
-    who: rows.text(row, 'who'),
-    action: rows.text(row, 'action'),
-    subject: rows.text(row, 'subject'),
-    before: rows.textOrNull(row, 'before'),
-    after: rows.textOrNull(row, 'after'),
-  };
-}
-
-function token(row: rows.Row): OperatorToken {
-  return {
-    id: rows.int(row, 'id'),
-    name: rows.text(row, 'name'),
-    prefix: rows.text(row, 'prefix'),
-    hash: rows.text(row, 'hash'),
-    createdAt: rows.int(row, 'created_at'),
-    expiresAt: rows.intOrNull(row, 'expires_at'),
-    revokedAt: rows.intOrNull(row, 'revoked_at'),
-    lastUsedAt: rows.intOrNull(row, 'last_used_at'),
   };
 }

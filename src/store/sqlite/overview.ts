@@ -2,17 +2,15 @@
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type ChangeMarks,
-  lackingOf,
   MOST_LOOKS,
   MOST_TOLD,
   NEARLY_USED,
   type OverviewFacts,
   RECENT_MS,
   SOON_MS,
-  type TroubledDomain,
 } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
-import * as rows from './rows.ts';
+import * as rows from '../rules/rows.ts';
 
 const BROKEN = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;
 
@@ -80,21 +78,11 @@ export function prepareOverview(database: DatabaseSync) {
         everAccepted: newest.get() !== undefined,
         nextDueAt: nextDueAt(now),
         accounts: accounts.all({ from: now - SOON_MS, soon }).map(rows.account),
-        keys: keys.all({ now, soon, recent: now - RECENT_MS }).map((row) => ({
-          ...rows.apiKey(row),
-          account: rows.text(row, 'account'),
-          successor: rows.intOrNull(row, 'successor'),
-        })),
+        keys: keys.all({ now, soon, recent: now - RECENT_MS }).map(rows.expiringKey),
         domains: {
           all: rows.int(counts, 'all'),
           authenticated: rows.int(counts, 'authenticated'),
-          troubled: troubled.all().map((row) => ({
-            name: rows.text(row, 'name'),
-            status: rows.text(row, 'status') as TroubledDomain['status'],
-            checkedAt: rows.intOrNull(row, 'checked_at'),
-            failingSince: rows.intOrNull(row, 'failing_since'),
-            lacking: lackingOf(rows.text(row, 'checks')),
-          })),
+          troubled: troubled.all().map(rows.troubledDomain),
         },
         notUnderstood: rows.int(kept.get(now - RECENT_MS) ?? {}, 'n'),
       };

@@ -3,16 +3,16 @@
  * mail request, and the lock that follows from them in the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
+import { complainantOf, type Tally, type WindowCounts } from '../../model/reputation.ts';
 import {
-  BUCKET_MS,
-  complainantOf,
-  DEFAULT_THRESHOLDS,
-  standing,
-  type Tally,
-  WINDOW_HOURS,
-  type WindowCounts,
-} from '../../model/reputation.ts';
-import * as rows from './rows.ts';
+  complainantsBefore,
+  hourBeforeWindow,
+  hourOf,
+  judge,
+  lastSpentHour,
+  needsJudging,
+} from '../rules/reputation.ts';
+import * as rows from '../rules/rows.ts';
 
 /** `nextRevision` is the directory's counter: every node learns of a lock within a second. */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
@@ -42,39 +42,37 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   const warn = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
 
   function windowOf(accountId: number, now: number): WindowCounts {
-    return countsOf(sum.get(accountId, beginOf(now)) ?? {});
+    return rows.windowCounts(sum.get(accountId, hourBeforeWindow(now)) ?? {});
   }
 
   function windows(now: number): Map<number, WindowCounts> {
-    return new Map(sums.all(beginOf(now)).map((row) => [rows.int(row, 'account_id'), countsOf(row)]));
+    return new Map(sums.all(hourBeforeWindow(now)).map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
   }
 
   /** Adds a tally and locks or warns where it makes the account reach a threshold. */
-  function count(accountId: number, { emails, bounces, complaints }: Tally, now: number): void {
-    const hour = Math.floor(now / BUCKET_MS);
-    add.run(accountId, hour, emails, bounces, complaints);
+  function count(accountId: number, tally: Tally, now: number): void {
+    add.run(accountId, hourOf(now), tally.emails, tally.bounces, tally.complaints);
     const row = account.get(accountId);
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
-    // Good mail alone cannot lock, but it can end a warning.
-    if (bounces === 0 && complaints === 0 && row.warning === null) return;
-    old.run(accountId, hour - 2 * WINDOW_HOURS);
-    const thresholds = {
-      bounceRate: rows.intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
-      complaintRate: rows.intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
-    };
-    const verdict = standing(windowOf(accountId, now), thresholds);
-    if (verdict.kind === 'lock') lock.run(verdict.reason, now, nextRevision(), accountId);
-
-    const warning = verdict.kind === 'warning' ? verdict.reason : null;
-    const before = rows.textOrNull(row, 'warning');
-    // The first warning is kept as it was: one line for the operator, not one for each further bounce.
-    if (verdict.kind !== 'lock' && (warning === null) !== (before === null))
-      warn.run(warning, nextRevision(), accountId);
+    const isWarned = row.warning !== null;
+    if (!needsJudging(tally, isWarned)) return;
+    old.run(accountId, lastSpentHour(now));
+    const judgement = judge(windowOf(accountId, now), rows.thresholds(row), isWarned);
+    switch (judgement.kind) {
+      case 'lock':
+        lock.run(judgement.reason, now, nextRevision(), accountId);
+        return;
+      case 'warn':
+        warn.run(judgement.warning, nextRevision(), accountId);
+        return;
+      case 'none':
+        return;
+    }
   }
 
   /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
   function complained(accountId: number, recipient: string, at: number): boolean {
-    const before = at - WINDOW_HOURS * BUCKET_MS;
+    const before = complainantsBefore(at);
     return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
   }
 
@@ -84,17 +82,4 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   }
 
   return { count, complained, windowOf, windows, forgive };
-}
-
-/** The hour before the window that ends at `now`. */
-function beginOf(now: number): number {
-  return Math.floor(now / BUCKET_MS) - WINDOW_HOURS;
-}
-
-function countsOf(row: rows.Row): WindowCounts {
-  return {
-    emails: rows.int(row, 'emails'),
-    bounces: rows.int(row, 'bounces'),
-    complaints: rows.int(row, 'complaints'),
-  };
 }

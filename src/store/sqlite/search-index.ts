@@ -1,12 +1,12 @@
 /** The index of the embedded store: steps are read and built on a thread of their own, and written by the writer. */
 import type { DatabaseSync } from 'node:sqlite';
+import * as rows from '../rules/rows.ts';
 import { START } from '../search/bounds.ts';
 import { type BuiltStep, buildingCourse, type IndexChange, type IndexSource } from '../search/building.ts';
 import type { SearchedMail } from '../search/query.ts';
 import { keysOf, placesKey, termsKey } from '../search/source.ts';
 import { runAtOnce } from '../search/step.ts';
 import type { IndexStep } from '../search.ts';
-import * as rows from './rows.ts';
 
 const COLUMNS = 'id, account_id, "to", recipient, "from", subject';
 

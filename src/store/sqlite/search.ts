@@ -3,6 +3,7 @@ import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { MailSummary } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
 import { StoreError } from '../error.ts';
+import * as rows from '../rules/rows.ts';
 import type { Window } from '../search/bounds.ts';
 import { searchCourse } from '../search/course.ts';
 import { Directories } from '../search/directories.ts';
@@ -11,7 +12,6 @@ import type { Narrow, SearchSource } from '../search/source.ts';
 import { runAtOnce } from '../search/step.ts';
 import type { MailFound, MailSearch } from '../search.ts';
 import { seqOf } from '../seq.ts';
-import * as rows from './rows.ts';
 
 type Mail = MailSummary & SearchedMail;
 

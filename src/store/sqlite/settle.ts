@@ -1,21 +1,19 @@
 /** The end of leases: marks before handing over, settlements fenced by owner and attempt, and leases taken back. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { RECORDED } from '../../model/events.ts';
 import type { SettleAnswer } from '../../model/message.ts';
 import type { Tally } from '../../model/reputation.ts';
 import type { State } from '../../model/state-machine.ts';
-import { allowed, TERMINAL } from '../../model/state-machine.ts';
+import { TERMINAL } from '../../model/state-machine.ts';
 import { lostLease } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
 import { referenceOf } from '../rules/feedback.ts';
+import * as rows from '../rules/rows.ts';
+import { laneAfter, settledState } from '../rules/settlement.ts';
 import { Tallies } from '../rules/tallies.ts';
+import { transition } from '../rules/transition.ts';
 import { seqOf } from '../seq.ts';
 import { prepareAppend } from './event.ts';
-import * as rows from './rows.ts';
-import { transition } from './transition.ts';
-
-const DEFERRED = RECORDED['message.deferred'].verb;
 
 /** A settlement as it crosses to the writer: attempts already as JSON, which is cheaper than cloning them. */
 export interface PackedSettlement {
@@ -103,23 +101,30 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
     for (const change of one.changes) {
       const { to, terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
-      // What follows the attempt's own change is a notice about it (the simulator's complaint).
-      if (first || !allowed(from, to, 'feedback')) transition(from, to, 'queue');
+      const entered = settledState(from, to, first);
       if (first) {
-        const retried = change.verb === DEFERRED ? 1 : 0;
-        const row = end.get(to, dueAt, retried, one.uncount ? 1 : 0, endedAt, seq, one.owner, one.attempts);
+        const row = end.get(
+          entered,
+          dueAt,
+          laneAfter(change.verb),
+          one.uncount ? 1 : 0,
+          endedAt,
+          seq,
+          one.owner,
+          one.attempts,
+        );
         if (row === undefined) return 'lost';
         accountId = rows.int(row, 'account_id');
         first = false;
       } else {
-        changeAgain.run(to, dueAt, endedAt, seq);
+        changeAgain.run(entered, dueAt, endedAt, seq);
       }
       append(seq, change);
       if (reference !== null) refer.run(reference, at, seq);
       // What comes of an address that is suppressed already is no new evidence against the account.
       const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
       if (!one.untallied) tallies.add(accountId, from, to, reason !== null && !known, at);
-      from = to;
+      from = entered;
     }
     return 'settled';
   }

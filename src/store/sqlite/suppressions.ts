@@ -2,11 +2,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Changed } from '../../model/account.ts';
 import { type Actor, suppressionsShown } from '../../model/audit.ts';
-import type { ListedSuppression, Suppression, SuppressionReason, SuppressionSearch } from '../../model/suppression.ts';
-import { StoreError } from '../error.ts';
+import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
+import * as rows from '../rules/rows.ts';
 import { seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';
-import * as rows from './rows.ts';
 
 const SERVICE = 0;
 /** Behind the last @, which a quoted local part may hold too; as the index of migration 0006 has it. */
@@ -85,7 +84,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     listSuppressions(name: string, after: string | null, limit: number): Changed<readonly Suppression[]> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      return { kind: 'done', value: list.all(id, after ?? '', limit).map(suppression) };
+      return { kind: 'done', value: list.all(id, after ?? '', limit).map(rows.suppression) };
     },
     searchSuppressions(
       ...[name, { of, prefix }, after, limit]: [string, SuppressionSearch, string | null, number]
@@ -96,26 +95,13 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
         of === 'address'
           ? byAddress.all(id, prefix, after ?? '', prefix + LAST, limit)
           : inDomains(id, prefix, after, limit);
-      return { kind: 'done', value: found.map(suppression) };
+      return { kind: 'done', value: found.map(rows.suppression) };
     },
     findSuppression: (address: string): ListedSuppression[] =>
-      everywhere.all(address).map((row) => ({ ...suppression(row), list: rows.text(row, 'list') })),
+      everywhere.all(address).map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') })),
   };
 }
 
 function domainOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1);
-}
-
-const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
-
-function suppression(row: rows.Row): Suppression {
-  const reason = REASONS.find((known) => known === rows.text(row, 'reason'));
-  if (reason === undefined) throw new StoreError('unknown suppression reason: the database is damaged.');
-  return {
-    address: rows.text(row, 'recipient'),
-    reason,
-    source: rows.textOrNull(row, 'source'),
-    at: rows.int(row, 'at'),
-  };
 }

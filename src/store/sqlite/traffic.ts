@@ -11,7 +11,7 @@ import {
   type TrafficRow,
   type TrafficStep,
 } from '../../model/traffic.ts';
-import * as rows from './rows.ts';
+import * as rows from '../rules/rows.ts';
 
 export function prepareTraffic(database: DatabaseSync) {
   const counts = TRAFFIC_COUNTS.join(', ');

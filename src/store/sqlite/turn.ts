@@ -4,7 +4,7 @@
  * looks of one round are bounded, and the next round goes on where this one ended.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import * as rows from './rows.ts';
+import * as rows from '../rules/rows.ts';
 
 /** Accounts looked at in one round: about 5 ms. */
 const LOOKS = 2_000;

@@ -1,4 +1,4 @@
-/** How every writer of this store asks the one table of transitions before it changes a state. */
+/** How every writer of a store asks the one table of transitions before it changes a state. */
 import type { Cause, State } from '../../model/state-machine.ts';
 import { allowed } from '../../model/state-machine.ts';
 import { StoreError } from '../error.ts';

@@ -1,0 +1,56 @@
+/** Hourly buckets of an account's reputation, and what a batch that was counted does to the account. Pure. */
+import {
+  BUCKET_MS,
+  standing,
+  type Tally,
+  type Thresholds,
+  WINDOW_HOURS,
+  type WindowCounts,
+} from '../../model/reputation.ts';
+
+/** The bucket of a time. */
+export function hourOf(ms: number): number {
+  return Math.floor(ms / BUCKET_MS);
+}
+
+/** The last bucket before the window that ends at `now`. */
+export function hourBeforeWindow(now: number): number {
+  return hourOf(now) - WINDOW_HOURS;
+}
+
+/** Buckets up to this one are deleted. */
+export function lastSpentHour(now: number): number {
+  return hourOf(now) - 2 * WINDOW_HOURS;
+}
+
+/** A complaint at `at` counts again for a recipient whose last one that counted came no later than this. */
+export function complainantsBefore(at: number): number {
+  return at - WINDOW_HOURS * BUCKET_MS;
+}
+
+/** False where the batch cannot change what the account may do: good mail alone cannot lock, but it can end a warning. */
+export function needsJudging({ bounces, complaints }: Tally, isWarned: boolean): boolean {
+  return bounces > 0 || complaints > 0 || isWarned;
+}
+
+export type Judgement =
+  | { readonly kind: 'lock'; readonly reason: string }
+  /** The new warning, or null where it ends. */
+  | { readonly kind: 'warn'; readonly warning: string | null }
+  | { readonly kind: 'none' };
+
+/**
+ * What follows from the window of an account that is not locked. The first warning is kept as it was: one line for the operator,
+ * not one for each further bounce.
+ */
+export function judge(window: WindowCounts, thresholds: Thresholds, isWarned: boolean): Judgement {
+  const verdict = standing(window, thresholds);
+  switch (verdict.kind) {
+    case 'lock':
+      return verdict;
+    case 'warning':
+      return isWarned ? { kind: 'none' } : { kind: 'warn', warning: verdict.reason };
+    case 'good':
+      return isWarned ? { kind: 'warn', warning: null } : { kind: 'none' };
+  }
+}

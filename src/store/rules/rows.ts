@@ -1,0 +1,334 @@
+/**
+ * Rows of either database turned into the types of the model. Tables and columns have the same names in both. SQLite holds truth
+ * values as 0 and 1; PostgreSQL as booleans.
+ *
+ * Fails with a StoreError where a column holds what the schema cannot have let in: the database is damaged.
+ */
+import type { Account, ApiKey, Credential } from '../../model/account.ts';
+import type { AuditEntry } from '../../model/audit.ts';
+import { type DkimKey, publishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
+import { ACCEPTED_VERB } from '../../model/events.ts';
+import type { FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
+import type { Lease, LeasedMail, MailEvent, MailStanding, MailSummary } from '../../model/message.ts';
+import type { NodeStanding } from '../../model/node.ts';
+import type { Attempt } from '../../model/outcome.ts';
+import { lackingOf, type OverviewFacts, type TroubledDomain } from '../../model/overview.ts';
+import { DEFAULT_THRESHOLDS, type Thresholds, type WindowCounts } from '../../model/reputation.ts';
+import type { RunningTime, Stretch } from '../../model/running-time.ts';
+import type { State } from '../../model/state-machine.ts';
+import { STATES } from '../../model/state-machine.ts';
+import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
+import { StoreError } from '../error.ts';
+import type { ReportedMessage } from './feedback.ts';
+import type { TokenBucket } from './token-bucket.ts';
+
+/** `bigint` columns as numbers, `uuid` and `text` as strings. */
+export type Row = Readonly<Record<string, unknown>>;
+
+const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
+const SOURCES: readonly FeedbackSource[] = ['smtp', 'sns', 'sqs'];
+
+/** A number column. */
+export function int(row: Row, column: string): number {
+  const value = row[column];
+  if (typeof value !== 'number') throw new StoreError(`column ${column} holds no number: the database is damaged.`);
+  return value;
+}
+
+/** A number column or null. */
+export function intOrNull(row: Row, column: string): number | null {
+  return row[column] === null ? null : int(row, column);
+}
+
+/** A text or uuid column. */
+export function text(row: Row, column: string): string {
+  const value = row[column];
+  if (typeof value !== 'string') throw new StoreError(`column ${column} holds no text: the database is damaged.`);
+  return value;
+}
+
+/** A text or uuid column or null. */
+export function textOrNull(row: Row, column: string): string | null {
+  return row[column] === null ? null : text(row, column);
+}
+
+/** A truth value. */
+export function flag(row: Row, column: string): boolean {
+  const value = row[column];
+  if (value === true || value === 1) return true;
+  if (value === false || value === 0) return false;
+  throw new StoreError(`column ${column} holds no truth value: the database is damaged.`);
+}
+
+/** A column that holds one of a few words. */
+export function oneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
+  const found = values.find((value) => value === row[column]);
+  if (found === undefined) throw new StoreError(`column ${column} holds something unknown: the database is damaged.`);
+  return found;
+}
+
+/** The state column. */
+export function state(row: Row): State {
+  return oneOf(row, 'state', STATES);
+}
+
+/** A row of `account`, its `volume_used` with what is counted in account_usage. */
+export function account(row: Row): Account {
+  const lockedAt = intOrNull(row, 'locked_at');
+  const rateLimit = intOrNull(row, 'rate_limit');
+  const perSecond = intOrNull(row, 'throttle_per_s');
+  return {
+    id: int(row, 'id'),
+    name: text(row, 'name'),
+    createdAt: int(row, 'created_at'),
+    locked: lockedAt === null ? null : { reason: text(row, 'locked_reason'), at: lockedAt },
+    warning: textOrNull(row, 'warning'),
+    thresholds: thresholds(row),
+    limits: {
+      volume: intOrNull(row, 'volume'),
+      volumeExpiresAt: intOrNull(row, 'volume_expires_at'),
+      rate: rateLimit === null ? null : { limit: rateLimit, periodMs: int(row, 'rate_period_ms') },
+      throttle: perSecond === null ? null : { perSecond, burst: int(row, 'throttle_burst') },
+    },
+    volumeUsed: int(row, 'volume_used'),
+    rateUsed: int(row, 'rate_used'),
+    rateWindowAt: intOrNull(row, 'rate_window_at'),
+  };
+}
+
+/** The thresholds of a row of `account`. */
+export function thresholds(row: Row): Thresholds {
+  return {
+    bounceRate: intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
+    complaintRate: intOrNull(row, 'complaint_rate') ?? DEFAULT_THRESHOLDS.complaintRate,
+  };
+}
+
+/** A row of `operator_token`, or what a row of `api_key` shares with it. */
+export function credential(row: Row): Credential {
+  return {
+    id: int(row, 'id'),
+    name: text(row, 'name'),
+    prefix: text(row, 'prefix'),
+    hash: text(row, 'hash'),
+    createdAt: int(row, 'created_at'),
+    expiresAt: intOrNull(row, 'expires_at'),
+    revokedAt: intOrNull(row, 'revoked_at'),
+    lastUsedAt: intOrNull(row, 'last_used_at'),
+  };
+}
+
+/** A row of `api_key`. */
+export function apiKey(row: Row): ApiKey {
+  return { ...credential(row), accountId: int(row, 'account_id') };
+}
+
+/** A row of `api_key` with its account's name and the number of its successor. */
+export function expiringKey(row: Row): OverviewFacts['keys'][number] {
+  return { ...apiKey(row), account: text(row, 'account'), successor: intOrNull(row, 'successor') };
+}
+
+/** A row of `audit`. */
+export function auditEntry(row: Row): AuditEntry {
+  return {
+    id: int(row, 'id'),
+    at: int(row, 'at'),
+    who: text(row, 'who'),
+    action: text(row, 'action'),
+    subject: text(row, 'subject'),
+    before: textOrNull(row, 'before'),
+    after: textOrNull(row, 'after'),
+  };
+}
+
+/** A row of `mail_request`, its state from the queue while it is there. */
+export function summary(row: Row): MailSummary {
+  return {
+    id: text(row, 'id'),
+    accountId: int(row, 'account_id'),
+    state: state(row),
+    to: text(row, 'to'),
+    from: text(row, 'from'),
+    subject: text(row, 'subject'),
+    acceptedAt: int(row, 'accepted_at'),
+  };
+}
+
+/** A leased row of a message with its body; `attempts` with this lease. */
+export function leasedMail(row: Row, lease: Lease, attempts: number): LeasedMail {
+  return {
+    id: text(row, 'id'),
+    accountId: int(row, 'account_id'),
+    to: text(row, 'to'),
+    from: text(row, 'from'),
+    subject: text(row, 'subject'),
+    message: text(row, 'message'),
+    acceptedAt: int(row, 'accepted_at'),
+    attempts,
+    lease,
+  };
+}
+
+/** A row of a message with its rows of `event`, in order; that it was accepted stands in its own row. */
+export function standing(row: Row, history: readonly Row[]): MailStanding {
+  const keyId = int(row, 'key_id');
+  const accepted: MailEvent = {
+    at: int(row, 'accepted_at'),
+    verb: ACCEPTED_VERB,
+    by: `key_${keyId}`,
+    detail: null,
+    attempt: null,
+  };
+  return {
+    ...summary(row),
+    keyId,
+    dueAt: intOrNull(row, 'due_at'),
+    owner: textOrNull(row, 'owner'),
+    attempts: int(row, 'attempts'),
+    endedAt: intOrNull(row, 'ended_at'),
+    events: [accepted, ...history.map(mailEvent)],
+  };
+}
+
+/** A row of `event`. */
+function mailEvent(row: Row): MailEvent {
+  const attempt = textOrNull(row, 'attempt');
+  return {
+    at: int(row, 'at'),
+    verb: text(row, 'verb'),
+    by: text(row, 'by'),
+    detail: textOrNull(row, 'detail'),
+    attempt: attempt === null ? null : json<Attempt>('attempt', attempt),
+  };
+}
+
+/** Some columns of a message, as reports about it have to know it; its state is that of `open`, its row in the queue, where given. */
+export function reportedMessage(row: Row, open: Row = row): ReportedMessage {
+  return {
+    id: text(row, 'id'),
+    accountId: int(row, 'account_id'),
+    keyId: int(row, 'key_id'),
+    state: state(open),
+    to: text(row, 'to'),
+  };
+}
+
+/** A row of `feedback` that is kept. */
+export function keptFeedback(row: Row): KeptFeedback {
+  return {
+    id: int(row, 'id'),
+    at: int(row, 'at'),
+    source: oneOf(row, 'source', SOURCES),
+    mailId: textOrNull(row, 'mail_id'),
+    reason: text(row, 'reason'),
+    summary: text(row, 'summary'),
+  };
+}
+
+/** The same with what came, base64 in the column `raw`. */
+export function rawFeedback(row: Row): KeptFeedback & { readonly raw: Uint8Array } {
+  return { ...keptFeedback(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
+}
+
+/** A row of `suppression`. */
+export function suppression(row: Row): Suppression {
+  return {
+    address: text(row, 'recipient'),
+    reason: oneOf(row, 'reason', REASONS),
+    source: textOrNull(row, 'source'),
+    at: int(row, 'at'),
+  };
+}
+
+/** A row of `domain` with its rows of `dkim_key`. */
+export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
+  const name = text(row, 'name');
+  const keys = keyRows.map(dkimKey);
+  return {
+    id: int(row, 'id'),
+    revision: int(row, 'revision'),
+    accountId: int(row, 'account_id'),
+    name,
+    subdomains: flag(row, 'subdomains'),
+    ...domainStatus(row),
+    createdAt: int(row, 'created_at'),
+    authenticatedAt: intOrNull(row, 'authenticated_at'),
+    published: publishedSelectors(name, keys, domainChecks(row)),
+    keys,
+  };
+}
+
+/** What the last answered look at each record of a domain found. */
+export function domainChecks(row: Row): readonly RecordCheck[] {
+  return json<readonly RecordCheck[]>('checks', text(row, 'checks'));
+}
+
+function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'failingSince'> {
+  return {
+    status: oneOf(row, 'status', ['pending', 'authenticated', 'failing'] as const),
+    checkedAt: intOrNull(row, 'checked_at'),
+    failingSince: intOrNull(row, 'failing_since'),
+  };
+}
+
+/** Some columns of a row of `domain`: what wants attention. */
+export function troubledDomain(row: Row): TroubledDomain {
+  return { name: text(row, 'name'), ...domainStatus(row), lacking: lackingOf(text(row, 'checks')) };
+}
+
+function dkimKey(row: Row): DkimKey {
+  return {
+    selector: text(row, 'selector'),
+    algorithm: oneOf(row, 'algorithm', ['rsa', 'ed25519'] as const),
+    publicKey: text(row, 'public_key'),
+    sealed: text(row, 'sealed'),
+    state: oneOf(row, 'state', ['staged', 'active', 'retiring'] as const),
+    createdAt: int(row, 'created_at'),
+    activatedAt: intOrNull(row, 'activated_at'),
+    retireAt: intOrNull(row, 'retire_at'),
+  };
+}
+
+/** The sums of rows of `reputation`. */
+export function windowCounts(row: Row): WindowCounts {
+  return { emails: int(row, 'emails'), bounces: int(row, 'bounces'), complaints: int(row, 'complaints') };
+}
+
+/** A row of `node`. */
+export function node(row: Row): NodeStanding {
+  return {
+    name: text(row, 'name'),
+    roles: text(row, 'roles').split(','),
+    version: text(row, 'version'),
+    startedAt: int(row, 'started_at'),
+    seenAt: int(row, 'seen_at'),
+    aliveUntil: int(row, 'alive_until'),
+  };
+}
+
+/** A row of `throttle`. */
+export function tokenBucket(row: Row): TokenBucket {
+  return {
+    tokens: int(row, 'tokens'),
+    perSecond: int(row, 'per_second'),
+    burst: int(row, 'burst'),
+    at: int(row, 'at'),
+  };
+}
+
+/** The row of `running_time`. */
+export function runningTime(row: Row): RunningTime {
+  return {
+    ranMs: int(row, 'ran_ms'),
+    seenAt: int(row, 'seen_at'),
+    stretches: json<readonly Stretch[]>('stretches', text(row, 'stretches')),
+  };
+}
+
+function json<Value>(column: string, value: string): Value {
+  try {
+    return JSON.parse(value) as Value;
+  } catch {
+    throw new StoreError(`column ${column} holds no JSON: the database is damaged.`);
+  }
+}

@@ -1,0 +1,123 @@
+/**
+ * A database written by an older version opens, and every question is answered as that version answered it. test/corpus/stores has
+ * the tables as commit c1fc4ea left them (before the model, the events and the roles of the store were separated), and what its
+ * own store said of them: accounts, keys, domains, messages of every state, reports, suppressions, tokens, figures. What it asked of
+ * `findToken` is asked of `findTokens`.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { freshDatabase } from '../rig/postgres.ts';
+import { STORES, settingOf } from '../rig/stores.ts';
+
+type Column = string | number | boolean | null;
+
+interface Written {
+  readonly tables: Readonly<Record<string, readonly Readonly<Record<string, Column>>[]>>;
+  /** The last value of each sequence; of PostgreSQL alone. */
+  readonly sequences?: Readonly<Record<string, number>>;
+  /** Method, arguments, answer; maps and bytes as `revived` reads them. */
+  readonly reads: readonly (readonly [method: string, args: readonly unknown[], answer: unknown])[];
+}
+
+/** Migrations that the version had. */
+const KNOWN = { sqlite: 11, postgres: 10 } as const;
+
+function written(kind: 'sqlite' | 'postgres'): Written {
+  return JSON.parse(readFileSync(new URL(`../corpus/stores/${kind}.json`, import.meta.url), 'utf8')) as Written;
+}
+
+function migrationsOf(kind: 'sqlite' | 'postgres'): readonly string[] {
+  const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
+  const names = readdirSync(folder).sort().slice(0, KNOWN[kind]);
+  return names.map((name) => readFileSync(new URL(name, folder), 'utf8'));
+}
+
+/** JSON with `$map` as a map and `$bytes` as the bytes of its text. */
+function revived(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(revived);
+  if ('$map' in value) return new Map(revived(value.$map) as [unknown, unknown][]);
+  if ('$bytes' in value) return Buffer.from(String(value.$bytes));
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revived(member)]));
+}
+
+const WRITE = {
+  async sqlite({ tables }: Written) {
+    const path = join(temporaryFolder(), 'postrider.db');
+    const database = new DatabaseSync(path);
+    for (const text of migrationsOf('sqlite')) database.exec(text);
+    database.exec(`PRAGMA user_version = ${KNOWN.sqlite}; PRAGMA application_id = ${0x50524452}; DELETE FROM meta`);
+    for (const [table, rows] of Object.entries(tables)) {
+      for (const row of rows) {
+        const columns = Object.keys(row).map((name) => `"${name}"`);
+        const marks = columns.map(() => '?').join(', ');
+        const insert = database.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks})`);
+        insert.run(...Object.values(row).map((value) => (typeof value === 'boolean' ? Number(value) : value)));
+      }
+    }
+    database.close();
+    return { kind: 'sqlite', path } as const;
+  },
+  async postgres({ tables, sequences = {} }: Written) {
+    const url = await freshDatabase();
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    for (const text of migrationsOf('postgres')) await client.query(text);
+    await client.query('DELETE FROM postrider');
+    for (const [table, rows] of Object.entries(tables)) {
+      const columns = Object.keys(rows[0] ?? {}).map((name) => `"${name}"`);
+      await client.query(
+        `INSERT INTO ${table} (${columns.join(', ')}) OVERRIDING SYSTEM VALUE
+         SELECT ${columns.join(', ')} FROM jsonb_populate_recordset(null::${table}, $1)`,
+        [JSON.stringify(rows)],
+      );
+    }
+    for (const [name, last] of Object.entries(sequences)) await client.query('SELECT setval($1, $2)', [name, last]);
+    await client.end();
+    return settingOf(url);
+  },
+} as const;
+
+test.each(STORES)('the $name store answers of an older database as the version that wrote it did', async ({ name }) => {
+  const before = written(name);
+  const store = await openStore(await WRITE[name](before), { exclusive: true });
+  onTestFinished(() => store.close());
+  const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
+  for (const [method, args, answer] of before.reads) {
+    const said = await methods[method]?.(...args.map(revived));
+    expect(plain(said), `${method}(${JSON.stringify(args)})`).toEqual(plain(revived(answer)));
+  }
+});
+
+/** Bytes as text, since a store may give them as any kind of array of bytes. */
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
+  if (value instanceof Map) return [...value].map(plain);
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]));
+}
+
+test.each(STORES)('the $name store goes on with what an older version has queued', async ({ name }) => {
+  const store = await openStore(await WRITE[name](written(name)), { exclusive: true });
+  onTestFinished(() => store.close());
+  const queued = await store.listMail({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });
+  const [message] = queued;
+  if (message === undefined) throw new Error('nothing is queued');
+  const now = message.acceptedAt + 10 * 24 * 3_600_000;
+  const lease = { owner: 'node-new', until: now + 60_000 };
+  const claimed = await store.claim({ mails: 50, bytes: 1_000_000 }, lease, now);
+  expect(claimed.mails.map(({ id }) => id).sort()).toEqual(queued.map(({ id }) => id).sort());
+  const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', attempt: null };
+  const changes = [{ to: 'delivered', dueAt: null, event, suppress: null }] as const;
+  const ends = claimed.mails.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts, changes, uncount: false }));
+  expect(await store.settle(ends)).toEqual(ends.map(() => 'settled'));
+  const shown = await store.showMail(message.id);
+  expect(shown?.state).toBe('delivered');
+  expect(shown?.events.at(-1)).toEqual(event);
+});

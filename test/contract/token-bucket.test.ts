@@ -1,0 +1,33 @@
+/** The tokens that nodes share: each store gives what the one rule gives, PostgreSQL by a statement of its own. */
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';
+import { virtualClock } from '../rig/clock.ts';
+import { STORES } from '../rig/stores.ts';
+
+const START = Date.UTC(2031, 0, 1);
+const LIMITS = [
+  { perSecond: 0.25, burst: 1 },
+  { perSecond: 2, burst: 5 },
+  { perSecond: 10, burst: 3 },
+] as const;
+
+const asked = fc.record({
+  passedMs: fc.integer({ min: 0, max: 5_000 }),
+  limit: fc.constantFrom(...LIMITS),
+  wanted: fc.integer({ min: 0, max: 6 }),
+});
+
+test.each(STORES)('the $name store hands out tokens by the rule of the bucket', async ({ open }) => {
+  const clock = virtualClock(START);
+  const store = await open({ surroundings: { clock, random: () => 0.5, simulated: true } });
+  onTestFinished(() => store.close());
+  let bucket: TokenBucket | null = null;
+  for (const { passedMs, limit, wanted } of fc.sample(asked, { numRuns: 150, seed: 13 })) {
+    await clock.advance(passedMs);
+    const request = { accountId: 1, ...limit, wanted };
+    const taken = takeTokens(bucket, request, clock.now());
+    bucket = taken.bucket;
+    expect(await store.takeTokens([request], clock.now())).toEqual([taken.answer]);
+  }
+});
