@@ -45,7 +45,7 @@ function commandsOf(program: Command): readonly Command[] {
 }
 
 const OPERATIONS = await exportedOperations();
-const COMMANDS = commandsOf(buildProgram(processContext(), () => undefined));
+const COMMANDS = commandsOf(await buildProgram(processContext(), () => undefined));
 const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
 interface Described {
