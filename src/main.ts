@@ -22,16 +22,17 @@ import { KeyDirectory } from './http/directory.ts';
 import { ERROR_CODES } from './http/errors.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
+import type { HttpListenerName } from './model/events.ts';
 import type { RuntimeStatus } from './model/runtime-status.ts';
-import { createFeedbackReporter } from './observability/feedback-reporter.ts';
+import { createEvents } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
-import { createMetrics, type HttpListenerName } from './observability/metrics.ts';
-import { createNews, TOPICS } from './observability/news.ts';
-import { createReporter } from './observability/reporter.ts';
-import { createStanding } from './observability/standing.ts';
+import { logLines } from './observability/log-lines.ts';
+import { createMetrics, metricHandlers } from './observability/metrics.ts';
+import { createNews, newsHandlers, TOPICS } from './observability/news.ts';
+import { createStanding, standingHandlers } from './observability/standing.ts';
 import { storeChanges } from './observability/store-changes.ts';
-import { createTraces } from './observability/traces.ts';
-import { countTraffic } from './observability/traffic.ts';
+import { createTraces, traceHandlers } from './observability/traces.ts';
+import { countTraffic, trafficHandlers } from './observability/traffic.ts';
 import type { Ran } from './operator/api.ts';
 import { audited } from './operator/audited.ts';
 import type { ListFiles } from './operator/list-files.ts';
@@ -46,6 +47,7 @@ import { openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
+import { accountEvents, faults } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { installationOf } from './wiring/installation.ts';
 import { nodeName, takePlace } from './wiring/node.ts';
@@ -134,23 +136,26 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const log = createLog(settings.logLevel, null, logAfter);
   stops.push(() => log.close());
 
-  const warn = (line: string) => log.warned({ node, detail: line });
+  const events = createEvents(machineClock);
+  const { publish } = events;
+  events.subscribe(logLines(log, node));
+  const warn = (detail: string) => publish({ type: 'node.warning', at: machineClock.now(), detail });
   let filesFault: FilesFault | null = null;
-  const files: { report: (fault: FilesFault | null) => void } = { report: () => undefined };
   const onFilesFault = (fault: FilesFault | null) => {
     filesFault = fault;
-    files.report(fault);
+    const at = machineClock.now();
+    publish(fault === null ? { type: 'store.files-back', at } : { type: 'store.files-lost', at, ...fault });
   };
   const store = await (open?.(settings) ?? openStore(settings.database, { exclusive: true, node, warn, onFilesFault }));
   stops.push(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   const descriptors = readDescriptorLimit();
-  const failures: { report: (what: string, error: unknown) => void } = { report: () => undefined };
-  const place = await takePlace(node, settings, store, machineClock, (what, error) => failures.report(what, error));
+  const place = await takePlace(node, settings, store, machineClock, faults(publish, machineClock));
   const { clock } = place;
+  const failed = faults(publish, clock);
   // A node that cannot say that it ends is found dead soon.
-  stops.push(() => place.leave().catch((error: unknown) => failures.report('leave', error)));
+  stops.push(() => place.leave().catch((error: unknown) => failed('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stops.push(() => health.stop());
   let dead = false;
@@ -173,7 +178,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     node,
     clock,
     put: store.putTraffic,
-    failed: (error) => failures.report('write figures', error),
+    failed: (error) => failed('write figures', error),
   });
   // After everything that counts: stops run in reverse.
   stops.push(() => traffic.stop());
@@ -181,28 +186,29 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const news = createNews({ clock, topics, changes: storeChanges(store, clock.now) });
   stops.push(() => news.stop());
   const standing = createStanding();
-  const report = createReporter({ log, metrics, node, traces, traffic, standing, news, now: clock.now });
-  failures.report = report.failed;
-  files.report = report.files;
-  // What was found while the service started.
-  if (filesFault !== null) report.files(filesFault);
+  events.subscribe(metricHandlers(metrics));
+  if (traces !== null) events.subscribe(traceHandlers(traces));
+  events.subscribe(trafficHandlers(traffic));
+  events.subscribe(newsHandlers(news));
+  events.subscribe(standingHandlers(standing));
+  events.started();
 
-  const directory = new KeyDirectory(report.account);
+  const directory = new KeyDirectory(accountEvents(publish, clock));
   const domains = new DomainDirectory();
   await store.watchDirectory((changes) => {
     directory.apply(changes);
     domains.apply(changes);
-    if (changes.accounts.length + changes.keys.length > 0) news.tell('accounts', 'overview');
-    if (changes.domains.length + changes.removed.length > 0) news.tell('domains', 'overview');
+    if (changes.accounts.length + changes.keys.length > 0) publish({ type: 'account.changed', at: clock.now() });
+    if (changes.domains.length + changes.removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   });
 
   if (roles.has('operator') || roles.has('deliver')) {
     const monotonic = () => performance.now();
-    stops.push(startIndexer({ clock, monotonic, shared: place.shared, store, failed: report.failed }));
+    stops.push(startIndexer({ clock, monotonic, shared: place.shared, store, failed }));
   }
 
   const inbox = join(dataFolder(settings.database), 'inbox');
-  const opened = openTransport(settings.transport, { clock, inboxPath: inbox, failed: report.failed });
+  const opened = openTransport(settings.transport, { clock, inboxPath: inbox, failed });
   const { transport: wrap = (transport: Transport) => transport } = surroundings;
   const handover = { ...opened, transport: wrap(opened.transport) };
   const connections = (listener: HttpListenerName, most: number) =>
@@ -210,7 +216,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       limits: { ...CONNECTION_LIMITS, unreadTimeoutMs: MAX_STALL_MS, maxConnections: most },
       clock,
       sharesNothing: withoutShare(settings.trustedProxies),
-      dropped: (reason) => metrics.connectionDropped(listener, reason),
+      dropped: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener, reason }),
     });
   const most = shareDescriptors(descriptors, descriptorsOf(settings, handover.transport.concurrency));
   if (most.public < MAX_CONNECTIONS.public) {
@@ -218,7 +224,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       `the limit of ${descriptors} open files leaves ${most.public} connections to the public listener and ${most.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
     );
   }
-  const shared = { settings, place, store, health, directory, domains, metrics, report, drainMs, stops };
+  const shared = { settings, place, store, health, directory, domains, publish, drainMs, stops };
   const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
 
   const feedback = roles.has('feedback')
@@ -226,9 +232,8 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
         settings,
         clock,
         store,
-        report,
         connections: connections('events', most.events),
-        feedback: createFeedbackReporter({ log, metrics, traces, traffic, news }),
+        publish,
         stops,
       })
     : NO_FEEDBACK;
@@ -242,7 +247,12 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   });
   const cancelMail: Store['cancelMail'] = async (id, now, by) => {
     const answer = await store.cancelMail(id, now, by);
-    if (answer.kind === 'done') report.cancelled();
+    if (answer.kind === 'done') publish({ type: 'message.cancelled', at: now, id });
+    return answer;
+  };
+  const retryMail: Store['retryMail'] = async (id, now, by) => {
+    const answer = await store.retryMail(id, now, by);
+    if (answer.kind === 'done') publish({ type: 'message.retried', at: now, id });
     return answer;
   };
   let operatorUrl: string | null = null;
@@ -272,9 +282,9 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
           ? null
           : {
               store,
-              run: (args, who) => commands.run({ ...store, queueFigures, cancelMail }, service, args, who),
+              run: (args, who) => commands.run({ ...store, queueFigures, cancelMail, retryMail }, service, args, who),
               operate: (actor) => {
-                const own = audited({ ...store, queueFigures, cancelMail }, actor, clock.now);
+                const own = audited({ ...store, queueFigures, cancelMail, retryMail }, actor, clock.now);
                 return {
                   actor,
                   clock,
@@ -299,7 +309,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
               }),
               key: operatorKey(settings),
             },
-      failed: (error) => report.failed('operator', error),
+      failed: (error) => failed('operator', error),
     });
     stops.push(() => operator.close());
     // Before it: whoever follows an import hears that it breaks off.
@@ -314,8 +324,9 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     ? await startApi({ ...shared, ready, dispatcher, limits: { maxConnections: most.public, ...limits } })
     : null;
   const publicUrl = api?.publicUrl ?? null;
-  log.started({ node, transport: settings.transport.kind, url: publicUrl ?? operatorUrl ?? '' });
-  stops.push(() => log.draining({ node }));
+  const url = publicUrl ?? operatorUrl ?? '';
+  publish({ type: 'node.started', at: clock.now(), transport: settings.transport.kind, url });
+  stops.push(() => publish({ type: 'node.draining', at: clock.now() }));
   const inboxPath = handover.inbox === null ? null : inbox;
   return {
     publicUrl,

@@ -7,17 +7,7 @@
  * half of the places are taken, a peer (an IPv4 address, or an IPv6 network of 64 bits) keeps at most its share of keyless
  * connections.
  */
-
-/** Why a connection was closed from our side; the label of a metric. */
-export type DropReason =
-  /** The listener was full. */
-  | 'full'
-  /** Its peer had more keyless connections than its share. */
-  | 'address-share'
-  /** Too many connections at once waited with pipelined requests. */
-  | 'pipelining'
-  /** Its client did not read the answers. */
-  | 'unread-answers';
+import type { DropReason } from '../model/events.ts';
 
 /** A connection, as the table sees it. */
 export interface Member {

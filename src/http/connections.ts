@@ -18,8 +18,9 @@ import { Server as TlsServer } from 'node:https';
 import { BlockList, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
+import type { DropReason } from '../model/events.ts';
 import { peerOf } from '../model/peer.ts';
-import { ConnectionTable, type DropReason, type Member } from './connection-table.ts';
+import { ConnectionTable, type Member } from './connection-table.ts';
 
 export interface ConnectionLimits {
   /** Connections at once. */

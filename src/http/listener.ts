@@ -2,7 +2,7 @@
  * The public listener: `POST /api/v1/send-mail`, `/healthz` and `/readyz`, nothing else.
  *
  * Promises: every answer that is no success has the two members of the registry; no banner; drains within a bound.
- * Fails: `start` rejects with one clear line; a fault while running is a 500 and goes to the observer.
+ * Fails: `start` rejects with one clear line; a fault while running is a 500 and is published as `node.fault`.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -31,16 +31,18 @@ const FLUSH_MS = 250;
 
 /** Builds the listener; nothing is bound before `start`. */
 export function createListener(options: ListenerOptions): Listener {
-  const { clock, settings, observe } = options;
+  const { clock, settings, publish } = options;
+  const failed = (error: unknown) => publish({ type: 'node.fault', at: clock.now(), what: 'request', error });
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
   const inFlight = new InFlight(limits, options.load);
   const answers = new Answers(clock, limits.lingerMs, settings.maxRequestBytes);
-  const refused = (code: ErrorCode): void => observe.refused(code, null, null);
+  const refused = (code: ErrorCode): void =>
+    publish({ type: 'request.refused', at: clock.now(), code, accountId: null, keyId: null });
   const connections = new Connections({
     limits,
     clock,
     sharesNothing: withoutShare(settings.trustedProxies),
-    dropped: observe.dropped,
+    dropped: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
   let running: { readonly app: FastifyInstance; readonly server: Server; readonly stopWatch: () => void } | null = null;
 
@@ -53,7 +55,7 @@ export function createListener(options: ListenerOptions): Listener {
     const { server } = app;
     const at = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
     // Accepting can fail later, for want of descriptors; the connections there are go on.
-    server.on('error', (error) => observe.failed(error));
+    server.on('error', failed);
     const stopWatch =
       settings.tls === null
         ? () => {}
@@ -63,9 +65,9 @@ export function createListener(options: ListenerOptions): Listener {
             clock,
             (pair) => {
               if (server instanceof TlsServer) server.setSecureContext({ ...pair, minVersion: OLDEST_TLS });
-              observe.certificate(null);
+              publish({ type: 'certificate.renewed', at: clock.now() });
             },
-            (fault) => observe.certificate(fault),
+            (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
     running = { app, server, stopWatch };
     return { ...at, url: `${certificate === null ? 'http' : 'https'}://${hostPort(at)}` };
@@ -167,7 +169,7 @@ function createApp(
     unrouted(request.raw, reply.raw);
   });
   app.setErrorHandler((error, request, reply) => {
-    options.observe.failed(error);
+    options.publish({ type: 'node.fault', at: options.clock.now(), what: 'request', error });
     reply.hijack();
     if (reply.raw.headersSent) {
       reply.raw.destroy();

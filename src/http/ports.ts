@@ -1,35 +1,17 @@
 /** What the public listener is handed: the parts with effects, as it sees them. `main.ts` wires. */
+
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { FoundKeys } from '../model/account.ts';
+import type { Publish } from '../model/events.ts';
 import type { AcceptAnswer, NewMail } from '../model/message.ts';
-import type { DropReason } from './connection-table.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
 import type { KeyDirectory } from './directory.ts';
-import type { ErrorCode } from './errors.ts';
 import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
 
 /** Whether the server is too busy for one more request; asked for each, so it must be cheap. */
 export type LoadSignal = () => ShedDecision;
 export type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
-
-/** Told what happened; must not throw and must be cheap. Gets no body and no key. */
-export interface HttpObserver {
-  /** A mail request is committed and its 201 is on the way. `tookMs` from the first byte of the handler to the answer. */
-  accepted(mail: NewMail, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void;
-  /** An idempotency key was met again; `id` is the original mail request. */
-  replayed(id: string, accountId: number, keyId: number, tookMs: number): void;
-  /** A 201 was sent for a body with so many members that the interface does not know. */
-  ignored(count: number): void;
-  /** A request was refused; `accountId` and `keyId` are null where no valid key is known. */
-  refused(code: ErrorCode, accountId: number | null, keyId: number | null): void;
-  /** A fault of ours: `submit` rejected, or code threw. */
-  failed(error: unknown): void;
-  /** A connection was closed to make room, or because its client does not read. */
-  dropped(reason: DropReason): void;
-  /** A certificate pair was taken over, or (`fault` not null) refused and the old one kept. */
-  certificate(fault: string | null): void;
-}
 
 export interface ListenerLimits extends ConnectionLimits {
   /** From the connection's first byte, or its opening, to the end of the headers. */
@@ -81,7 +63,7 @@ export interface ListenerOptions {
   readonly ready: () => string | null;
   /** Whether the domain (as `Address.domain` has it) is authenticated for the account. */
   readonly domains: { authenticated(accountId: number, domain: string): boolean };
-  readonly observe: HttpObserver;
+  readonly publish: Publish;
   readonly limits?: Partial<ListenerLimits>;
 }
 

@@ -50,7 +50,8 @@ export function createSendMail(
   answers: Answers,
   connections: HttpConnections,
 ): (req: IncomingMessage, res: ServerResponse) => void {
-  const { directory, throttle, clock, ids, submit, domains, observe, settings } = options;
+  const { directory, throttle, clock, ids, submit, domains, publish, settings } = options;
+  const failed = (error: unknown) => publish({ type: 'node.fault', at: clock.now(), what: 'request', error });
   const { maxRequestBytes } = settings;
   const bound = sendersBound(settings);
   const misses = new GatheredLookups({
@@ -58,7 +59,7 @@ export function createSendMail(
       try {
         directory.apply(await options.findKeys(hashes));
       } catch (error) {
-        observe.failed(error);
+        failed(error);
         throw error;
       }
     },
@@ -93,7 +94,7 @@ export function createSendMail(
       const lookup = directory.lookup(req.headers.authorization, clock.now());
       if (req.destroyed) {
         // Nobody reads the answer; the guess counts nevertheless.
-        if (known && lookup.kind === 'missing') observe.refused('invalid-key', null, null);
+        if (known && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
       } else if (!known) {
         // The fault was told once for all that waited.
         refuse(req, res, 'internal-error', null, null);
@@ -106,7 +107,7 @@ export function createSendMail(
   /** Waits for a step that comes before the body; a fault is a 500. */
   function wait<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
     inFlight.through(step, next).catch((error: unknown) => {
-      observe.failed(error);
+      failed(error);
       if (!res.headersSent) refuse(req, res, 'internal-error', null, null);
     });
   }
@@ -218,7 +219,7 @@ export function createSendMail(
     try {
       consider(exchange, body, now);
     } catch (error) {
-      observe.failed(error);
+      failed(error);
       refuseIn(exchange, 'internal-error');
     }
   }
@@ -270,7 +271,7 @@ export function createSendMail(
         const headers = limitHeaders(exchange, answer.limits);
         addIgnored(headers, ignored);
         answers.created(res, mail.id, headers);
-        observe.accepted(mail, answer.state, finish(exchange));
+        publishAccepted(mail, answer.state, finish(exchange));
         return;
       }
       case 'replayed': {
@@ -279,7 +280,7 @@ export function createSendMail(
         addIgnored(headers, ignored);
         answers.created(res, answer.id, headers);
         finish(exchange);
-        observe.replayed(answer.id, account.id, key.id, clock.now() - startedAt);
+        publishReplayed(answer.id, account.id, key.id, startedAt);
         return;
       }
       case 'idempotency-conflict':
@@ -303,7 +304,7 @@ export function createSendMail(
   function addIgnored(headers: Headers, ignored: IgnoredFields | null): void {
     if (ignored === null) return;
     if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
-    observe.ignored(ignored.count);
+    publish({ type: 'request.fields-ignored', at: clock.now(), count: ignored.count });
   }
 
   function onRejected(exchange: Exchange, error: unknown): void {
@@ -311,7 +312,7 @@ export function createSendMail(
     failingSince ??= now;
     const headers = limitHeaders(exchange, null);
     headers['Retry-After'] = wholeSeconds(Math.min(LONGEST_WAIT_MS, now - failingSince));
-    observe.failed(error);
+    failed(error);
     refuseIn(exchange, 'not-committed', null, headers);
   }
 
@@ -331,7 +332,23 @@ export function createSendMail(
     headers: Headers = {},
   ): void {
     answers.error(req, res, code, detail, headers);
-    observe.refused(code, account?.id ?? null, key?.id ?? null);
+    publishRefused(code, account?.id ?? null, key?.id ?? null);
+  }
+
+  function publishAccepted(mail: NewMail, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
+    const { id, accountId, keyId, to, acceptedAt } = mail;
+    const at = clock.now();
+    publish({ type: 'message.accepted', at, id, accountId, keyId, to, state, acceptedAt, tookMs });
+    if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
+  }
+
+  function publishReplayed(id: string, accountId: number, keyId: number, startedAt: number): void {
+    const at = clock.now();
+    publish({ type: 'message.replayed', at, id, accountId, keyId, tookMs: at - startedAt });
+  }
+
+  function publishRefused(code: ErrorCode, accountId: number | null, keyId: number | null): void {
+    publish({ type: 'request.refused', at: clock.now(), code, accountId, keyId });
   }
 
   /** The request is over; gives how long it took, in milliseconds. */

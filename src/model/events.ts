@@ -10,7 +10,7 @@
  */
 import type { NoteVerb } from './feedback.ts';
 import type { Change, MailEvent } from './message.ts';
-import type { Attempt } from './outcome.ts';
+import type { Attempt, Reason } from './outcome.ts';
 import type { State } from './state-machine.ts';
 
 /** `type` is what happened, `at` when: milliseconds since the epoch. */
@@ -45,11 +45,22 @@ interface Changed {
   detail: string | null;
 }
 
+/** Refusals that are about this service itself, not about a message; `ALARMING` of classify. */
+export type AlarmingReason = Extract<Reason, 'configuration' | 'reputation'>;
+
 export type HttpListenerName = 'public' | 'operator' | 'events';
 export const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
 
-/** Why a listener closed a connection by itself. */
-export type DropReason = 'full' | 'address-share' | 'pipelining' | 'unread-answers';
+/** Why a listener closed a connection by itself; the label of a metric. */
+export type DropReason =
+  /** The listener was full. */
+  | 'full'
+  /** Its peer had more keyless connections than its share. */
+  | 'address-share'
+  /** Too many connections at once waited with pipelined requests. */
+  | 'pipelining'
+  /** Its client did not read the answers. */
+  | 'unread-answers';
 export const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
@@ -86,7 +97,7 @@ export type ServiceEvent =
   /** An attempt ended; whether its outcome is recorded is another event. */
   | Event<'attempt.ended', Message & { attempts: number; attempt: Attempt }>
   /** The next hop refuses this service itself, not the message; `reason` is one of `ALARMING`. */
-  | Event<'attempt.alarming', Message & { attempts: number; attempt: Attempt; reason: string }>
+  | Event<'attempt.alarming', Message & { attempts: number; attempt: Attempt; reason: AlarmingReason }>
   /** Another node or the sweep ended the lease first; the attempt's outcome was not recorded. */
   | Event<'attempt.unrecorded', Message & { attempts: number }>
   // ── Requests and connections ──

@@ -1,5 +1,6 @@
 /** Reports of what became of messages after they were handed over, on their way into the store, and what each came to. */
 
+import type { NoteVerb } from './feedback.ts';
 import type { Notice } from './notice.ts';
 
 /** Where a report came in. */
@@ -36,7 +37,7 @@ export type FeedbackAnswer =
       readonly detail: string;
     }
   /** It is in the mail request's history, and changed nothing. */
-  | { readonly kind: 'noted'; readonly id: string; readonly verb: string; readonly suppressed: boolean }
+  | { readonly kind: 'noted'; readonly id: string; readonly verb: NoteVerb; readonly suppressed: boolean }
   /** It was there before. */
   | { readonly kind: 'repeated' }
   /** Not understood, or about nothing that is known: kept under this number. */

@@ -69,6 +69,8 @@ export const LOG_VERBS = {
 export type LogVerb = keyof typeof LOG_VERBS;
 
 export type Log = { readonly [verb in LogVerb]: (fields: LogFields) => void } & {
+  /** False where the level of the verb is off. */
+  enabled(verb: LogVerb): boolean;
   /** Lines lost so far because the reader of standard output did not take them. */
   dropped(): number;
   /** Writes out what is buffered, for as long as a reader takes it, and no longer than a second. */
@@ -126,6 +128,7 @@ export function createLog(
     draining: verb('draining'),
     warned: verb('warned'),
     failed: verb('failed'),
+    enabled: (name) => logger.isLevelEnabled(LOG_VERBS[name]),
     dropped: output.dropped,
     close() {
       clearInterval(timer);

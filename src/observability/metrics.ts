@@ -8,13 +8,14 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ALARMING } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
-import type { DropReason } from '../http/connection-table.ts';
+import type { BreakerState, DropReason, EventOf } from '../model/events.ts';
+import { BREAKER_STATES, DROP_REASONS, HTTP_LISTENERS, type HttpListenerName } from '../model/events.ts';
 import type { FeedbackAnswer } from '../model/feedback-report.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { QueueFigures } from '../model/overview.ts';
 import { SIGNING } from '../model/runtime-status.ts';
 import { STATES, type State } from '../model/state-machine.ts';
-import type { BreakerState } from '../transports/breaker.ts';
+import type { Handlers } from './events.ts';
 
 export interface Metrics {
   /** Mail requests accepted with a 201; `tookMs` from key check to answer. */
@@ -61,11 +62,6 @@ const ALARM_REASONS = [
 export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 /** `closed` sends, `probing` sends one at a time, `open` waits. */
-const BREAKER_STATES: readonly BreakerState[] = ['closed', 'probing', 'open'];
-
-export type HttpListenerName = 'public' | 'operator' | 'events';
-const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
-const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
 
 export interface MetricsOptions {
   readonly clock: Clock;
@@ -297,5 +293,42 @@ export function createMetrics({
       await asking;
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
+  };
+}
+
+/** The metrics as a subscriber. */
+export function metricHandlers(metrics: Metrics): Handlers {
+  const reported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
+    metrics.entered(state);
+    if (event.reportedBy !== null) metrics.feedback(state);
+  };
+  return {
+    'message.accepted': ({ tookMs }) => metrics.accepted(tookMs),
+    'message.replayed': () => metrics.replayed(),
+    'message.suppressed': () => metrics.entered('suppressed'),
+    'message.delivered': () => metrics.entered('delivered'),
+    'message.deferred': () => metrics.deferred(),
+    'message.bounced': (event) => reported(event, 'bounced'),
+    'message.complained': (event) => reported(event, 'complained'),
+    'message.expired': () => metrics.entered('expired'),
+    'message.uncertain': () => metrics.entered('uncertain'),
+    'message.cancelled': () => metrics.entered('cancelled'),
+    'message.reported': () => metrics.feedback('noted'),
+    'message.unsigned': () => metrics.alarmed(SIGNING),
+    'attempt.ended': ({ attempt }) => metrics.attempted(attempt.outcome.kind, attempt.tookMs),
+    'attempt.alarming': ({ reason }) => metrics.alarmed(reason),
+    'request.refused': ({ code }) => metrics.refused(code),
+    'request.fields-ignored': ({ count }) => metrics.ignored(count),
+    'connection.dropped': ({ listener, reason }) => metrics.connectionDropped(listener, reason),
+    'report.repeated': () => metrics.feedback('repeated'),
+    'report.foreign': () => metrics.feedback('foreign'),
+    'report.kept': () => metrics.feedback('kept'),
+    'report.refused': ({ reason }) => metrics.feedbackRefused(reason),
+    'account.locked': () => metrics.alarmed('account-locked'),
+    'domain.failing': () => metrics.alarmed('domain-lost'),
+    'domain.blocked': () => metrics.alarmed('domain-blocked'),
+    'store.committed': ({ kind, size, tookMs }) => metrics.committed(kind, size, tookMs),
+    'store.files-lost': () => metrics.alarmed('database-files'),
+    'breaker.changed': ({ state }) => metrics.breaker(state),
   };
 }

@@ -2,7 +2,9 @@
  * Tells whoever looks on which topics have changed, twice a second at most. While nobody looks on it costs a look at an empty
  * set and nothing else; while somebody does, the store is looked at now and then for what other processes have done.
  */
+
 import type { Clock } from '../clock.ts';
+import type { Handlers } from './events.ts';
 
 export const TOPICS = ['messages', 'overview', 'inbox', 'accounts', 'domains', 'suppressions', 'audit'] as const;
 /** What a page shows, as the page's own queries name it. */
@@ -103,5 +105,38 @@ export function createNews({ clock, topics: known, changes }: NewsParts): News {
       listeners.clear();
       rest();
     },
+  };
+}
+
+/** The live updates as a subscriber: the topics of each event. */
+export function newsHandlers(news: News): Handlers {
+  const moved = () => news.tell('messages', 'overview');
+  const ended = ({ suppresses }: { readonly suppresses: boolean }) => {
+    moved();
+    if (suppresses) news.tell('suppressions');
+  };
+  const overview = () => news.tell('overview');
+  return {
+    'message.accepted': moved,
+    'message.suppressed': moved,
+    'message.delivered': (event) => {
+      ended(event);
+      news.tell('inbox');
+    },
+    'message.deferred': ended,
+    'message.bounced': ended,
+    'message.complained': ended,
+    'message.expired': ended,
+    'message.uncertain': ended,
+    'message.cancelled': moved,
+    'message.retried': moved,
+    'message.reported': ended,
+    'report.kept': moved,
+    'account.changed': () => news.tell('accounts', 'overview'),
+    'domain.changed': () => news.tell('domains', 'overview'),
+    'operator.changed': () => news.look(),
+    'store.files-lost': overview,
+    'store.files-back': overview,
+    'breaker.changed': overview,
   };
 }

@@ -6,16 +6,22 @@
  * The trace's id is the mail request's own id without its hyphens (both have 128 bits): who knows the one knows the other, and
  * no context has to travel through the store.
  */
+
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
-import type { FeedbackAnswer } from '../model/feedback-report.ts';
+import { type EventOf, RECORDED, type SettledType } from '../model/events.ts';
 import type { Change, LeasedMail, NewMail } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
+import type { Handlers } from './events.ts';
 
 export interface Traces {
-  accepted(mail: NewMail, state: string, at: number, tookMs: number): void;
-  attempted(mail: LeasedMail, attempt: Attempt, change: Change): void;
-  /** A notice that changed a mail request, or stands in its history. */
-  heard(answer: Extract<FeedbackAnswer, { id: string }>, at: number): void;
+  accepted(mail: Pick<NewMail, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;
+  attempted(
+    mail: Pick<LeasedMail, 'id' | 'accountId' | 'attempts'>,
+    attempt: Attempt,
+    change: Pick<Change, 'to'>,
+  ): void;
+  /** A report that changed a message, or stands in its history, by the history's word. */
+  heard(id: string, verb: string, at: number): void;
 }
 
 const NAME = 'postrider';
@@ -67,12 +73,11 @@ export function createTraces(version: string): Traces | null {
       if (outcome.kind !== 'delivered') span.setStatus({ code: SpanStatusCode.ERROR, message: text });
       span.end(startedAt + tookMs);
     },
-    heard(answer, at) {
-      const verb = answer.kind === 'applied' ? answer.to : answer.verb;
+    heard(id, verb, at) {
       const span = tracer.startSpan(
         'feedback',
-        { kind: SpanKind.CONSUMER, startTime: at, attributes: attributesOf(answer.id, { 'postrider.feedback': verb }) },
-        contextOf(answer.id),
+        { kind: SpanKind.CONSUMER, startTime: at, attributes: attributesOf(id, { 'postrider.feedback': verb }) },
+        contextOf(id),
       );
       span.end(at);
     },
@@ -96,4 +101,25 @@ function contextOf(id: string) {
     traceFlags: TraceFlags.SAMPLED,
     isRemote: true,
   });
+}
+
+/** The traces as a subscriber. */
+export function traceHandlers(traces: Traces): Handlers {
+  const ended = (event: EventOf<SettledType>) => {
+    const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
+    const { verb, state: to } = RECORDED[type];
+    if (reportedBy !== null) traces.heard(id, verb, at);
+    if (attempt !== null && accountId !== null && attempts !== null)
+      traces.attempted({ id, accountId, attempts }, attempt, { to });
+  };
+  return {
+    'message.accepted': (event) => traces.accepted(event, event.state, event.at, event.tookMs),
+    'message.delivered': ended,
+    'message.deferred': ended,
+    'message.bounced': ended,
+    'message.complained': ended,
+    'message.expired': ended,
+    'message.uncertain': ended,
+    'message.reported': ({ id, verb, at }) => traces.heard(id, verb, at),
+  };
 }

@@ -3,11 +3,13 @@
  * was counted, and a last time at the stop. Nothing waits for it: a process that is killed loses at most the last second of its
  * figures, and never a mail.
  */
+
 import type { Clock } from '../clock.ts';
 import { latencyBucket } from '../model/latency.ts';
 import type { State } from '../model/state-machine.ts';
 import type { TrafficCount } from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
+import type { Handlers } from './events.ts';
 import { createSpans, type Span } from './traffic-spans.ts';
 
 const WRITE_EVERY_MS = 1_000;
@@ -119,5 +121,23 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
       await writing;
       await write();
     },
+  };
+}
+
+/** The time series as a subscriber. What a report says later is counted by itself: the message left the queue before. */
+export function trafficHandlers(traffic: TrafficCounter): Handlers {
+  return {
+    'message.accepted': () => traffic.accepted(),
+    'message.suppressed': () => traffic.entered('suppressed'),
+    'message.delivered': ({ at, acceptedAt }) =>
+      acceptedAt === null ? traffic.entered('delivered') : traffic.entered('delivered', at - acceptedAt),
+    'message.deferred': () => traffic.deferred(),
+    'message.bounced': ({ reportedBy }) =>
+      reportedBy === null ? traffic.entered('bounced') : traffic.noticed('bounced'),
+    'message.complained': () => traffic.noticed('complained'),
+    'message.expired': () => traffic.entered('expired'),
+    'message.cancelled': () => traffic.entered('cancelled'),
+    'message.unsigned': () => traffic.alarmed(),
+    'attempt.alarming': () => traffic.alarmed(),
   };
 }

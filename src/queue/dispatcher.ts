@@ -10,7 +10,9 @@
  * leaves the message to its lease's end; nothing here drops one.
  */
 
+import { isAlarming } from '../classify/classify.ts';
 import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../model/after-attempt.ts';
+import type { Publish, TypedChange } from '../model/events.ts';
 import type { Change, Lease, LeasedMail, LeaseRef, SettleAnswer, Settlement } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Claimed, ClaimRoom } from '../store/contract.ts';
@@ -35,17 +37,6 @@ export const UNRECORDED = 256;
 const PREPARED_AHEAD = 64;
 /** The poll behind every hint. */
 const POLL_MS = 1_000;
-export interface QueueObserver {
-  attempted(mail: LeasedMail, attempt: Attempt, change: Change): void;
-  /** A further change in the same settlement. */
-  followed(mail: LeasedMail, change: Change): void;
-  /** Found on the suppression list when it was to be leased. */
-  suppressed(mail: Claimed['suppressed'][number]): void;
-  expired(mail: LeasedMail): void;
-  lost(mail: LeasedMail): void;
-  failed(what: string, error: unknown): void;
-}
-
 export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly node: string;
   readonly ages: Pick<Ages, 'asDatedNow'>;
@@ -55,10 +46,12 @@ export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly settle: (settlement: Settlement) => Promise<SettleAnswer>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
   /** Changes that follow the attempt's own in the same transaction (the simulator's complaint). */
-  readonly following: (mail: LeasedMail, attempt: Attempt, now: number) => readonly Change[];
+  readonly following: (mail: LeasedMail, attempt: Attempt, now: number) => readonly TypedChange[];
   /** True for a trial of the way back: nobody is behind its recipient, so that it suppresses nobody and counts nowhere. */
   readonly trial?: (mail: LeasedMail) => boolean;
-  readonly observe: QueueObserver;
+  /** Told of a change that is on its way into the store. */
+  readonly noted?: (mail: LeasedMail, change: Change) => void;
+  readonly publish: Publish;
 }
 
 export interface Dispatcher {
@@ -83,7 +76,7 @@ export interface Dispatcher {
   readonly active: number;
 }
 
-type End = Pick<Settlement, 'changes' | 'uncount' | 'untallied'>;
+type End = Pick<Settlement, 'uncount' | 'untallied'> & { readonly changes: readonly TypedChange[] };
 
 /** What becomes of a lease after `attemptOnce`. */
 type Ending =
@@ -101,12 +94,13 @@ type Ending =
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-again';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
-  const { node, clock, ages, policy, transport, gate, observe } = parts;
+  const { node, clock, ages, policy, transport, gate, publish } = parts;
+  const failed = (what: string, error: unknown) => publish({ type: 'node.fault', at: clock.now(), what, error });
   const mode = createMode();
   const ready = createReady();
   const held = createHeld();
-  const attempts = createAttempts({ ...parts, failed: observe.failed });
-  const recorder = createRecorder({ clock, stopped: () => mode.current === 'stopped', failed: observe.failed });
+  const attempts = createAttempts({ ...parts, failed });
+  const recorder = createRecorder({ clock, stopped: () => mode.current === 'stopped', failed });
   /** Every lease in memory, from its giving to the record of its end. */
   const mine = new Set<string>();
   /** Leases given to messages that are being accepted. */
@@ -194,10 +188,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         mine.add(mail.id);
         ready.add(mail);
       }
-      for (const mail of suppressed) observe.suppressed(mail);
+      for (const { id, accountId, to } of suppressed)
+        publish({ type: 'message.suppressed', at: now, id, accountId, to });
       backlog = more || foundDueMeanwhile() ? 'due' : 'empty';
     } catch (error) {
-      observe.failed('claim', error);
+      failed('claim', error);
       // The next poll asks again.
       backlog = 'empty';
     }
@@ -243,7 +238,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   async function attemptOnce(mail: LeasedMail): Promise<Ending> {
     const began = clock.now();
     if (isPastMaxAge(ages.asDatedNow(mail.acceptedAt), policy, began)) {
-      observe.expired(mail);
       return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, began)], uncount: true } };
     }
     if (mail.lease.until - began < LEASE_LEFT_MS || parts.heldBack(mail)) return { kind: 'unused' };
@@ -270,17 +264,49 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       parts.random(),
     );
     const change = trial ? { ...after, suppress: null } : after;
-    observe.attempted(mail, attempt, change);
+    parts.noted?.(mail, change);
+    publishAttempt(mail, attempt, now);
     const following = parts.following(mail, attempt, now);
-    for (const next of following) observe.followed(mail, next);
     return { changes: [change, ...following], uncount: false, untallied: trial || parts.answeredHere(mail) };
   }
 
   async function settle(mail: LeasedMail, end: End): Promise<void> {
     const settlement: Settlement = { id: mail.id, owner: node, attempts: mail.attempts, ...end };
     const answer = await recorder.record([mail.id], () => parts.settle(settlement));
+    // Before a drain may end: what subscribers count is written at the stop.
+    publishEnd(mail, end, answer);
     forget([mail]);
-    if (answer === 'lost') observe.lost(mail);
+  }
+
+  function publishAttempt({ id, accountId, to, attempts }: LeasedMail, attempt: Attempt, at: number): void {
+    publish({ type: 'attempt.ended', at, id, accountId, to, attempts, attempt });
+    const { outcome } = attempt;
+    if (isAlarming(outcome)) {
+      const { reason } = outcome;
+      publish({ type: 'attempt.alarming', at, id, accountId, to, attempts, attempt, reason });
+    }
+  }
+
+  /** `answer` is null where the end could not be recorded before the stop. */
+  function publishEnd(
+    { id, accountId, to, attempts, acceptedAt }: LeasedMail,
+    end: End,
+    answer: SettleAnswer | null,
+  ): void {
+    switch (answer) {
+      case 'settled':
+        for (const { type, dueAt, suppress, event } of end.changes) {
+          const { at, attempt, detail } = event;
+          const common = { id, accountId, to, acceptedAt, attempts, attempt, dueAt, reportedBy: null, detail };
+          publish({ type, at, ...common, suppresses: suppress !== null });
+        }
+        return;
+      case 'lost':
+        publish({ type: 'attempt.unrecorded', at: clock.now(), id, accountId, to, attempts });
+        return;
+      case null:
+        return;
+    }
   }
 
   /** Ends leases that no attempt was made under. */

@@ -5,6 +5,7 @@
  * that takes a message, or that speaks about one message only, closes it. While open nothing is attempted; then
  * exactly one attempt is, and each one that fails doubles the wait (2 s to 5 min, up to a quarter less at random).
  */
+import type { BreakerState } from '../model/events.ts';
 import type { Outcome } from '../model/outcome.ts';
 
 const FAILURES_TO_OPEN = 3;
@@ -12,8 +13,6 @@ const FIRST_WAIT_MS = 2_000;
 const LONGEST_WAIT_MS = 300_000;
 /** A probe that nobody reports is given up after this, longer than any attempt takes; its slot is free again. */
 const PROBE_MS = 600_000;
-
-export type BreakerState = 'closed' | 'open' | 'probing';
 
 export interface BreakerParts {
   /** Numbers from 0 to below 1, as `Math.random` gives them. */

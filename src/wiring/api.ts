@@ -1,4 +1,5 @@
 /** The role `api`: the public listener, and on an empty store the first account with its key. */
+
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -9,15 +10,15 @@ import type { ListenerLimits } from '../http/ports.ts';
 import { askTogether, SharedThrottle } from '../http/shared-throttle.ts';
 import { Throttle } from '../http/throttle.ts';
 import { newApiKey } from '../model/api-key.ts';
+import type { Publish } from '../model/events.ts';
 import { mailIds } from '../model/message-id.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { Reporter } from '../observability/reporter.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createIntake } from '../queue/intake.ts';
 import type { Store } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import { simulatorKind } from '../transports/simulator/address.ts';
+import { faults } from './events.ts';
 import type { NodePlace } from './node.ts';
 import type { Undo } from './stops.ts';
 
@@ -36,8 +37,7 @@ export interface ApiParts {
   readonly ready: () => string | null;
   readonly directory: KeyDirectory;
   readonly domains: DomainDirectory;
-  readonly metrics: Metrics;
-  readonly report: Reporter;
+  readonly publish: Publish;
   /** The queue of this process, or null: other nodes deliver. */
   readonly dispatcher: Dispatcher | null;
   readonly limits: Partial<ListenerLimits>;
@@ -49,15 +49,16 @@ export interface ApiParts {
 export async function startApi(
   parts: ApiParts,
 ): Promise<{ readonly publicUrl: string; readonly firstKey: string | null }> {
-  const { settings, place, store, health, ready, directory, domains, metrics, report, dispatcher, stops } = parts;
+  const { settings, place, store, health, ready, directory, domains, publish, dispatcher, stops } = parts;
   const { clock } = place;
+  const failed = faults(publish, clock);
   const accepts = groupCommit(health.watched(store.accept), {
     maxBatch: BATCH,
     now: () => performance.now(),
-    observe: (size, tookMs) => metrics.committed('accept', size, tookMs),
+    observe: (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind: 'accept', size, tookMs }),
   });
   const throttle = place.shared
-    ? new SharedThrottle(askTogether(store.takeTokens, clock.now), (error) => report.failed('throttle', error))
+    ? new SharedThrottle(askTogether(store.takeTokens, clock.now), (error) => failed('throttle', error))
     : new Throttle();
   const listener = createListener({
     settings,
@@ -78,14 +79,14 @@ export async function startApi(
     },
     ready,
     domains,
-    observe: report.http,
+    publish,
     limits: parts.limits,
   });
   stops.push(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
   // Last of all: a start that fails must not use up the one chance to show the key.
   const firstKey = await firstAccount(store, directory, clock.now());
-  stops.push(touchKeys(store, directory, clock, (error) => report.failed('touch keys', error)));
+  stops.push(touchKeys(store, directory, clock, (error) => failed('touch keys', error)));
   return { publicUrl, firstKey };
 }
 

@@ -9,8 +9,7 @@ import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/directory.ts';
 import { trialOf } from '../message/return-path.ts';
 import { simulatedComplaint } from '../model/after-attempt.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import type { Reporter } from '../observability/reporter.ts';
+import type { Publish } from '../model/events.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createDispatcher, LEASE_MS } from '../queue/dispatcher.ts';
 import { createScreening } from '../queue/screening.ts';
@@ -21,6 +20,7 @@ import type { StoreHealth } from '../store/health.ts';
 import { createBreaker } from '../transports/breaker.ts';
 import type { Handover } from '../transports/open.ts';
 import { isSimulated, simulatorKind } from '../transports/simulator/address.ts';
+import { domainEvents, faults } from './events.ts';
 import type { NodePlace } from './node.ts';
 import type { Undo } from './stops.ts';
 
@@ -35,30 +35,33 @@ export interface DeliveryParts {
   readonly directory: KeyDirectory;
   readonly domains: DomainDirectory;
   readonly handover: Handover;
-  readonly metrics: Metrics;
-  readonly report: Reporter;
+  readonly publish: Publish;
   readonly drainMs: number;
   readonly stops: Undo[];
 }
 
 /** Starts to deliver. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
-  const { settings, place, store, health, directory, domains, handover, metrics, report, drainMs, stops } = parts;
+  const { settings, place, store, health, directory, domains, handover, publish, drainMs, stops } = parts;
   const { name: node, clock, ages, membership } = place;
+  const failed = faults(publish, clock);
+  const recovered = (count: number) => {
+    if (count > 0) publish({ type: 'node.leases-recovered', at: clock.now(), count });
+  };
   await checkSecret(settings, store);
-  const recovered = await store.recover({
+  const takenBack = await store.recover({
     now: clock.now(),
     everyLease: !place.shared,
     deadNodes: false,
     onUncertain: settings.onUncertain,
     by: node,
   });
-  report.recovered(recovered);
+  recovered(takenBack);
   const now = () => performance.now();
   const settles = groupCommit(health.watched(store.settle), {
     maxBatch: BATCH,
     now,
-    observe: (size, tookMs) => metrics.committed('settle', size, tookMs),
+    observe: (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind: 'settle', size, tookMs }),
   });
   const marks = groupCommit(store.mark, { maxBatch: BATCH, now });
   const screens = groupCommit(store.screen, { maxBatch: BATCH, now });
@@ -71,12 +74,19 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     random: Math.random,
     policy: settings,
     transport: handover.transport,
-    gate: createBreaker({ random: Math.random, changed: report.breaker }),
+    gate: createBreaker({
+      random: Math.random,
+      changed: (state, retryAt) => publish({ type: 'breaker.changed', at: clock.now(), state, retryAt }),
+    }),
     claim: store.claim,
     release: store.release,
     settle: (settlement) => settles.submit(settlement),
     mark: (lease) => marks.submit(lease),
-    prepare: outgoing({ domains, ...signing(settings), failed: report.unsigned }),
+    prepare: outgoing({
+      domains,
+      ...signing(settings),
+      failed: (error) => publish({ type: 'message.unsigned', at: clock.now(), error }),
+    }),
     following: (mail, { outcome }, at) =>
       outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(at)] : [],
     answeredHere: ({ to }) => isSimulated(to),
@@ -84,13 +94,8 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     // What was leased before this node fell silent may be another one's by now.
     heldBack: ({ accountId, lease }) => directory.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS),
     wanted: (mail) => screening.wanted(mail),
-    observe: {
-      ...report.queue,
-      attempted(mail, attempt, change) {
-        screening.note(mail, change);
-        report.queue.attempted(mail, attempt, change);
-      },
-    },
+    noted: screening.note,
+    publish,
   });
   stops.push(() => handover.transport.close(1_000));
   stops.push(() => dispatcher.drain(drainMs));
@@ -103,7 +108,13 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
       store,
       judges: membership.judges,
       holding: dispatcher.holding,
-      ...report.sweeper,
+      expired(id) {
+        const unknown = { accountId: null, to: null, acceptedAt: null, attempts: null, attempt: null, dueAt: null };
+        const at = clock.now();
+        publish({ type: 'message.expired', at, id, ...unknown, reportedBy: null, detail: null, suppresses: false });
+      },
+      recovered,
+      failed,
     }),
   );
   stops.push(
@@ -112,8 +123,9 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
       list: store.listDomains,
       find: store.findDomain,
       check: domainCheck(settings, clock),
-      update: keepingProvider(settings, store.updateDomain, report.domains.failed),
-      ...report.domains,
+      update: keepingProvider(settings, store.updateDomain, failed),
+      changed: domainEvents(publish, clock),
+      failed,
     }),
   );
   dispatcher.start();

@@ -1,17 +1,19 @@
 /** The role `feedback`: everything that hears what became of messages after they were handed over. */
+
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
 import { createIntake } from '../feedback/intake.ts';
+import { reportEvent } from '../feedback/report-event.ts';
 import { bind, hostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
-import type { FeedbackReporter } from '../observability/feedback-reporter.ts';
-import type { Reporter } from '../observability/reporter.ts';
+import type { Publish } from '../model/events.ts';
 import type { Store } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import { setThreadFlags } from '../store/thread-flags.ts';
+import { certificateEvents, faults } from './events.ts';
 import type { Undo } from './stops.ts';
 
 const BATCH = 64;
@@ -21,8 +23,7 @@ export interface FeedbackParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly store: Store;
-  readonly report: Reporter;
-  readonly feedback: FeedbackReporter;
+  readonly publish: Publish;
   /** Of the listener for provider events. */
   readonly connections: HttpConnections;
   readonly stops: Undo[];
@@ -38,12 +39,18 @@ export const NO_FEEDBACK: FeedbackAddresses = { smtp: null, http: null };
 
 /** Rejects with an Error of one line. */
 export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddresses> {
-  const { settings, clock, store, report, feedback, connections, stops } = parts;
+  const { settings, clock, store, publish, connections, stops } = parts;
+  const failed = faults(publish, clock);
+  const refused = (reason: string) => publish({ type: 'report.refused', at: clock.now(), reason });
+  const certificate = certificateEvents(publish, clock);
   const commits = groupCommit(store.recordFeedback, { maxBatch: BATCH, now: () => performance.now() });
   const intake = createIntake({
     clock,
     record: (one) => commits.submit(one),
-    recorded: feedback.recorded,
+    recorded(answer, report) {
+      const event = reportEvent(answer, report);
+      if (event !== null) publish(event);
+    },
   });
   stops.push(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };
@@ -59,7 +66,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
     ]);
-    const reader = createReportReader({ clock, beforeThread: setThreadFlags, failed: report.failed });
+    const reader = createReportReader({ clock, beforeThread: setThreadFlags, failed });
     stops.push(() => reader.close());
     const listener = createSmtpListener({
       at,
@@ -70,13 +77,12 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       certificate: tls === null ? null : readCertificate(tls),
       reader,
       take: intake.take,
-      refused: feedback.refused,
-      failed: report.failed,
+      refused,
+      failed,
     });
     const bound = await listener.start();
     stops.push(() => listener.close());
-    if (tls !== null)
-      stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, report.http.certificate));
+    if (tls !== null) stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, certificate));
     return hostPort(bound);
   }
 
@@ -99,14 +105,13 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       fetch,
       certificate: tls === null ? null : readCertificate(tls),
       take: intake.take,
-      refused: feedback.refused,
-      subscription: feedback.subscription,
-      failed: report.failed,
+      refused,
+      subscription: (detail) => publish({ type: 'report.subscription', at: clock.now(), detail }),
+      failed,
     });
     const bound = await receiver.start();
     stops.push(() => receiver.close());
-    if (tls !== null)
-      stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, report.http.certificate));
+    if (tls !== null) stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, certificate));
     return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
   }
 
@@ -122,8 +127,8 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       random: Math.random,
       topics,
       take: intake.take,
-      refused: feedback.refused,
-      failed: report.failed,
+      refused,
+      failed,
     });
     await poller.start();
     stops.push(() => poller.close());

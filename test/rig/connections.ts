@@ -1,7 +1,7 @@
 /** The connections of a listener under test, with what they closed. */
 import { systemClock } from '../../src/clock.ts';
-import type { DropReason } from '../../src/http/connection-table.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections } from '../../src/http/connections.ts';
+import type { DropReason } from '../../src/model/events.ts';
 
 export function connectionsFor(limits: Partial<ConnectionLimits> = {}, dropped: DropReason[] = []): Connections {
   return new Connections({

@@ -1,6 +1,8 @@
 /** A queue over a real embedded database in this thread, with a clock and a transport that the test holds. */
+
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { ServiceEvent } from '../../src/model/events.ts';
 import type { LeasedMail } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
 import type { Gate } from '../../src/queue/attempt.ts';
@@ -52,6 +54,7 @@ export function queueRig(
   const attempts: Attempted[] = [];
   const failures: string[] = [];
   const lost: string[] = [];
+  const published: ServiceEvent[] = [];
   const transport: Transport = {
     concurrency: given.concurrency ?? 4,
     async attempt(message, mark) {
@@ -82,13 +85,11 @@ export function queueRig(
     answeredHere: () => false,
     heldBack: () => false,
     wanted: () => true,
-    observe: {
-      attempted: () => undefined,
-      followed: () => undefined,
-      suppressed: () => undefined,
-      expired: () => undefined,
-      lost: ({ id }) => lost.push(id),
-      failed: (what, error) => failures.push(`${what}: ${error instanceof Error ? error.message : String(error)}`),
+    publish(event) {
+      published.push(event);
+      if (event.type === 'attempt.unrecorded') lost.push(event.id);
+      if (event.type === 'node.fault')
+        failures.push(`${event.what}: ${event.error instanceof Error ? event.error.message : String(event.error)}`);
     },
     ...given.parts,
   });
@@ -97,5 +98,14 @@ export function queueRig(
     await clock.advance(10);
     await drained;
   });
-  return { clock, store, dispatcher, attempts, failures, lost, storeError: new StoreError('the disk is full') };
+  return {
+    clock,
+    store,
+    dispatcher,
+    attempts,
+    failures,
+    lost,
+    published,
+    storeError: new StoreError('the disk is full'),
+  };
 }

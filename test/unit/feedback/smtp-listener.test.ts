@@ -50,7 +50,7 @@ async function rig(
   record: (report: FeedbackReport) => Promise<FeedbackAnswer> = async () => ({
     kind: 'noted',
     id: ID,
-    verb: 'x',
+    verb: 'soft-bounced',
     suppressed: false,
   }),
   certificate: Parameters<typeof createSmtpListener>[0]['certificate'] = null,
@@ -216,7 +216,7 @@ describe('when it says 250', () => {
     let tries = 0;
     const { dialog } = await rig(async () => {
       tries += 1;
-      return tries < 3 ? { kind: 'not-yet' } : { kind: 'noted', id: ID, verb: 'x', suppressed: false };
+      return tries < 3 ? { kind: 'not-yet' } : { kind: 'noted', id: ID, verb: 'soft-bounced', suppressed: false };
     });
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);

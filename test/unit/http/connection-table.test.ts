@@ -1,8 +1,9 @@
 /** Which connections a full listener closes, without sockets. */
 import { expect, test } from 'vitest';
-import { ConnectionTable, type DropReason, type Member } from '../../../src/http/connection-table.ts';
+import { ConnectionTable, type Member } from '../../../src/http/connection-table.ts';
 import { withoutShare } from '../../../src/http/connections.ts';
 import { MAX_CONNECTIONS, readDescriptorLimit, shareDescriptors } from '../../../src/http/descriptors.ts';
+import type { DropReason } from '../../../src/model/events.ts';
 
 /** A table, and what it has closed, as `name reason`. */
 function tableOf(maxConnections: number) {

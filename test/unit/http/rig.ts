@@ -1,13 +1,14 @@
 /** A running listener for tests, its parts within reach, and ways to talk to it over real sockets. */
+
 import { hash } from 'node:crypto';
 import { connect } from 'node:net';
 import { systemClock } from '../../../src/clock.ts';
-import type { DropReason } from '../../../src/http/connection-table.ts';
 import { KeyDirectory } from '../../../src/http/directory.ts';
 import { createListener } from '../../../src/http/listener.ts';
-import type { BoundAt, HttpObserver, Listener, ListenerOptions } from '../../../src/http/ports.ts';
+import type { BoundAt, Listener, ListenerOptions } from '../../../src/http/ports.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
 import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
+import type { DropReason, ServiceEvent } from '../../../src/model/events.ts';
 import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
 import { mailIds } from '../../../src/model/message-id.ts';
 
@@ -83,18 +84,34 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   };
   const directory = new KeyDirectory();
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
-  const observe: HttpObserver = {
-    accepted: () => {
-      seen.accepted += 1;
-    },
-    replayed: () => {
-      seen.replayed += 1;
-    },
-    ignored: (count) => seen.ignored.push(count),
-    refused: (code) => seen.refused.push(code),
-    failed: (error) => seen.faults.push(error),
-    certificate: (fault) => seen.certificates.push(fault),
-    dropped: (reason) => seen.dropped.push(reason),
+  const publish = (event: ServiceEvent): void => {
+    switch (event.type) {
+      case 'message.accepted':
+        seen.accepted += 1;
+        break;
+      case 'message.replayed':
+        seen.replayed += 1;
+        break;
+      case 'request.fields-ignored':
+        seen.ignored.push(event.count);
+        break;
+      case 'request.refused':
+        seen.refused.push(event.code);
+        break;
+      case 'node.fault':
+        seen.faults.push(event.error);
+        break;
+      case 'certificate.renewed':
+        seen.certificates.push(null);
+        break;
+      case 'certificate.refused':
+        seen.certificates.push(event.fault);
+        break;
+      case 'connection.dropped':
+        seen.dropped.push(event.reason);
+        break;
+      default:
+    }
   };
   const submit = changes.submit ?? (() => Promise.resolve(ACCEPTED));
   const options: ListenerOptions = {
@@ -113,7 +130,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     clock: systemClock,
     ready: () => null,
     domains: { authenticated: () => false },
-    observe,
+    publish,
     ...changes,
     load: () => {
       seen.passed += 1;

@@ -41,10 +41,7 @@ test('request, attempts and notices of a mail request are one trace, under the m
   traces?.accepted(mail, 'sending', at, 12);
   traces?.attempted(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
   traces?.attempted({ ...leased, attempts: 2 }, { ...attemptWith(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
-  traces?.heard(
-    { kind: 'applied', id: mail.id, accountId: 1, to: 'bounced', recipient: mail.to, suppressed: true, detail: 'gone' },
-    at + 90_000,
-  );
+  traces?.heard(mail.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([mail.id.replaceAll('-', '')]));

@@ -638,25 +638,34 @@ test('once stopped, an outcome that cannot be recorded is tried no more', async 
   expect([tries, rig.dispatcher.active]).toEqual([after, 0]);
 });
 
-test('a settlement of several changes tells each of them', async () => {
-  const told: string[] = [];
-  const rig = queueRig({
-    parts: {
-      following: (_mail, _attempt, now) => [simulatedComplaint(now)],
-      observe: {
-        attempted: (_mail, _attempt, { to }) => void told.push(to),
-        followed: (_mail, { to }) => void told.push(to),
-        suppressed: () => undefined,
-        expired: () => undefined,
-        lost: () => undefined,
-        failed: () => undefined,
-      },
-    },
-  });
+test('each change of a settlement is an event, once it is recorded', async () => {
+  const rig = queueRig({ parts: { following: (_mail, _attempt, now) => [simulatedComplaint(now)] } });
+  const mail = newMail({ acceptedAt: START });
+  rig.store.accept([mail]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered', 'message.complained']);
+  expect(rig.published[1]).toMatchObject({ id: mail.id, accountId: 1, to: mail.to, acceptedAt: START, attempts: 1 });
+});
+
+test('an outcome that is not recorded is no event of its message', async () => {
+  const rig = queueRig({ parts: { settle: async () => 'lost' } });
   rig.store.accept([newMail({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(told).toEqual(['delivered', 'complained']);
+  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'attempt.unrecorded']);
+});
+
+test('an outcome is published after its commit, however long the store takes', async () => {
+  const commit = Promise.withResolvers<'settled'>();
+  const rig = queueRig({ parts: { settle: () => commit.promise } });
+  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended']);
+  commit.resolve('settled');
+  await rig.clock.advance(1);
+  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
 });
 
 test('what the simulator answers touches no reputation, and what the next hop answers does', async () => {

@@ -1,0 +1,32 @@
+/** The event of a report that the store has recorded. */
+import type { ServiceEvent } from '../model/events.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
+
+/** What the store made of a report, as an event; null where nothing was written and it is asked again. */
+export function reportEvent(answer: FeedbackAnswer, report: FeedbackReport): ServiceEvent | null {
+  const { source: reportedBy, summary, at } = report;
+  switch (answer.kind) {
+    case 'applied': {
+      const { id, accountId, to: state, recipient: to, detail, suppressed: suppresses } = answer;
+      const unknown = { acceptedAt: null, attempts: null, attempt: null, dueAt: null };
+      return { type: `message.${state}`, at, id, accountId, to, ...unknown, reportedBy, detail, suppresses };
+    }
+    case 'noted':
+      return {
+        type: 'message.reported',
+        at,
+        id: answer.id,
+        verb: answer.verb,
+        reportedBy,
+        suppresses: answer.suppressed,
+      };
+    case 'repeated':
+      return { type: 'report.repeated', at };
+    case 'foreign':
+      return { type: 'report.foreign', at };
+    case 'kept':
+      return { type: 'report.kept', at, feedbackId: answer.feedbackId, reason: answer.reason, summary };
+    case 'not-yet':
+      return null;
+  }
+}
