@@ -1,0 +1,112 @@
+/** History, metrics, time series and reputation derive from the same events: after a run of mixed outcomes they agree. */
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadSettings } from '../../../src/config/load.ts';
+import { startService } from '../../../src/main.ts';
+import type { Outcome, Reply } from '../../../src/model/outcome.ts';
+import { HOUR_MS } from '../../../src/model/traffic.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { attemptWith } from '../../rig/mail.ts';
+import { accepted } from '../../rig/service.ts';
+
+const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'as told' });
+
+/** What the next hop answers, by the first word of the recipient. */
+const OUTCOMES: Readonly<Record<string, Outcome>> = {
+  good: { kind: 'delivered', reply: reply(250, '2.0.0') },
+  gone: { kind: 'bounced', reply: reply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
+  refused: { kind: 'bounced', reply: reply(550, '5.7.1'), reason: 'policy', suppress: false },
+  busy: { kind: 'deferred', reply: reply(451, '4.3.2'), reason: 'unavailable', scope: 'message' },
+  silent: { kind: 'unanswered', reply: reply(421, '4.4.2') },
+};
+
+/** Simulated recipients stay with the simulator. */
+function answering(inner: Transport): Transport {
+  return {
+    ...inner,
+    async attempt(message, mark) {
+      const [word = ''] = message.envelope.to.split(/[.@]/);
+      const outcome = OUTCOMES[word];
+      return outcome === undefined ? inner.attempt(message, mark) : attemptWith(outcome);
+    },
+  };
+}
+
+test('history, metrics, time series and reputation agree after a run of mixed outcomes', async () => {
+  const path = join(temporaryFolder(), 'postrider.db');
+  const settings = loadSettings(
+    {
+      POSTRIDER_DATABASE: `sqlite:${path}`,
+      POSTRIDER_LISTEN: '127.0.0.1:0',
+      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+      POSTRIDER_ON_UNCERTAIN: 'hold',
+      POSTRIDER_LOG: 'silent',
+    },
+    null,
+  );
+  const service = await startService(settings, { transport: answering });
+  const metrics = async () => (await fetch(`${service.operatorUrl}/metrics`)).text();
+  const metric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
+  const send = (to: string) => accepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
+  for (let n = 0; n < 4; n += 1) {
+    for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'silent' : 'good']) await send(`${word}.${n}@example.com`);
+  }
+  await send('gone.0@example.com');
+  await send('gone.1@example.com');
+  for (const name of ['success', 'bounce', 'complaint', 'suppressed']) await send(`${name}@simulator.postrider.test`);
+  await expect
+    .poll(async () => {
+      const text = await metrics();
+      return ['delivered', 'bounced', 'uncertain'].map((state) =>
+        metric(text, `postrider_mail_total{state="${state}"}`),
+      );
+    })
+    .toEqual([12, 7, 2]);
+  // Both are known to be gone by now.
+  await send('gone.0@example.com');
+  await send('gone.1@example.com');
+  await expect.poll(async () => metric(await metrics(), 'postrider_deferred_total')).toBe(4);
+  const counted = await metrics();
+  await service.stop();
+
+  const store = await openSqliteStore({ path, exclusive: true });
+  const filter = { accountId: null, state: null, to: null, since: null, limit: 1_000 };
+  const ids = (await store.listMail(filter)).map(({ id }) => id);
+  const history: Record<string, number> = {};
+  let emails = 0;
+  for (const { to, events } of await store.mailStandings(ids)) {
+    for (const { verb } of events) {
+      history[verb] = (history[verb] ?? 0) + 1;
+      if ((verb === 'delivered' || verb === 'bounced') && !to.includes('simulator')) emails += 1;
+    }
+  }
+  const now = Date.now();
+  const series: Record<string, number> = {};
+  for (const step of await store.traffic(now - (now % HOUR_MS) - HOUR_MS, now + HOUR_MS, HOUR_MS)) {
+    for (const [name, value] of Object.entries(step)) {
+      if (typeof value === 'number') series[name] = (series[name] ?? 0) + value;
+    }
+  }
+  const reputation = await store.reputationOf('default', now);
+  await store.close();
+
+  const byState = (state: string) => metric(counted, `postrider_mail_total{state="${state}"}`);
+  expect(history).toEqual({
+    accepted: ids.length,
+    delivered: byState('delivered'),
+    bounced: byState('bounced'),
+    complained: byState('complained'),
+    suppressed: byState('suppressed'),
+    uncertain: byState('uncertain'),
+    deferred: metric(counted, 'postrider_deferred_total'),
+  });
+  const { uncertain, ...others } = history;
+  expect(series).toMatchObject(others);
+  expect(uncertain).toBe(2);
+  expect(metric(counted, 'postrider_accepted_total')).toBe(history.accepted);
+  const ends = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
+  expect(series.ended).toBe(ends);
+  expect(reputation).toEqual({ kind: 'done', value: { emails, bounces: 2, complaints: 0 } });
+});
