@@ -25,7 +25,8 @@ const WIRING = ['main.ts', 'wiring', 'cli'];
 const LOADS: Readonly<Record<string, readonly string[]>> = {
   // Of the store the pure parts: what a search is made of, the steps of figures over time.
   operations: ['config', 'domains', 'doctor', 'store'],
-  operator: ['operations'],
+  // Of the public listener what both do alike: lookups of unknown credentials are gathered.
+  operator: ['operations', 'http'],
   // Threads of a store cannot be handed a clock.
   store: ['clock.ts'],
 };
