@@ -1,8 +1,9 @@
 // Runs after `npm ci` and as `npm run build`: builds the operator's pages into dashboard/dist. An installation without
 // development dependencies has no Vite; the service runs without its pages then, and says so where they would be.
-import { existsSync, renameSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { finishBuild } from './finish-build.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 if (existsSync(join(root, 'node_modules', 'vite', 'package.json'))) {
@@ -11,7 +12,5 @@ if (existsSync(join(root, 'node_modules', 'vite', 'package.json'))) {
   const { build } = await import('vite');
   const [dist, made] = ['dist', 'dist.new'].map((name) => join(root, 'dashboard', name));
   await build({ configFile: join(root, 'dashboard', 'vite.config.ts'), logLevel: 'warn', build: { outDir: made } });
-  // A service that runs meanwhile never reads half a build.
-  rmSync(dist, { recursive: true, force: true });
-  renameSync(made, dist);
+  finishBuild(made, dist);
 }

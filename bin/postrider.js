@@ -15,6 +15,12 @@ if (major < 24) {
     process.env.NODE_COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url));
   }
   process.getBuiltinModule('node:module').enableCompileCache();
+  // Signatures fill libuv's pool: more threads than cores only take turns (docs/decisions/hot-path.md). The pool reads this when
+  // it first works. Two at least, so that a look-up of a name that hangs does not stop signing.
+  if (process.env.UV_THREADPOOL_SIZE === undefined) {
+    const { availableParallelism } = process.getBuiltinModule('node:os');
+    process.env.UV_THREADPOOL_SIZE = String(Math.max(2, availableParallelism()));
+  }
   import('../src/cli/main.ts').then(
     (cli) => cli.main(process.argv.slice(2)),
     (error) => {

@@ -39,7 +39,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   printing: [],
   config: [],
   http: ['fastify', 'typebox', 'ajv'],
-  operator: ['fastify', 'typebox', 'ajv', 'prom-client'],
+  operator: ['fastify', '@fastify/static', 'typebox', 'ajv', 'prom-client'],
   store: ['pg'],
   queue: [],
   transports: ['@aws-sdk/client-sesv2', '@smithy/node-http-handler'],
