@@ -7,6 +7,7 @@
  * these are results. A throw is a bug.
  */
 import type { Static, TObject, TSchema } from 'typebox';
+import { describeError } from '../printing/error-line.ts';
 import type { OperationContext } from './context.ts';
 import type { ErrorCode, Result } from './errors.ts';
 import { conflict, unavailable } from './errors.ts';
@@ -63,12 +64,18 @@ export async function perform<I extends TObject, R extends TSchema, C extends ob
     const result = await run(read.value, { ...context, warn: (code, message) => warnings.push({ code, message }) });
     return { ...result, warnings };
   } catch (error) {
-    // The store names its own faults in one line that a person can act on.
-    if (error instanceof Error && error.name === 'StoreError') return { ...unavailable(error.message), warnings };
-    // A setting is invalid; the message names it.
-    if (error instanceof Error && error.name === 'SettingsError') return { ...conflict(null, error.message), warnings };
-    // The secret of the installation is lost or another: its message has the remedy, and without that nothing changes.
-    if (error instanceof Error && error.name === 'SecretError') return { ...conflict(null, error.message), warnings };
-    throw error;
+    const { name } = error instanceof Error ? error : { name: '' };
+    switch (name) {
+      // The store names its own faults in one line that a person can act on.
+      case 'StoreError':
+        return { ...unavailable(describeError(error)), warnings };
+      // A setting is invalid, or the secret of the installation is lost or another: the message has the remedy, and without that
+      // nothing changes.
+      case 'SettingsError':
+      case 'SecretError':
+        return { ...conflict(null, describeError(error)), warnings };
+      default:
+        throw error;
+    }
   }
 }

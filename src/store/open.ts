@@ -1,9 +1,7 @@
 /** Chooses the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import type { Store } from './contract.ts';
-import { openPostgresStore } from './postgres/store.ts';
 import type { FilesFault } from './sqlite/files.ts';
-import { openSqliteStore } from './sqlite/store.ts';
 import { MACHINE, type Surroundings } from './surroundings.ts';
 
 export interface OpenOptions {
@@ -19,18 +17,21 @@ export interface OpenOptions {
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
-/** Opens the store; rejects with a StoreError. */
-export function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
+/** Opens the store; rejects with a StoreError. Only the files of that database are loaded. */
+export async function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
   const { exclusive, node = 'command', warn = () => undefined, surroundings = MACHINE, onFilesFault } = options;
   switch (database.kind) {
-    case 'sqlite':
+    case 'sqlite': {
+      const { openSqliteStore } = await import('./sqlite/store.ts');
       return openSqliteStore({
         path: database.path,
         exclusive,
         surroundings,
         ...(onFilesFault === undefined ? {} : { onFilesFault }),
       });
-    case 'postgres':
+    }
+    case 'postgres': {
+      const { openPostgresStore } = await import('./postgres/store.ts');
       return openPostgresStore({
         setting: database,
         service: exclusive,
@@ -38,5 +39,6 @@ export function openStore(database: DatabaseSetting, options: OpenOptions): Prom
         surroundings,
         warn,
       });
+    }
   }
 }

@@ -60,7 +60,7 @@ describe('an operation', () => {
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],
     async run({ as }, { warn }) {
-      if (as === 'store') throw new StoreError('the store is away');
+      if (as === 'store') throw new StoreError('the store is away: postgres://u:secret-word@db/p');
       if (as === 'secret') throw new SecretError('the secret is another; restore it');
       if (as === 'bug') throw new TypeError('a bug');
       warn('almost', 'Only just.');
@@ -71,7 +71,10 @@ describe('an operation', () => {
   test('whose store does not answer is unavailable, a lost secret is a conflict with its remedy, and a bug is thrown', async () => {
     const context = await operating();
     const away = await perform(failing, { as: 'store' }, context);
-    expect(away).toMatchObject({ ok: false, error: { code: 'unavailable', message: 'the store is away' } });
+    expect(away).toMatchObject({
+      ok: false,
+      error: { code: 'unavailable', message: 'the store is away: postgres://u:********@db/p' },
+    });
     // Asking again changes nothing, so it is no 503.
     const lost = await perform(failing, { as: 'secret' }, context);
     expect(lost).toMatchObject({
