@@ -2,15 +2,19 @@
  * A file that a command writes for a person: it has its name only once it is whole and on disk.
  *
  * Guarantees: nothing that is there is written over, followed or used, also not what another user puts there meanwhile; the
- * file is readable by its owner alone. Fails with a CommandFailure of one line, and leaves nothing behind.
+ * file is readable by its owner alone. Fails with a CommandFailure of one line, and leaves nothing behind, also where a signal
+ * ends the process. A SIGKILL leaves the folder `.postrider-…`, which may be removed.
  */
-import { constants } from 'node:fs';
+import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CommandFailure } from './failure.ts';
 
 /** What file systems without hard links answer. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+
+/** Signals by which people, terminals and service managers end a process. */
+const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** What publishing needs of the file system, so that a test can take hard links away. */
 export interface Publishing {
@@ -29,6 +33,9 @@ export async function writeNewFile<T>(
   if (await lstat(file).catch(() => null)) throw taken(file);
   const folder = dirname(file);
   let hidden: string | null = null;
+  const stopWatching = onEnd(() => {
+    if (hidden !== null) rmSync(hidden, { recursive: true, force: true, maxRetries: 3 });
+  });
   try {
     // Mode 0700, and a name that is free: mkdtemp(3).
     hidden = await mkdtemp(join(folder, '.postrider-'));
@@ -43,7 +50,23 @@ export async function writeNewFile<T>(
     throw cannotWrite(file, error);
   } finally {
     if (hidden !== null) await rm(hidden, { recursive: true, force: true });
+    stopWatching();
   }
+}
+
+/** Runs `clean` where a signal is about to end the process; the process then ends by that signal. Gives what ends the watch. */
+function onEnd(clean: () => void): () => void {
+  const handle = (signal: NodeJS.Signals): void => {
+    clean();
+    stop();
+    // Where others handle the signal, the end of the process is their matter.
+    if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
+  };
+  const stop = (): void => {
+    for (const signal of ENDING) process.off(signal, handle);
+  };
+  for (const signal of ENDING) process.on(signal, handle);
+  return stop;
 }
 
 async function publish(draft: string, file: string, publishing: Publishing): Promise<void> {

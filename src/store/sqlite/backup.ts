@@ -6,7 +6,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
-import { isOwnDatabase } from './database.ts';
+import { isOwnDatabase, requireUnshared } from './database.ts';
 import { explained } from './fault.ts';
 import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 
@@ -27,6 +27,8 @@ export async function backupDatabase(
   requireUsableFiles(real);
   if (!existsSync(real)) throw new StoreError(`there is no database ${path} to back up.`);
   try {
+    // What another process has written under another name is not in the log that would be read here.
+    requireUnshared(real);
     const source = new DatabaseSync(real, { timeout: 15_000 });
     try {
       requireOwn(source, path);

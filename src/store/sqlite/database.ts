@@ -70,7 +70,7 @@ export function openDatabase(given: string, locked = false): DatabaseSync {
  * its log is not the one beside `path`, and two logs destroy the database. A process that has it open under this name has made the
  * shared memory file.
  */
-function requireUnshared(path: string): void {
+export function requireUnshared(path: string): void {
   const isShared = () => existsSync(`${path}-shm`);
   if (isShared() || statSync(path).size === 0) return;
   const probe = new DatabaseSync(path, { timeout: UNSHARED_MS });

@@ -1,4 +1,6 @@
 /** Files that commands write for a person. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -68,5 +70,23 @@ test.each([
   const folder = temporaryFolder();
   const write = () => Promise.reject(Object.assign(new Error('no'), { code }));
   await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(said);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends the process and leaves no draft', async (signal) => {
+  const folder = temporaryFolder();
+  const module = new URL('../../../src/cli/new-file.ts', import.meta.url).href;
+  const script = `import { writeNewFile } from ${JSON.stringify(module)};
+    await writeNewFile(${JSON.stringify(join(folder, 'out'))}, () => new Promise(() => {
+      process.stdout.write('writing');
+      setInterval(() => undefined, 60_000);
+    }));`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  expect(readdirSync(folder)).toHaveLength(1);
+  child.kill(signal);
+  expect(await once(child, 'exit')).toEqual([null, signal]);
   expect(readdirSync(folder)).toEqual([]);
 });

@@ -1,8 +1,9 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
+import { backupDatabase } from '../../../src/store/sqlite/backup.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/engine.ts';
 import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
@@ -127,4 +128,17 @@ test('a lock file that cannot be used is explained, and is not taken for another
   for (const name of ['a.db', 'b.db']) {
     expect(() => takeServeLock(join(folder, name))).toThrow(new RegExp(`cannot lock .*${name}-serve .*Check`));
   }
+});
+
+test('a backup of a database that is open under another name is refused', async () => {
+  const folder = temporaryFolder();
+  const [before, after] = [join(folder, 'before.db'), join(folder, 'after.db')];
+  const open = openDatabase(before);
+  onTestFinished(() => open.close());
+  renameSync(before, after);
+  writeFileSync(join(folder, 'draft'), '');
+  await expect(backupDatabase(after, join(folder, 'draft'), 'the backup', () => undefined)).rejects.toThrow(
+    /has .*after\.db open under another name/,
+  );
+  expect(readdirSync(folder)).not.toContain('after.db-wal');
 });
