@@ -3,14 +3,14 @@ import type { Clock, SteadyClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
-import type { Store } from '../store/contract.ts';
+import type { OperatorStore } from '../store/contract.ts';
 
 export interface OperationContext {
   /** Who asks, as the audit log names them: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
   readonly clock: Clock;
   /** Writes an audit log entry with every change. */
-  readonly store: Store;
+  readonly store: OperatorStore;
   readonly settings: Settings;
   /** A cryptographic source of so many bytes, for keys and tokens. */
   readonly random: (bytes: number) => Buffer;

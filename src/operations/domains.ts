@@ -21,7 +21,7 @@ import {
   type SendingDomain,
 } from '../model/domain.ts';
 import { parseHost } from '../model/host.ts';
-import type { Store } from '../store/contract.ts';
+import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
 import {
   DomainDetails,
@@ -278,7 +278,7 @@ async function dropStaged(domain: SendingDomain, { store }: OperationContext): P
 }
 
 async function writeKeys(
-  store: Store,
+  store: OperatorStore,
   { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
   keys: SendingDomain['keys'],
 ): Promise<Result<Rotated>> {
@@ -303,7 +303,7 @@ function begin(domain: SendingDomain, fresh: SendingDomain['keys']): Result<Send
  * The domain, read after a commit that proves every earlier one: what is found before it may be lost in a failover, and must
  * not be reported as there.
  */
-async function provenDomain(store: Store, name: string): Promise<SendingDomain | null> {
+async function provenDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;
   await store.probe();
   return store.findDomain(name);
@@ -352,7 +352,7 @@ function notAuthenticated({ name, status }: SendingDomain, checks: readonly Reco
 }
 
 async function detailsIn(
-  store: Store,
+  store: OperatorStore,
   domain: SendingDomain,
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
@@ -364,7 +364,7 @@ function accountIn(accounts: readonly Account[], accountId: number): string {
   return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
 }
 
-async function findDomain(store: Store, written: string): Promise<Result<SendingDomain>> {
+async function findDomain(store: OperatorStore, written: string): Promise<Result<SendingDomain>> {
   const name = lookupName(written);
   if (!name.ok) return name;
   const domain = await store.findDomain(name.value);
@@ -384,7 +384,7 @@ function noDomain(name: string): Failed {
 }
 
 /** Who may add domains may list all of them with their accounts, so the account is named. */
-async function taken(store: Store, name: string): Promise<Failed> {
+async function taken(store: OperatorStore, name: string): Promise<Failed> {
   const held = await store.findDomain(name);
   const account = (await store.listAccounts()).find(({ id }) => id === held?.accountId);
   const whose = account === undefined ? '' : `, for account ${account.name}`;
@@ -393,7 +393,7 @@ async function taken(store: Store, name: string): Promise<Failed> {
 
 function changedDomain(
   name: string,
-  changed: Awaited<ReturnType<Store['updateDomain']>> | Awaited<ReturnType<Store['removeDomain']>>,
+  changed: Awaited<ReturnType<OperatorStore['updateDomain']>> | Awaited<ReturnType<OperatorStore['removeDomain']>>,
 ): Result<SendingDomain> {
   switch (changed.kind) {
     case 'done':

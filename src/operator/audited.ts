@@ -6,10 +6,10 @@
  * Guarantees: a change and its entry are both there or neither is; a refused change has no entry.
  */
 import type { Actor } from '../model/audit.ts';
-import type { Store } from '../store/contract.ts';
+import type { OperatorStore } from '../store/contract.ts';
 
 /** `who` is `cli:NAME`, `page` or `token:NAME`. */
-export function audited(store: Store, who: string, now: () => number): Store {
+export function audited<Held extends OperatorStore>(store: Held, who: string, now: () => number): Held & OperatorStore {
   const actor = (): Actor => ({ who, at: now() });
   return {
     ...store,

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { LONGEST_RETRY_MS, type Policy } from '../model/after-attempt.ts';
-import type { Store } from '../store/contract.ts';
+import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import { LEASE_MS } from './dispatcher.ts';
 
@@ -34,7 +34,7 @@ export interface SweeperParts {
   readonly clock: Clock;
   readonly ages: Ages;
   readonly policy: Policy & { readonly keepBodyMs: number };
-  readonly store: Pick<Store, 'expire' | 'recover' | 'hasten' | 'erase' | 'forgetFeedback' | 'sweepTraffic'>;
+  readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
   /** True where this node can tell which other nodes are dead: then it takes over what they held. */
   readonly judges: () => boolean;
   /** All that this node holds a lease of, as far as it knows: their leases are not over, whatever the clock shows. */

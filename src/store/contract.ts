@@ -333,7 +333,8 @@ export interface OperatorStore
     OverviewStore,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'traffic'>,
-    Pick<FeedbackStore, 'lastFeedbackAt'> {}
+    Pick<FeedbackStore, 'lastFeedbackAt'>,
+    Pick<StoreLife, 'probe'> {}
 
 /** Every method that asks the database, with what it does there. */
 export type StoreMethods = AcceptStore &
@@ -344,8 +345,7 @@ export type StoreMethods = AcceptStore &
   NodeStore &
   TrafficStore &
   IndexStore &
-  OperatorStore &
-  Pick<StoreLife, 'probe'>;
+  OperatorStore;
 
 /** The store as a whole: opened, failing, closed. */
 export interface StoreLife {

@@ -14,7 +14,7 @@ import type { Publish } from '../model/events.ts';
 import { mailIds } from '../model/message-id.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createIntake } from '../queue/intake.ts';
-import type { Store } from '../store/contract.ts';
+import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import { simulatorKind } from '../transports/simulator/address.ts';
@@ -31,7 +31,7 @@ const TOUCH_KEYS_MS = 5_000;
 export interface ApiParts {
   readonly settings: Settings;
   readonly place: NodePlace;
-  readonly store: Store;
+  readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'touchKeys'>;
   readonly health: StoreHealth;
   /** Null where the service can work, else what is wrong, in words fit for the public. */
   readonly ready: () => string | null;
@@ -91,7 +91,11 @@ export async function startApi(
 }
 
 /** On an empty store: the account `default` and a key, which is returned and works at once. */
-async function firstAccount(store: Store, directory: KeyDirectory, now: number): Promise<string | null> {
+async function firstAccount(
+  store: Pick<DirectoryStore, 'createFirstKey'>,
+  directory: KeyDirectory,
+  now: number,
+): Promise<string | null> {
   const { key, prefix, hash } = newApiKey(randomBytes);
   const made = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
   if (made === null) return null;
@@ -102,7 +106,7 @@ async function firstAccount(store: Store, directory: KeyDirectory, now: number):
 
 /** Writes down now and then when keys were last used; a last time when stopped. */
 function touchKeys(
-  store: Store,
+  store: Pick<DirectoryStore, 'touchKeys'>,
   directory: KeyDirectory,
   clock: Clock,
   failed: (error: unknown) => void,

@@ -14,7 +14,7 @@ import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createDispatcher, LEASE_MS } from '../queue/dispatcher.ts';
 import { createScreening } from '../queue/screening.ts';
 import { startSweeper } from '../queue/sweeper.ts';
-import type { Store } from '../store/contract.ts';
+import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import { createBreaker } from '../transports/breaker.ts';
@@ -30,7 +30,7 @@ const BATCH = 512;
 export interface DeliveryParts {
   readonly settings: Settings;
   readonly place: NodePlace;
-  readonly store: Store;
+  readonly store: QueueStore & RetentionStore & Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
   readonly health: StoreHealth;
   readonly directory: KeyDirectory;
   readonly domains: DomainDirectory;

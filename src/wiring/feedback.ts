@@ -10,7 +10,7 @@ import { bind, hostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { Publish } from '../model/events.ts';
-import type { Store } from '../store/contract.ts';
+import type { FeedbackStore } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import { setThreadFlags } from '../store/thread-flags.ts';
 import { certificateEvents, faults } from './events.ts';
@@ -22,7 +22,7 @@ const LOOK_AT_CERTIFICATE_MS = 1_000;
 export interface FeedbackParts {
   readonly settings: Settings;
   readonly clock: Clock;
-  readonly store: Store;
+  readonly store: Pick<FeedbackStore, 'recordFeedback'>;
   readonly publish: Publish;
   /** Of the listener for provider events. */
   readonly connections: HttpConnections;

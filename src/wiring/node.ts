@@ -11,7 +11,7 @@ import type { Settings } from '../config/settings.ts';
 import type { NodeBeat } from '../model/node.ts';
 import { type Ages, keepAges } from '../queue/ages.ts';
 import { ALONE, joinNodes, type Membership } from '../queue/membership.ts';
-import type { Store } from '../store/contract.ts';
+import type { NodeStore } from '../store/contract.ts';
 
 /** How long a lone service is listed after its start without a further beat. */
 const ALONE_MS = 3_600_000;
@@ -36,7 +36,7 @@ export function nodeName(): string {
 export async function takePlace(
   name: string,
   settings: Settings,
-  store: Store,
+  store: Pick<NodeStore, 'beat' | 'leave' | 'keepRunningTime'>,
   clock: SteadyClock,
   failed: (what: string, error: unknown) => void,
 ): Promise<NodePlace> {
@@ -54,7 +54,7 @@ export async function takePlace(
 
 async function withAges(
   place: Pick<NodePlace, 'name' | 'clock' | 'membership' | 'shared'>,
-  store: Store,
+  store: Pick<NodeStore, 'beat' | 'leave' | 'keepRunningTime'>,
   failed: (what: string, error: unknown) => void,
 ): Promise<NodePlace> {
   try {

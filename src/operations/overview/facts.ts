@@ -4,7 +4,7 @@ import type { NodeStanding } from '../../model/node.ts';
 import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
 import type { RuntimeStatus } from '../../model/runtime-status.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
-import type { Store } from '../../store/contract.ts';
+import type { OperatorStore } from '../../store/contract.ts';
 import { beginningOf, RANGES, type Range } from './figures.ts';
 import { RATE_MS } from './queue.ts';
 
@@ -28,7 +28,7 @@ export function hasFeedback({ feedbackListen, feedbackHttpListen, sesQueue }: Se
 }
 
 export async function gather(
-  store: Store,
+  store: OperatorStore,
   settings: Settings,
   service: RuntimeStatus | null,
   range: Range,
