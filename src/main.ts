@@ -321,7 +321,13 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
 
   const ready = () => (dead ? 'the store has failed' : health.fault());
   api = roles.has('api')
-    ? await startApi({ ...shared, ready, dispatcher, limits: { maxConnections: most.public, ...limits } })
+    ? await startApi({
+        ...shared,
+        transport: handover.transport,
+        ready,
+        dispatcher,
+        limits: { maxConnections: most.public, ...limits },
+      })
     : null;
   const publicUrl = api?.publicUrl ?? null;
   const url = publicUrl ?? operatorUrl ?? '';

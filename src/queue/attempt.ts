@@ -35,8 +35,6 @@ export interface AttemptParts {
   readonly mark: (lease: LeaseRef) => Promise<SettleAnswer>;
   /** The message as it goes out, or a rejection where it cannot be made now (it is then tried again later). */
   readonly prepare: (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage>;
-  /** True where the next hop is not asked (the simulator answers), so that the answer says nothing about it. */
-  readonly answeredHere: (mail: LeasedMail) => boolean;
   /** True where this message must not be attempted now (its account is locked). */
   readonly heldBack: (mail: LeasedMail) => boolean;
   /** False where its recipient is on a suppression list by now; asked just before handing over. */
@@ -94,7 +92,8 @@ export function createAttempts(parts: AttemptParts): Attempts {
     } catch (error) {
       return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
     }
-    if (parts.answeredHere(mail)) return { kind: 'attempted', attempt: (await handOver(mail, message)).attempt };
+    // The next hop is not asked.
+    if (isOwnAnswer(transport, mail)) return { kind: 'attempted', attempt: (await handOver(mail, message)).attempt };
     // Signing goes on for those to come while the transport has all it can take.
     if (!(await takePlace())) return UNUSED;
     try {
@@ -205,4 +204,9 @@ export function createAttempts(parts: AttemptParts): Attempts {
 
 function replyOf(text: string) {
   return { stage: 'connect', code: null, enhanced: null, text } as const;
+}
+
+/** True where the transport answers by itself, so that the answer says nothing about the next hop. */
+export function isOwnAnswer({ answersItself }: Transport, { to }: Pick<LeasedMail, 'to'>): boolean {
+  return answersItself !== undefined && answersItself(to) !== null;
 }

@@ -11,14 +11,14 @@
  */
 
 import { isAlarming } from '../classify/classify.ts';
-import { afterAttempt, expiredBeforeAttempt, isPastMaxAge } from '../model/after-attempt.ts';
+import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, simulatedComplaint } from '../model/after-attempt.ts';
 import type { Publish, TypedChange } from '../model/events.ts';
 import type { Change, Lease, LeasedMail, LeaseRef, SettleAnswer, Settlement } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Claimed, ClaimRoom } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import type { AttemptParts } from './attempt.ts';
-import { ATTEMPT_MS, createAttempts } from './attempt.ts';
+import { ATTEMPT_MS, createAttempts, isOwnAnswer } from './attempt.ts';
 import { createHeld, sizeOf } from './held.ts';
 import { createMode } from './mode.ts';
 import { createReady } from './ready.ts';
@@ -45,8 +45,6 @@ export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly claim: (room: ClaimRoom, lease: Lease, now: number) => Promise<Claimed>;
   readonly settle: (settlement: Settlement) => Promise<SettleAnswer>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
-  /** Changes that follow the attempt's own in the same transaction (the simulator's complaint). */
-  readonly following: (mail: LeasedMail, attempt: Attempt, now: number) => readonly TypedChange[];
   /** True for a trial of the way back: nobody is behind its recipient, so that it suppresses nobody and counts nowhere. */
   readonly trial?: (mail: LeasedMail) => boolean;
   /** Told of a change that is on its way into the store. */
@@ -266,8 +264,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const change = trial ? { ...after, suppress: null } : after;
     parts.noted?.(mail, change);
     publishAttempt(mail, attempt, now);
-    const following = parts.following(mail, attempt, now);
-    return { changes: [change, ...following], uncount: false, untallied: trial || parts.answeredHere(mail) };
+    const complains = attempt.outcome.kind === 'delivered' && transport.answersItself?.(mail.to) === 'complaint';
+    const following = complains ? [simulatedComplaint(now)] : [];
+    return { changes: [change, ...following], uncount: false, untallied: trial || isOwnAnswer(transport, mail) };
   }
 
   async function settle(mail: LeasedMail, end: End): Promise<void> {

@@ -14,7 +14,7 @@ export interface IntakeParts {
   readonly ages: Pick<Ages, 'datedBefore'>;
   /** Null on a node that does not deliver. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** The simulator's address that is always on the suppression list. */
+  /** True for an address that the transport itself says is always on the suppression list (`answersItself`). */
   readonly suppressed: (recipient: string) => boolean;
 }
 

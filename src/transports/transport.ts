@@ -9,6 +9,12 @@ export interface OutgoingMessage {
   readonly data: Buffer;
 }
 
+/**
+ * What becomes of a message that a transport answers by itself, without a next hop: `outcome`, as its attempt says and no more;
+ * `complaint`, which follows a delivery; `suppression`, at once when it is accepted.
+ */
+export type OwnAnswer = 'outcome' | 'complaint' | 'suppression';
+
 export interface Transport {
   /** How many attempts may run at once. */
   readonly concurrency: number;
@@ -18,6 +24,11 @@ export interface Transport {
    * message is not completed and the outcome is deferred.
    */
   attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt>;
+  /**
+   * What becomes of messages to this address, where the transport answers them by itself (the simulator's addresses); null where a
+   * next hop answers. Such an answer says nothing about the next hop, and counts into no reputation. Absent: never.
+   */
+  readonly answersItself?: (to: string) => OwnAnswer | null;
   /** Lets go of idle connections; attempts still running end within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }

@@ -17,7 +17,7 @@ import { createIntake } from '../queue/intake.ts';
 import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
-import { simulatorKind } from '../transports/simulator/address.ts';
+import type { Transport } from '../transports/transport.ts';
 import { faults } from './events.ts';
 import type { NodePlace } from './node.ts';
 import type { Undo } from './stops.ts';
@@ -31,6 +31,8 @@ const TOUCH_KEYS_MS = 5_000;
 export interface ApiParts {
   readonly settings: Settings;
   readonly place: NodePlace;
+  /** What takes messages from here on. */
+  readonly transport: Transport;
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'touchKeys'>;
   readonly health: StoreHealth;
   /** Null where the service can work, else what is wrong, in words fit for the public. */
@@ -69,7 +71,7 @@ export async function startApi(
       ages: place.ages,
       commit: (mail) => accepts.submit(mail),
       dispatcher,
-      suppressed: (recipient) => simulatorKind(recipient) === 'suppressed',
+      suppressed: (recipient) => transport.answersItself?.(recipient) === 'suppression',
     }),
     ids: mailIds(await store.newestId(), randomUUID),
     clock,

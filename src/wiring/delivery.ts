@@ -8,7 +8,6 @@ import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/directory.ts';
 import { trialOf } from '../message/return-path.ts';
-import { simulatedComplaint } from '../model/after-attempt.ts';
 import type { Publish } from '../model/events.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
 import { createDispatcher, LEASE_MS } from '../queue/dispatcher.ts';
@@ -19,7 +18,6 @@ import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import { createBreaker } from '../transports/breaker.ts';
 import type { Handover } from '../transports/open.ts';
-import { isSimulated, simulatorKind } from '../transports/simulator/address.ts';
 import { domainEvents, faults } from './events.ts';
 import type { NodePlace } from './node.ts';
 import type { Undo } from './stops.ts';
@@ -87,9 +85,6 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
       ...signing(settings),
       failed: (error) => publish({ type: 'message.unsigned', at: clock.now(), error }),
     }),
-    following: (mail, { outcome }, at) =>
-      outcome.kind === 'delivered' && simulatorKind(mail.to) === 'complaint' ? [simulatedComplaint(at)] : [],
-    answeredHere: ({ to }) => isSimulated(to),
     trial: ({ to }) => to === trialRecipient,
     // What was leased before this node fell silent may be another one's by now.
     heldBack: ({ accountId, lease }) => directory.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS),

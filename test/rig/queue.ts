@@ -13,7 +13,7 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import type { Operations } from '../../src/store/sqlite/engine.ts';
 import { createEngine } from '../../src/store/sqlite/engine.ts';
 import { pack } from '../../src/store/sqlite/settle.ts';
-import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
+import type { OutgoingMessage, OwnAnswer, Transport } from '../../src/transports/transport.ts';
 import { virtualClock } from './clock.ts';
 import { temporaryFolder } from './folder.ts';
 import { attemptWith, NO_LIMITS } from './mail.ts';
@@ -44,6 +44,8 @@ export function queueRig(
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
+    /** What the transport answers by itself, whatever the address. */
+    answersItself?: OwnAnswer;
   } = {},
 ) {
   const clock = virtualClock(START);
@@ -57,6 +59,7 @@ export function queueRig(
   const published: ServiceEvent[] = [];
   const transport: Transport = {
     concurrency: given.concurrency ?? 4,
+    answersItself: () => given.answersItself ?? null,
     async attempt(message, mark) {
       attempts.push({ id: message.id, at: clock.now() });
       return given.respond === undefined ? attemptWith() : given.respond(message, mark);
@@ -81,8 +84,6 @@ export function queueRig(
     settle: (settlement) => called(() => store.settle(pack([settlement]))[0] ?? 'lost'),
     mark: (lease) => called(() => store.mark([lease])[0] ?? 'lost'),
     prepare,
-    following: () => [],
-    answeredHere: () => false,
     heldBack: () => false,
     wanted: () => true,
     publish(event) {

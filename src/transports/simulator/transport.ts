@@ -1,11 +1,12 @@
 /**
  * Answers for `…@simulator.postrider.test` in place of the transport it wraps, so that a developer can see each
  * ending of a mail request. Nothing to those addresses reaches the wrapped transport, and nothing about them is held
- * against anybody: a simulated bounce never suppresses. The complaint itself is added by the queue.
+ * against anybody: a simulated bounce never suppresses. The complaint itself is added by the queue,
+ * and `suppressed` ends where it is accepted: `answersItself` says so.
  */
 import type { Clock } from '../../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR } from '../../model/outcome.ts';
-import type { OutgoingMessage, Transport } from '../transport.ts';
+import type { OutgoingMessage, OwnAnswer, Transport } from '../transport.ts';
 import { isSimulated, SIMULATOR_KINDS, simulatorKind } from './address.ts';
 
 /** Wraps `transport`. */
@@ -16,11 +17,27 @@ export function simulatorTransport(transport: Transport, clock: Clock): Transpor
       return transport.concurrency;
     },
     close: (timeoutMs) => transport.close(timeoutMs),
+    answersItself,
     attempt: (message, beforeHandover) =>
       isSimulated(message.envelope.to)
         ? simulate(message, beforeHandover, clock)
         : transport.attempt(message, beforeHandover),
   };
+}
+
+function answersItself(to: string): OwnAnswer | null {
+  if (!isSimulated(to)) return null;
+  switch (simulatorKind(to)) {
+    case 'complaint':
+      return 'complaint';
+    case 'suppressed':
+      return 'suppression';
+    case 'success':
+    case 'bounce':
+    case 'defer':
+    case null:
+      return 'outcome';
+  }
 }
 
 async function simulate(

@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { simulatedComplaint } from '../../../src/model/after-attempt.ts';
 import type { LeasedMail } from '../../../src/model/message.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { ATTEMPT_MS } from '../../../src/queue/attempt.ts';
@@ -297,7 +296,7 @@ test('draining ends within its bound when an attempt never does', async () => {
 });
 
 test('a simulated complaint follows its delivery in the same transaction', async () => {
-  const rig = queueRig({ parts: { following: (_mail, _attempt, now) => [simulatedComplaint(now)] } });
+  const rig = queueRig({ answersItself: 'complaint' });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
@@ -639,7 +638,7 @@ test('once stopped, an outcome that cannot be recorded is tried no more', async 
 });
 
 test('each change of a settlement is an event, once it is recorded', async () => {
-  const rig = queueRig({ parts: { following: (_mail, _attempt, now) => [simulatedComplaint(now)] } });
+  const rig = queueRig({ answersItself: 'complaint' });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
@@ -676,7 +675,7 @@ test('what the simulator answers touches no reputation, and what the next hop an
     suppress: true,
   } as const;
   for (const simulated of [true, false]) {
-    const rig = queueRig({ parts: { answeredHere: () => simulated }, respond: () => attemptWith(bounced) });
+    const rig = queueRig({ ...(simulated ? { answersItself: 'outcome' } : {}), respond: () => attemptWith(bounced) });
     rig.store.accept([newMail({ acceptedAt: START })]);
     rig.dispatcher.start();
     await rig.clock.advance(2_000);

@@ -53,6 +53,17 @@ describe('simulator addresses', () => {
     expect(reached).toEqual([]);
   });
 
+  test.each([
+    ['success', 'outcome'],
+    ['complaint+1', 'complaint'],
+    ['suppressed', 'suppression'],
+    ['nobody', 'outcome'],
+  ] as const)('%s is answered by the transport itself: %s', (local, expected) => {
+    const { transport } = wrapped();
+    expect(transport.answersItself?.(to(local).envelope.to)).toBe(expected);
+    expect(transport.answersItself?.(outgoing().envelope.to)).toBeNull();
+  });
+
   test('an unknown one is told the known ones', async () => {
     const { outcome } = await wrapped().transport.attempt(to('nobody'), null);
     for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
