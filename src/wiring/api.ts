@@ -51,7 +51,7 @@ export interface ApiParts {
 export async function startApi(
   parts: ApiParts,
 ): Promise<{ readonly publicUrl: string; readonly firstKey: string | null }> {
-  const { settings, place, store, health, ready, directory, domains, publish, dispatcher, stops } = parts;
+  const { settings, place, store, transport, health, ready, directory, domains, publish, dispatcher, stops } = parts;
   const { clock } = place;
   const failed = faults(publish, clock);
   const accepts = groupCommit(health.watched(store.accept), {
