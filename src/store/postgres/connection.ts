@@ -7,7 +7,14 @@ import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
 import { encoded } from './arrays.ts';
 import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate, writeRefused } from './fault.ts';
-import { type OwnSettings, ownSettings, readOptions, type ServerSetting } from './server-settings.ts';
+import {
+  NEWER_SETTINGS,
+  type OwnSettings,
+  ownSettings,
+  readOptions,
+  type ServerSetting,
+  STATEMENT_TIMEOUT,
+} from './server-settings.ts';
 import type { Row, Session } from './session.ts';
 
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
@@ -146,7 +153,7 @@ interface SetUp {
 }
 
 /**
- * Sets the connection's settings, the operator's before our own, and reads all of them back, in one round trip. Rejects
+ * Sets the connection's settings, our own and the operator's others, and reads all of them back, in one round trip. Rejects
  * with a StoreError where the server does not apply one, is too old, or takes no writes.
  */
 async function setUp(
@@ -162,22 +169,30 @@ async function setUp(
   const setOthers = others.map(
     ({ name, value }, at) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${at}`,
   );
-  const setOwn = own.map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
+  // Each is a statement of its own, so that a time of a few milliseconds has little to run out in.
+  const setOwn = own
+    .toSorted(([one], [other]) => Number(other === STATEMENT_TIMEOUT) - Number(one === STATEMENT_TIMEOUT))
+    .map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
+  const setNewer = NEWER_SETTINGS.map(
+    ([name, value]) =>
+      `SELECT set_config('${name}', '${value}', false) WHERE current_setting('${name}', true) IS NOT NULL`,
+  );
   const columns = [
     "current_setting('server_version_num')::int AS version",
     "current_setting('transaction_read_only') AS read_only",
     'pg_is_in_recovery() AS recovering',
     'pg_backend_pid() AS pid',
     ...others.map(({ name }, at) => `current_setting(${literal(name)}) AS o${at}`),
+    ...NEWER_SETTINGS.map(([name, value], at) => `coalesce(current_setting('${name}', true), '${value}') AS n${at}`),
     ...own.map(([name, value], at) =>
       typeof value === 'string'
         ? `current_setting('${name}') AS s${at}`
         : `(extract(epoch FROM current_setting('${name}')::interval) * 1000)::bigint::text AS s${at}`,
     ),
   ];
-  const [set, done, read, told] = await Promise.allSettled([
+  const [done, set, read, told] = await Promise.allSettled([
+    Promise.all([...setOwn, ...setNewer].map((statement) => client.query(statement))),
     others.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${setOthers.join(', ')}`),
-    client.query(setOwn.join('; ')),
     client.query<Record<string, unknown>>(`SELECT ${columns.join(', ')}`),
     client.query<{ history: string }>(HISTORY),
   ]);
@@ -196,6 +211,7 @@ async function setUp(
   const wanted = set.value?.rows[0] ?? {};
   for (const [name, value, has] of [
     ...own.map(([name, value], at) => [name, String(value), row[`s${at}`]]),
+    ...NEWER_SETTINGS.map(([name, value], at) => [name, value, row[`n${at}`]]),
     ...others.map(({ name }, at) => [name, wanted[`o${at}`], row[`o${at}`]]),
   ]) {
     if (value === has) continue;

@@ -21,13 +21,16 @@ const AT_START: ReadonlySet<string> = new Set([
   'post_auth_delay',
 ]);
 
+/** Set before all others: what the role has may be a few milliseconds. */
+export const STATEMENT_TIMEOUT = 'statement_timeout';
+
 /** The settings of a connection whose statements may each take `limitMs`. */
 export function ownSettings(limitMs: number): OwnSettings {
   return [
     ['synchronous_commit', 'on'],
     // The warning of a cancelled wait for the synchronous standby is the only sign of it.
     ['client_min_messages', 'warning'],
-    ['statement_timeout', limitMs - 1_000],
+    [STATEMENT_TIMEOUT, limitMs - 1_000],
     ['idle_in_transaction_session_timeout', limitMs],
     // Waiting for a lock is bounded by the statement's own time.
     ['lock_timeout', 0],
@@ -39,6 +42,9 @@ export function ownSettings(limitMs: number): OwnSettings {
     ['jit', 'off'],
   ];
 }
+
+/** The same of servers that know them: 17 and later. A transaction is bounded by the times of its statements and between them. */
+export const NEWER_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 
 /**
  * Reads the `options` of a connection URL as a server does: words between white space, a backslash before what belongs to

@@ -1,12 +1,13 @@
 /**
  * Settings that an administrator has given the role or the database stop nothing. They hold until the first statement of
- * a connection, so a timeout of a few milliseconds can still end a connection before it is set up.
+ * a connection. The time of a statement is set first, alone, since a role may have one of few milliseconds.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMail } from '../../rig/mail.ts';
 import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { testedVersion } from '../../rig/postgres-version.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const GIVEN = {
@@ -16,6 +17,8 @@ const GIVEN = {
   idle_in_transaction_session_timeout: '8s',
   idle_session_timeout: '8s',
 };
+/** 17 and later. */
+const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
 /** Of one statement of the service, from which its own limits follow. */
 const LIMIT_MS = 30_000;
 const IN_FORCE = {
@@ -39,7 +42,9 @@ test.each(['ROLE', 'DATABASE'])(
       `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ALTER DATABASE ${database} OWNER TO ${role}; ALTER SCHEMA public OWNER TO ${role}`,
     );
     const target = kind === 'ROLE' ? `ROLE ${role}` : `DATABASE ${database}`;
-    const changes = Object.entries(GIVEN).map(([name, value]) => `ALTER ${target} SET ${name} = '${value}'`);
+    const changes = Object.entries({ ...GIVEN, ...NEWER }).map(
+      ([name, value]) => `ALTER ${target} SET ${name} = '${value}'`,
+    );
     await runAlone(admin, changes.join('; '));
     url.username = role;
     url.password = 'pw';
@@ -48,8 +53,9 @@ test.each(['ROLE', 'DATABASE'])(
 
     const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });
     onTestFinished(() => pool.close());
-    const columns = Object.keys(IN_FORCE).map((name) => `current_setting('${name}') AS ${name}`);
-    expect(await pool.query({ name: 'test_in_force', text: `SELECT ${columns.join(', ')}` }, [])).toEqual([IN_FORCE]);
+    const inForce = { ...IN_FORCE, ...(testedVersion() === 'newest' ? { transaction_timeout: '0' } : {}) };
+    const columns = Object.keys(inForce).map((name) => `current_setting('${name}') AS ${name}`);
+    expect(await pool.query({ name: 'test_in_force', text: `SELECT ${columns.join(', ')}` }, [])).toEqual([inForce]);
 
     const stores = await Promise.all([1, 2, 3].map(() => openStore(setting, { exclusive: true })));
     for (const store of stores) onTestFinished(() => store.close());
