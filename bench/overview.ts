@@ -3,10 +3,12 @@
  * three nodes: the first answer of each range, and the median and worst of the later ones.
  */
 
-import { runForApi } from '../src/cli/command-api.ts';
+import { randomBytes } from 'node:crypto';
 import { systemClock } from '../src/clock.ts';
 import { loadSettings } from '../src/config/load.ts';
 import { HOUR_MS, MINUTE_MS, parseLatencies, type TrafficRow } from '../src/model/traffic.ts';
+import { perform } from '../src/operations/operation.ts';
+import { showOverview } from '../src/operations/overview.ts';
 import type { Store } from '../src/store/contract.ts';
 
 type Record = (measure: string, value: number, unit: string, reach?: string | null) => void;
@@ -24,15 +26,15 @@ export async function measureOverview(name: string, store: Store, now: number, r
     for (let at = 0; at < rows.length; at += BATCH) await store.putTraffic(node, rows.slice(at, at + BATCH));
   }
   const settings = loadSettings({}, null);
-  const surroundings = { settings, environment: {}, dotEnv: () => null, clock: systemClock };
-  const standing = () => ({ node: 'bench', version: '0', storeFault: null, delivery: null });
+  const status = () => ({ node: 'bench', version: '0', storeFault: null, delivery: null });
+  const context = { actor: 'bench', clock: systemClock, store, settings, random: randomBytes, status };
   let worst = 0;
   for (const range of RANGES) {
     const times: number[] = [];
     for (let round = 0; round <= ROUNDS; round += 1) {
       const began = performance.now();
-      const ran = await runForApi(surroundings, store, standing, ['overview', `--range=${range}`, '--json'], 'bench');
-      if (!ran.ok) throw new Error(ran.message);
+      const ran = await perform(showOverview, { range }, context);
+      if (!ran.ok) throw new Error(ran.error.message);
       times.push(performance.now() - began);
     }
     const [first = 0, ...later] = times;

@@ -10,7 +10,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runForApi } from '../src/cli/command-api.ts';
 import { listFiles } from '../src/cli/list-files.ts';
 import { version } from '../src/cli/version.ts';
 import { type SteadyClock, systemClock } from '../src/clock.ts';
@@ -119,10 +118,8 @@ async function start(
     openStore: () => Promise.resolve(gate.store),
     transport: played.wrap,
     drainMs: DRAIN_MS,
-    commands: {
+    operator: {
       version: version(),
-      run: (own, standing, args, who) =>
-        runForApi({ settings, environment, dotEnv: () => null, clock }, own, standing, args, who),
       files: (own) => listFiles(own, clock),
       describeSettings: () => describeSettings(environment, null),
     },

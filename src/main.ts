@@ -33,7 +33,6 @@ import { createStanding, standingHandlers } from './observability/standing.ts';
 import { storeChanges } from './observability/store-changes.ts';
 import { createTraces, traceHandlers } from './observability/traces.ts';
 import { countTraffic, trafficHandlers } from './observability/traffic.ts';
-import type { Ran } from './operator/api.ts';
 import { audited } from './operator/audited.ts';
 import type { ListFiles } from './operator/list-files.ts';
 import { createOperatorListener } from './operator/listener.ts';
@@ -92,13 +91,12 @@ export interface Surroundings {
   readonly logAfter?: Promise<unknown>;
   /** Gets the transport of the settings, and gives the one that is used. */
   readonly transport?: (transport: Transport) => Transport;
-  /** The commands of the operator API, over the service's own store; without them there is no such API. */
-  readonly commands?: Commands;
+  /** What the operator API needs of this installation; without it there is no such API. */
+  readonly operator?: OperatorParts;
 }
 
-export interface Commands {
+export interface OperatorParts {
   readonly version: string;
-  readonly run: (store: Store, service: () => RuntimeStatus, args: readonly string[], who: string) => Promise<Ran>;
   readonly files: (store: Store) => ListFiles;
   /** The settings that the service was started with, secrets masked. */
   readonly describeSettings: () => readonly DescribedSetting[];
@@ -129,7 +127,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     limits = {},
     drainMs = DRAIN_MS,
     logAfter = null,
-    commands,
+    operator: parts,
   } = surroundings;
   const { roles } = settings;
   const node = nodeName();
@@ -173,7 +171,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     reasons: ERROR_CODES,
     droppedLines: log.dropped,
   });
-  const traces = createTraces(commands?.version ?? '');
+  const traces = createTraces(parts?.version ?? '');
   const traffic = countTraffic({
     node,
     clock,
@@ -240,7 +238,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
 
   const service = (): RuntimeStatus => ({
     node,
-    version: commands?.version ?? '',
+    version: parts?.version ?? '',
     storeFault: health.fault(),
     storeRemedy: filesFault?.remedy ?? null,
     delivery: dispatcher === null ? null : standing.read(clock.now()),
@@ -266,7 +264,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     return key !== null && now - startedAt < FIRST_KEY_MS && directory.works(key, now) ? key : null;
   };
   if (roles.has('operator')) {
-    const files = commands?.files(store);
+    const files = parts?.files(store);
     const operator = createOperatorListener({
       settings,
       clock,
@@ -278,11 +276,10 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       inbox: handover.inbox,
       readEntity,
       api:
-        commands === undefined || files === undefined
+        parts === undefined || files === undefined
           ? null
           : {
               store,
-              run: (args, who) => commands.run({ ...store, queueFigures, cancelMail, retryMail }, service, args, who),
               operate: (actor) => {
                 const own = audited({ ...store, queueFigures, cancelMail, retryMail }, actor, clock.now);
                 return {
@@ -291,17 +288,18 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
                   machineClock,
                   settings,
                   random: randomBytes,
+                  status: service,
                   store: own,
                   installation: installationOf(settings, machineClock, (work) => work(own)),
-                  describeSettings: commands.describeSettings,
+                  describeSettings: parts.describeSettings,
                   progress: () => undefined,
                 };
               },
               news,
               files,
-              version: commands.version,
+              version: parts.version,
               about: () => ({
-                version: commands.version,
+                version: parts.version,
                 transport: settings.transport.kind,
                 password: settings.operatorPassword !== null,
                 publicUrl: api?.publicUrl ?? null,
@@ -316,7 +314,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     stops.push(() => files?.stop());
     ({ url: operatorUrl, signInUrl } = await operator.start());
     // An operator's first look finds the store's reader at work and the queue counted.
-    if (commands !== undefined) void queueFigures().catch(() => undefined);
+    if (parts !== undefined) void queueFigures().catch(() => undefined);
   }
 
   const ready = () => (dead ? 'the store has failed' : health.fault());

@@ -9,7 +9,6 @@ import { type SteadyClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { Account } from '../model/account.ts';
-import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { asCalled } from '../printing/command-line.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
@@ -36,8 +35,6 @@ export interface Context {
   warn(message: string): void;
   /** Runs an operation for the user of this command, on the store of the settings. */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>): Promise<T>;
-  /** What the service knows of itself in which the command runs; absent for a command beside it. */
-  readonly service?: () => RuntimeStatus;
   /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
   withStore<T>(work: (store: Store, settings: Settings) => Promise<T>): Promise<T>;
 }
@@ -56,7 +53,7 @@ export function processContext(): Context {
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     operate: (work) =>
       context.withStore((store, settings) =>
-        work({ actor: `cli:${userName()}`, clock: context.clock, store, settings, random: randomBytes }),
+        work({ actor: `cli:${userName()}`, clock: context.clock, store, settings, random: randomBytes, status: null }),
       ),
     async withStore(work) {
       const settings = context.settings();

@@ -98,7 +98,11 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
       const member = members[name];
       if (member !== undefined) given[name] = member.type === 'boolean' ? yesOrNo(nameOf(name), value) : value;
     }
-    for (const [at, name] of positional.entries()) if (args[at] !== undefined) given[name] = args[at];
+    for (const [at, name] of positional.entries()) {
+      const value = args[at];
+      // Several words are one text: `message search two words`.
+      if (value !== undefined) given[name] = Array.isArray(value) ? value.join(' ') : value;
+    }
     // Commander's value of a member whose `--no-` flag was given.
     for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
     const performed = await context.operate((operating) => perform(operation, given, operating));

@@ -8,11 +8,9 @@ import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
-import type { Commands } from '../main.ts';
 import { sendersBound } from '../model/senders.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Store } from '../store/contract.ts';
-import { runForApi } from './command-api.ts';
 import type { Context } from './context.ts';
 import { listFiles } from './list-files.ts';
 import { pairs, styled } from './text.ts';
@@ -47,14 +45,11 @@ export function addServeCommand(program: Command, context: Context): void {
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
     const stopped = firstSignal(context);
     const { clock, environment, dotEnv } = context;
-    const run: Commands['run'] = (store, service, args, who) =>
-      runForApi({ settings, environment, dotEnv, clock }, store, service, args, who);
     const files = (store: Store) => listFiles(store, clock);
     const announced = Promise.withResolvers<void>();
     const service = await startService(settings, {
-      commands: {
+      operator: {
         version: version(),
-        run,
         files,
         describeSettings: () => describeSettings(environment, dotEnv()),
       },

@@ -3,6 +3,7 @@ import type { Clock, SteadyClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
+import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { OperatorStore } from '../store/contract.ts';
 
 export interface OperationContext {
@@ -14,6 +15,8 @@ export interface OperationContext {
   readonly settings: Settings;
   /** A cryptographic source of so many bytes, for keys and tokens. */
   readonly random: (bytes: number) => Buffer;
+  /** What the service knows of itself; null for a command beside it. */
+  readonly status: (() => RuntimeStatus) | null;
   /** Adds a warning to the result. `code` is stable, `message` one sentence. */
   warn(code: string, message: string): void;
 }

@@ -16,9 +16,8 @@ import { describeError } from '../printing/error-line.ts';
 import type { Store } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor.ts';
-import { invalid, ok, parsedAs } from './errors.ts';
+import { invalid, noAccount, ok, parsedAs } from './errors.ts';
 import type { Operation } from './operation.ts';
-import { noList } from './suppressions.ts';
 
 const CHECK = 'loop';
 const LOOK_EVERY_MS = 250;
@@ -87,7 +86,7 @@ async function findSender(store: Store, settings: Settings, name: string | undef
   if (first === undefined) {
     return name === undefined
       ? failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create NAME`')
-      : failure(CHECK, noList(name).error.message, 'put that right, and try again');
+      : failure(CHECK, noAccount(name).error.message, 'put that right, and try again');
   }
   const sender = await senderOf(store, accounts, settings);
   if (sender !== null) return sender;

@@ -31,10 +31,9 @@ import {
   removedDetails,
   VerifiedDomain,
 } from './domain-details.ts';
-import { conflict, type Failed, invalid, invalidAs, notFound, ok, type Result } from './errors.ts';
+import { conflict, type Failed, invalid, invalidAs, noAccount, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
-import { noList as noAccount } from './suppressions.ts';
 
 const ALGORITHMS = ['rsa', 'ed25519'] as const;
 

@@ -2,7 +2,7 @@
  * The errors of operations, as data: a code that adapters map to exit codes and HTTP statuses, and one sentence for
  * people. No adapter reads the sentence.
  */
-import type { Parsed } from '../config/units.ts';
+import { type Parsed, quote } from '../config/units.ts';
 
 /** Each code with what it means and the HTTP status that the operator API answers with. */
 export const ERROR_CODES = {
@@ -64,6 +64,11 @@ export function parsedAs<T>(field: string, parsed: Parsed<T>): Result<T> {
 
 export function notFound(field: string | null, message: string): Failed {
   return failed('not-found', field, message);
+}
+
+/** There is no account of this name. */
+export function noAccount(name: string): Failed {
+  return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` shows them`);
 }
 
 export function conflict(field: string | null, message: string): Failed {

@@ -23,12 +23,27 @@ export const ListName = Type.String({
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const MessageId = Type.String({ format: 'uuid', description: 'The message’s id.' });
 
+export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
+/** Why and since when an address is on a suppression list. */
+export const suppressionMembers = {
+  reason: oneOf(SUPPRESSION_REASONS, { description: 'Why the address receives no messages.' }),
+  source: nullable(
+    Type.String({ description: 'The id of the message that caused the entry; null: an operator or an import.' }),
+  ),
+  at: Time,
+};
+/** A suppression list that an address is on. */
+export const SuppressedOn = Type.Object({
+  list: Type.String({ description: 'An account’s name, or `*` for the whole service.' }),
+  ...suppressionMembers,
+});
+
 /**
  * The number of a row, such as a token's: what both stores hold as one. `what` is said of anything else, after the value:
- * `is not the number of a token; …`.
+ * `is not the number of a token; …`. Rows that come as fast as feedback reports need more than 31 bits.
  */
-export function rowNumber(description: string, what: string) {
-  return Type.Integer({ minimum: 1, maximum: MOST_INT, description, errorMessage: what });
+export function rowNumber(description: string, what: string, maximum = MOST_INT) {
+  return Type.Integer({ minimum: 1, maximum, description, errorMessage: what });
 }
 
 /** The size of a page. */

@@ -4,24 +4,15 @@ import { isoTime, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { parseHost } from '../model/host.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
-import { invalid, notFound, ok, type Result } from './errors.ts';
+import { invalid, noAccount, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
-import { ListName, limit, nullable, oneOf, Time } from './schemas.ts';
+import { ListName, limit, nullable, oneOf, SUPPRESSION_REASONS, SuppressedOn, suppressionMembers } from './schemas.ts';
 
-export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
 /** No address is longer (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
 const Address = Type.String({ description: 'The email address.' });
-const Reason = oneOf(SUPPRESSION_REASONS, { description: 'Why the address receives no mail.' });
-const entryMembers = {
-  reason: Reason,
-  source: nullable(
-    Type.String({ description: 'The id of the message that caused the entry; null: an operator or an import.' }),
-  ),
-  at: Time,
-};
-export const SuppressionEntry = Type.Object({ address: Type.String(), ...entryMembers });
+export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });
 export type SuppressionEntry = Static<typeof SuppressionEntry>;
 
 /** Adds an address to a list. An address that is on the list keeps its first reason and time. */
@@ -42,7 +33,7 @@ export const addSuppression = operation({
     if (!address.ok) return address;
     const entry = { address: address.value, reason, source: null, at: clock.now() };
     const added = await store.addSuppressions(account, [entry]);
-    if (added.kind !== 'done') return noList(account);
+    if (added.kind !== 'done') return noAccount(account);
     return ok({ address: address.value, added: added.value === 1 });
   },
 });
@@ -60,7 +51,7 @@ export const removeSuppression = operation({
     const address = canonical(written);
     if (!address.ok) return address;
     const removed = await store.removeSuppression(account, address.value);
-    if (removed.kind !== 'done') return noList(account);
+    if (removed.kind !== 'done') return noAccount(account);
     if (!removed.value)
       return notFound('address', `${address.value} is not on the suppression list of ${listLabel(account)}`);
     return ok({ address: address.value, removed: true });
@@ -77,12 +68,7 @@ export const showSuppression = operation({
   result: Type.Object({
     address: Type.String(),
     suppressed: Type.Boolean(),
-    lists: Type.Array(
-      Type.Object({
-        list: Type.String({ description: 'An account’s name, or `*` for the whole service.' }),
-        ...entryMembers,
-      }),
-    ),
+    lists: Type.Array(SuppressedOn),
   }),
   errors: [],
   async run({ address: written }, { store }) {
@@ -123,7 +109,7 @@ export const listSuppressions = operation({
       search.value === null
         ? await store.listSuppressions(account, after.value, size + 1)
         : await store.searchSuppressions(account, search.value, after.value, size + 1);
-    if (found.kind !== 'done') return noList(account);
+    if (found.kind !== 'done') return noAccount(account);
     const entries = found.value.slice(0, size);
     const next = found.value.length > size ? (entries.at(-1)?.address ?? null) : null;
     return ok({ suppressions: entries.map(entryOf), next });
@@ -145,11 +131,6 @@ export function canonical(written: string): Result<string> {
   const address = parseAddress(written);
   if (address === null) return invalid('address', `${quote(written)} is not an email address such as ada@example.com`);
   return ok(canonicalAddress(address));
-}
-
-/** No list is missing but the one of an account that does not exist. */
-export function noList(account: string) {
-  return notFound('account', `there is no account ${quote(account)}; \`postrider account list\` shows them`);
 }
 
 /** `@exam` is the beginning of a domain, all else that of an address, in the form of canonical addresses. Null: everything. */

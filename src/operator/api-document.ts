@@ -1,18 +1,18 @@
 /**
- * The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (routes.ts, inbox.ts,
+ * The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (operation-routes.ts, inbox.ts,
  * events.ts, file-routes.ts). Pure.
  */
+
+import { type Described, type Parameter, successOf } from './described.ts';
 import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
 import { INBOX_ROUTES } from './inbox.ts';
 import { describedOf } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
-import { type Described, type Parameter, ROUTES, successOf } from './routes.ts';
 
-/** Every route under the API's base: commands first, then what is no command. */
+/** Every route under the API's base: operations first. */
 const ALL: readonly Described[] = [
-  ...ROUTES,
   ...OPERATION_ROUTES.map(describedOf),
   ...INBOX_ROUTES,
   ...EVENTS_ROUTES,

@@ -1,6 +1,6 @@
 /**
- * The operator API: JSON under `/api/v1` of the operator's listener, each route a command (routes.ts). Answers are the
- * command's own `--json`; errors have the two members that all errors have, with the command's one line.
+ * The operator API: JSON under `/api/v1` of the operator's listener, each route an operation (operation-routes.ts) but for what
+ * belongs to a browser's session, live updates, and files.
  *
  * Promises: nothing but the document without sign-in; a session's cookie admits nobody without the page's secret (sessions.ts); a change by a browser only from a page of this listener (Origin); an unknown parameter is
  * an error, not a silence; what is changed is in the audit log under the name of who changed it.
@@ -26,18 +26,8 @@ import type { Inbox, ReadEntity } from './mailbox.ts';
 import { answerOf, membersIn } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
-import {
-  awayOr,
-  type CommandFault,
-  FOREIGN_CREDENTIALS,
-  FROM_ELSEWHERE,
-  type Refusal,
-  refusalOf,
-  refuse,
-} from './refusal.ts';
-import { ROUTES, successOf } from './routes.ts';
+import { awayOr, FOREIGN_CREDENTIALS, FROM_ELSEWHERE, type Refusal, refuse } from './refusal.ts';
 import { endedCookie, SESSION_HEADER, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
-import { valuesOf } from './values.ts';
 
 export const API = '/api/v1';
 /** A token's last use is written at most so often. */
@@ -45,17 +35,12 @@ const TOUCH_MS = 60_000;
 /** When to ask a store again that does not answer. */
 const STORE_RETRY_SECONDS = 5;
 
-/** What a command came to; `broken` where the store does not do its part. */
-export type Ran = { readonly ok: true; readonly value: unknown } | CommandFault;
-
 export interface ApiParts {
   readonly clock: Clock;
   readonly connections: HttpConnections;
   readonly access: AccessControl;
   readonly sessions: Sessions;
   readonly store: Pick<AccessStore, 'findTokens' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
-  /** Runs a command for somebody; rejects only where something of ours is broken. */
-  readonly run: (args: readonly string[], who: string) => Promise<Ran>;
   /** What an operation is given when this actor asks. */
   readonly operate: (actor: string) => ServiceContext;
   /** Live updates. */
@@ -92,7 +77,7 @@ type Who =
 
 /** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, connections, access, sessions, store, run, news } = parts;
+  const { clock, connections, access, sessions, store, news } = parts;
   const touched = new Map<number, number>();
   const lookups = new GatheredLookups({ find: (hashes) => store.findTokens(hashes), clock });
   /** Hashes of tokens that were valid when they were last looked up: these wait for no turn among the guesses. */
@@ -162,23 +147,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         if (route.operation.changes) news.look();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_SECONDS);
         return reply.code(status).send(body);
-      },
-    });
-  }
-
-  for (const route of ROUTES) {
-    app.route({
-      method: route.method,
-      url: `${API}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
-      handler: async (request, reply) => {
-        const who = await admit(request);
-        if (who.kind === 'refused') return refuse(reply, who);
-        const read = valuesOf(route, request);
-        if (typeof read === 'string') return refuse(reply, { kind: 'refused', status: 400, message: read });
-        const ran = await run(route.args(read), who.who);
-        if (route.method !== 'GET') news.look();
-        if (ran.ok) return reply.code(successOf(route)).send(ran.value);
-        return refuse(reply, refusalOf(ran));
       },
     });
   }

@@ -9,8 +9,8 @@ import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { News } from '../observability/news.ts';
+import type { Described } from './described.ts';
 import { refuse } from './refusal.ts';
-import type { Described } from './routes.ts';
 
 /** As the document and the reference have it. */
 export const EVENTS_ROUTES: readonly Described[] = [

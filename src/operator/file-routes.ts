@@ -1,5 +1,5 @@
 /** The routes of list-files.ts as data for the document: suppression lists as CSV files, up and down. */
-import { type Described, LIST } from './routes.ts';
+import { type Described, LIST } from './described.ts';
 
 export const FILE_ROUTES: readonly Described[] = [
   {

@@ -10,9 +10,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isMailId } from '../model/message-id.ts';
 import { framed, readCapturedMail } from './captured-mail.ts';
+import { type Described, MESSAGE } from './described.ts';
 import type { Inbox, InboxEntry, ReadEntity } from './mailbox.ts';
 import { refuse } from './refusal.ts';
-import { type Described, MESSAGE } from './routes.ts';
 
 const USUAL = 50;
 const MOST = 200;

@@ -8,7 +8,7 @@ import { ERROR_CODES, type ErrorCode } from '../operations/errors.ts';
 import { isRequired, membersOf } from '../operations/input.ts';
 import type { Operation, Performed } from '../operations/operation.ts';
 import { controlsIn } from './controls.ts';
-import type { Described, Parameter } from './routes.ts';
+import type { Described, Parameter } from './described.ts';
 
 export interface OperationRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -19,6 +19,8 @@ export interface OperationRoute {
   readonly operation: Operation<TObject, TSchema, ServiceContext>;
   /** The status of success. */
   readonly status: 200 | 201;
+  /** Members that the route itself gives and no request can. */
+  readonly preset: Readonly<Record<string, string>>;
 }
 
 /** A route. */
@@ -28,8 +30,9 @@ export function operationRoute(
   group: string,
   operation: OperationRoute['operation'],
   status: OperationRoute['status'] = 200,
+  preset: OperationRoute['preset'] = {},
 ): OperationRoute {
-  return { method, path, group, operation, status };
+  return { method, path, group, operation, status, preset };
 }
 
 /** The route as the OpenAPI document and the API reference describe it. */
@@ -37,7 +40,8 @@ export function describedOf(route: OperationRoute): Described {
   const { method, path, group, status, operation } = route;
   const inPath = pathParameters(path);
   const elsewhere = readsQuery(route) ? 'query' : 'body';
-  const parameters = Object.entries(membersOf(operation.input)).map(([name, member]): Parameter => {
+  const given = Object.entries(membersOf(operation.input)).filter(([name]) => !Object.hasOwn(route.preset, name));
+  const parameters = given.map(([name, member]): Parameter => {
     const { type, description, errorMessage, ...rest } = member as {
       readonly type?: string;
       readonly description?: string;
@@ -121,7 +125,7 @@ export function membersIn(
   const inPath = pathParameters(route.path);
   const inQuery = readsQuery(route);
   const members = membersOf(route.operation.input);
-  const given: Record<string, unknown> = {};
+  const given: Record<string, unknown> = { ...route.preset };
   for (const [place, source] of [
     ['path', params],
     ['query', query],
@@ -131,7 +135,7 @@ export function membersIn(
       return wrong('The body must be a JSON object', null);
     }
     for (const [name, value] of Object.entries(source)) {
-      const known = Object.hasOwn(members, name);
+      const known = Object.hasOwn(members, name) && !Object.hasOwn(route.preset, name);
       const expected = place === 'path' || (known && !inPath.includes(name) && (place === 'query') === inQuery);
       if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {

@@ -21,10 +21,17 @@ import {
   showDomain,
   verifyDomain,
 } from '../operations/domains.ts';
+import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { searchMessages } from '../operations/message-search.ts';
+import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
+import { showOverview } from '../operations/overview.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { type OperationRoute, operationRoute } from './operation-route.ts';
+
+/** Of one search, so that it is answered within 100 ms; `next` and `searchedTo` say where to continue. */
+const SEARCH_WITHIN = '60ms';
 
 export const OPERATION_ROUTES: readonly OperationRoute[] = [
   operationRoute('GET', '/accounts', 'Accounts', listAccounts),
@@ -44,6 +51,14 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   operationRoute('POST', '/domains/{domain}/verify', 'Domains', verifyDomain),
   operationRoute('POST', '/domains/{domain}/rotate', 'Domains', rotateDomain),
   operationRoute('DELETE', '/domains/{domain}', 'Domains', removeDomain),
+  operationRoute('GET', '/overview', 'Overview', showOverview),
+  operationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_WITHIN }),
+  operationRoute('GET', '/messages/{id}', 'Messages', showMessage),
+  operationRoute('GET', '/messages/{id}/explain', 'Messages', explainMessage),
+  operationRoute('POST', '/messages/{id}/retry', 'Messages', retryMessage),
+  operationRoute('POST', '/messages/{id}/cancel', 'Messages', cancelMessage),
+  operationRoute('GET', '/feedback', 'Feedback', listFeedback),
+  operationRoute('GET', '/feedback/{id}', 'Feedback', showFeedback),
   operationRoute('GET', '/accounts/{account}/suppressions', 'Suppressions', listSuppressions),
   operationRoute('GET', '/suppressions/{address}', 'Suppressions', showSuppression),
   operationRoute('POST', '/accounts/{account}/suppressions', 'Suppressions', addSuppression),

@@ -12,6 +12,7 @@ import type { ListedSuppression, SuppressionReason } from '../../model/suppressi
 import { commandLine } from '../../printing/command-line.ts';
 import { ended, span, time } from '../../printing/text.ts';
 import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
+import { attemptsOf, type ShownAttempt, shownAttempt } from './schemas.ts';
 
 const FEEDBACK = 'feedback:';
 const WHOLE_SERVICE = '*';
@@ -127,7 +128,7 @@ export function waitsFor({
 }
 
 function shortReason(attempt: Attempt): string {
-  const fault = localFault(attempt);
+  const fault = localFault(shownAttempt(attempt));
   if (fault !== null) return `it ${fault}`;
   const { outcome } = attempt;
   const reason = outcome.kind === 'deferred' || outcome.kind === 'bounced' ? outcome.reason : outcome.kind;
@@ -211,20 +212,14 @@ function lastAttempt(mail: MailStanding): Attempt | null {
   return mail.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
 }
 
-/** Those that came to something: a lease that ended without one is no try. */
-export function attemptsOf(mail: MailDetails): readonly Attempt[] {
-  return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
-}
-
 /**
  * What kept an attempt from reaching any next hop, as a sentence's end, or null where one had a part in it. The queue
  * notes such a fault as a temporary one without a peer, a reply or a known reason.
  */
-export function localFault({ outcome, remote }: Attempt): string | null {
-  if (outcome.kind !== 'deferred' || outcome.reason !== 'unknown' || remote !== null) return null;
-  const { code, stage, text } = outcome.reply;
+export function localFault({ outcome, reason, scope, remote, code, stage, text }: ShownAttempt): string | null {
+  if (outcome !== 'deferred' || reason !== 'unknown' || remote !== null) return null;
   if (code !== null || stage !== 'connect') return null;
-  return outcome.scope === 'message'
+  return scope === 'message'
     ? `could not be made or signed here: ${text}`
     : `was given up here without a reply of any next hop: ${text}`;
 }
@@ -239,7 +234,7 @@ function attemptSentence(attempt: Attempt): string {
   const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = time(attempt.startedAt);
-  const fault = localFault(attempt);
+  const fault = localFault(shownAttempt(attempt));
   if (fault !== null) return `In the last attempt, of ${at}, it ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':

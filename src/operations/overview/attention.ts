@@ -10,8 +10,10 @@ import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';
 import { transportName } from './health.ts';
 
+export const LEVELS = ['warning', 'failure'] as const;
+
 export interface Attention {
-  readonly level: 'warning' | 'failure';
+  readonly level: (typeof LEVELS)[number];
   readonly text: string;
   readonly remedy: string;
   /** Of the dashboard, or null. */

@@ -10,8 +10,10 @@ import { sumOf } from './figures.ts';
 
 export type Level = 'ok' | 'warning' | 'failure';
 
+export const PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
+
 export interface Health {
-  readonly part: 'database' | 'transport' | 'domains' | 'feedback' | 'nodes';
+  readonly part: (typeof PARTS)[number];
   readonly level: Level;
   readonly text: string;
 }

@@ -23,7 +23,8 @@ export interface QueueFacts {
   readonly held: boolean;
 }
 
-export type Trend = 'empty' | 'draining' | 'steady' | 'growing' | 'waiting';
+export const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
+export type Trend = (typeof TRENDS)[number];
 
 export interface QueueStanding extends QueueFigures {
   readonly leavingPerMinute: number;

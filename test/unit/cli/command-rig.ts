@@ -64,7 +64,14 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         },
         operate: (work) =>
           context.withStore((audited, settings) =>
-            work({ actor: 'cli:tester', clock: context.clock, store: audited, settings, random: randomBytes }),
+            work({
+              actor: 'cli:tester',
+              clock: context.clock,
+              store: audited,
+              settings,
+              random: randomBytes,
+              status: null,
+            }),
           ),
         withStore: (work) =>
           work(

@@ -212,7 +212,7 @@ describe('the command', () => {
     const rig = await commandRig();
     expect(await rig.run('overview', '--range', '2h')).toMatchObject({
       code: 2,
-      err: '--range: "2h" is not one of 1h, 24h, 7d, 30d',
+      err: '--range: "2h" is not one of 1h, 24h, 7d, 30d (did you mean 1h?)',
     });
   });
 });

@@ -51,7 +51,8 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const metric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
   const send = (to: string) => accepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
   for (let n = 0; n < 4; n += 1) {
-    for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'silent' : 'good']) await send(`${word}.${n}@example.com`);
+    for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'silent' : 'good'])
+      await send(`${word}.${n}@example.com`);
   }
   await send('gone.0@example.com');
   await send('gone.1@example.com');

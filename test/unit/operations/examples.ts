@@ -9,6 +9,7 @@ import type { Operation } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { createToken } from '../../../src/operations/tokens.ts';
 import type { FakeDns } from '../../rig/dns.ts';
+import { newMail } from '../../rig/mail.ts';
 import type { OperationRig } from './operation-rig.ts';
 
 export interface Example {
@@ -21,6 +22,26 @@ export interface Example {
   readonly audit?: readonly string[];
 }
 
+/** A queued message to ada@example.com. */
+const MESSAGE = newMail({ acceptedAt: Date.UTC(2029, 11, 31), to: 'ada@example.com' });
+const accepted = async ({ store }: OperationRig): Promise<void> => {
+  await store.accept([MESSAGE]);
+};
+/** A report that is about nothing, which is kept. */
+const reported = async ({ store }: OperationRig): Promise<void> => {
+  await store.recordFeedback([
+    {
+      about: { reference: 'nowhere' },
+      notices: [{ kind: 'unknown', reason: 'there is no report in it' }],
+      source: 'smtp',
+      at: Date.UTC(2030, 0, 1),
+      digest: '0'.repeat(64),
+      summary: 'from nobody',
+      raw: Buffer.from('hello'),
+      last: true,
+    },
+  ]);
+};
 const ADDRESS = { account: 'acme', address: 'ada@example.com' };
 const DOMAIN = { account: 'acme', domain: 'example.org' };
 
@@ -74,6 +95,15 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'token.create': { given: { name: 'ci' }, audit: ['token.create ci'] },
   'token.list': { given: {}, after: [[createToken, { name: 'ci' }]] },
   'token.revoke': { given: { id: 1 }, after: [[createToken, { name: 'ci' }]], audit: ['token.revoke ci'] },
+  'message.list': { given: { to: MESSAGE.to }, prepare: accepted },
+  'message.search': { given: { q: 'ada', why: true }, prepare: accepted },
+  'message.show': { given: { id: MESSAGE.id }, prepare: accepted },
+  'message.explain': { given: { id: MESSAGE.id }, prepare: accepted },
+  'message.retry': { given: { id: MESSAGE.id }, prepare: accepted, audit: [`message.retry ${MESSAGE.id}`] },
+  'message.cancel': { given: { id: MESSAGE.id }, prepare: accepted, audit: [`message.cancel ${MESSAGE.id}`] },
+  'feedback.list': { given: {}, prepare: reported },
+  'feedback.show': { given: { id: 1 }, prepare: reported },
+  'overview.show': { given: { range: '1h' }, prepare: accepted },
   'doctor.run': { given: {} },
   // Nothing comes back from the transport of the example, which is a finding.
   'doctor.loop': { given: { within: '1s' } },

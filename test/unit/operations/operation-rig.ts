@@ -9,12 +9,15 @@ import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import type { ServiceContext } from '../../../src/operations/context.ts';
 import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
 import { audited } from '../../../src/operator/audited.ts';
+import type { Store } from '../../../src/store/contract.ts';
 import { installationOf } from '../../../src/wiring/installation.ts';
 import { commandRig } from '../cli/command-rig.ts';
 
 export interface OperationRig {
   readonly folder: string;
   readonly context: ServiceContext;
+  /** The whole store, to put there what operators do not: messages and reports. */
+  readonly store: Store;
   /** The time that operations see. */
   now: number;
   /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
@@ -41,12 +44,14 @@ export async function operationRig(environment: Readonly<Record<string, string>>
   const own = audited(store, actor, clock.now);
   const rig: OperationRig = {
     folder,
+    store,
     context: {
       actor,
       clock,
       machineClock: systemClock,
       settings,
       random: randomBytes,
+      status: null,
       store: own,
       installation: installationOf(settings, systemClock, (work) => work(own)),
       describeSettings: () => describeSettings(variables, null),

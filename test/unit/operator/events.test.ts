@@ -55,7 +55,6 @@ async function started(
       operate: () => {
         throw new Error('no operation is expected');
       },
-      run: async () => ({ ok: true, value: {} }),
       news,
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',

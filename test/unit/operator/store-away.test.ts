@@ -36,7 +36,6 @@ async function started() {
       operate: () => {
         throw new Error('no operation is expected');
       },
-      run: async () => ({ ok: true, value: {} }),
       news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',

@@ -1,0 +1,150 @@
+/** Finds messages by words, addresses, subject, account, state and time, page by page. Bounded in time where it is asked to be. */
+import { type Static, Type } from 'typebox';
+import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
+import type { MailSummary } from '../model/message.ts';
+import { timeOf } from '../model/message-id.ts';
+import type { RuntimeStatus } from '../model/runtime-status.ts';
+import { STATES, TERMINAL } from '../model/state-machine.ts';
+import type { OperatorStore } from '../store/contract.ts';
+import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';
+import type { MailFound, MailSearch } from '../store/search.ts';
+import { invalid, invalidAs, noAccount, ok, type Result } from './errors.ts';
+import { waitsFor } from './messages/explain.ts';
+import { FoundMessage, summaryOf } from './messages/schemas.ts';
+import { makeCursor, readCursor } from './messages/search-cursor.ts';
+import { operation } from './operation.ts';
+import { limit, nullable, oneOf } from './schemas.ts';
+
+const MAX_LISTED = 200;
+/** Of one call of the store, where the search has no time limit. */
+const ROUND_MS = 500;
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+
+/** One page. Without `within` it searches until the page is full or everything is searched. */
+export const searchMessages = operation({
+  name: 'message.search',
+  id: 'listMessages',
+  summary: 'Find messages by words of recipient, sender and subject, newest first',
+  changes: false,
+  input: Type.Object({
+    q: text(
+      'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
+    ),
+    to: text('Recipient: an address, an `@domain`, or words of it.'),
+    from: text('Sender: likewise.'),
+    subject: text('Words of the subject.'),
+    account: text('Of one account.'),
+    state: Type.Optional(oneOf(STATES, { description: 'In one state.' })),
+    since: text('Accepted since a date (UTC), or in the last `24h`.'),
+    until: text('Accepted before a date (UTC), or `24h` ago.'),
+    cursor: text('`next` of the previous page, with the same filters.'),
+    why: Type.Boolean({
+      default: false,
+      description: 'Adds `waitsFor` to each message that is not in its final state: what it waits for.',
+    }),
+    within: text('Stop after about this time, such as `60ms`, and say where to continue.'),
+    limit: limit(MAX_LISTED),
+  }),
+  result: Type.Object({
+    messages: Type.Array(FoundMessage),
+    next: nullable(Type.String({ description: '`cursor` of the next page; null where everything is searched.' })),
+    searchedTo: nullable(
+      Type.String({ format: 'date-time', description: 'Messages accepted since then are searched; null for all.' }),
+    ),
+  }),
+  errors: ['not-found'],
+  async run(input, { store, clock, status }) {
+    const now = clock.now();
+    const { q = '', to, from, subject, account, state, why } = input;
+    const filters = [q.trim(), to, from, subject, account, state, input.since, input.until];
+    const wants = wantsIn(input);
+    if (!wants.ok) return wants;
+    const since = momentOf('since', input.since, now);
+    if (!since.ok) return since;
+    const until = momentOf('until', input.until, now);
+    if (!until.ok) return until;
+    const before = input.cursor === undefined ? null : readCursor(filters, input.cursor);
+    if (input.cursor !== undefined && before === null) {
+      return invalidAs('cursor', () => 'the cursor belongs to another search; leave it out to begin anew');
+    }
+    const within = input.within === undefined ? null : parseDuration(input.within);
+    if (within?.ok === false) return invalid('within', within.fault);
+
+    const accounts = await store.listAccounts();
+    const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
+    if (account !== undefined && accountId === null) return noAccount(account);
+    const asked = { wants: wants.value, state: state ?? null, since: since.value, until: until.value, before };
+    const found = await searchOn(store, { ...asked, accountId, limit: input.limit }, within?.value ?? null);
+    const reasons = why ? await whyOf(store, found.mails, accounts, status?.() ?? null, now) : null;
+    const names = new Map(accounts.map(({ id, name }) => [id, name]));
+    const messages = found.mails.map((mail) => ({
+      ...summaryOf(mail),
+      account: names.get(mail.accountId) ?? null,
+      ...(reasons === null ? {} : { waitsFor: reasons.get(mail.id) ?? null }),
+    }));
+    const { searchedTo } = found;
+    if (searchedTo === null) return ok({ messages, next: null, searchedTo });
+    return ok({ messages, next: makeCursor(filters, searchedTo), searchedTo: isoTime(timeOf(searchedTo)) });
+  },
+});
+
+export type MessagePage = Static<typeof searchMessages.result>;
+
+/** What each waits for that is not in its final state, by its id. */
+async function whyOf(
+  store: OperatorStore,
+  mails: readonly MailSummary[],
+  accounts: readonly Account[],
+  service: RuntimeStatus | null,
+  now: number,
+): Promise<ReadonlyMap<string, string>> {
+  const open = mails.filter(({ state }) => !TERMINAL.has(state));
+  const standings = open.length === 0 ? [] : await store.mailStandings(open.map(({ id }) => id));
+  return new Map(
+    standings.flatMap((mail) => {
+      const account = accounts.find(({ id }) => id === mail.accountId) ?? null;
+      const why = waitsFor({ mail, account, service, now });
+      return why === null ? [] : [[mail.id, why] as const];
+    }),
+  );
+}
+
+/** Once, for a limited time; or until the page is full or everything is searched. */
+async function searchOn(store: OperatorStore, search: MailSearch, withinMs: number | null): Promise<MailFound> {
+  if (withinMs !== null) return store.searchMail(search, withinMs);
+  const mails: MailSummary[] = [];
+  let { before } = search;
+  for (;;) {
+    const found = await store.searchMail({ ...search, before, limit: search.limit - mails.length }, ROUND_MS);
+    mails.push(...found.mails);
+    if (found.searchedTo === null || mails.length >= search.limit) return { mails, searchedTo: found.searchedTo };
+    before = found.searchedTo;
+  }
+}
+
+const WORDS_OF = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject'] } as const satisfies Readonly<
+  Record<string, readonly Field[]>
+>;
+
+function wantsIn(input: Readonly<Partial<Record<keyof typeof WORDS_OF, string>>>): Result<readonly Want[]> {
+  const all: Want[] = [];
+  for (const member of ['q', 'to', 'from', 'subject'] as const) {
+    const given = input[member] ?? '';
+    const wants = wantsOf(given, WORDS_OF[member]);
+    if (wants === null) {
+      const fault = `${quote(given)} holds no letters or digits to search for`;
+      return member === 'q' ? invalidAs('q', () => `the words: ${fault}`) : invalid(member, fault);
+    }
+    all.push(...wants);
+  }
+  if (all.length <= MOST_WANTS) return ok(all);
+  return invalidAs(null, () => `the search has ${all.length} words; ask for at most ${MOST_WANTS}`);
+}
+
+function momentOf(member: string, given: string | undefined, now: number): Result<number | null> {
+  if (given === undefined) return ok(null);
+  const moment = parseMoment(given, now, 'back');
+  return moment.ok ? ok(moment.value) : invalid(member, moment.fault);
+}

@@ -1,0 +1,150 @@
+/** What the operations on messages answer with, and how it is made of what the store holds. Pure. */
+import { type Static, Type } from 'typebox';
+import { isoTime } from '../../config/units.ts';
+import type { Account } from '../../model/account.ts';
+import type { MailDetails, MailSummary } from '../../model/message.ts';
+import type { Attempt } from '../../model/outcome.ts';
+import { STATES } from '../../model/state-machine.ts';
+import type { ListedSuppression } from '../../model/suppression.ts';
+import { nullable, oneOf, SuppressedOn, Time } from '../schemas.ts';
+
+const summaryMembers = {
+  id: Type.String({ format: 'uuid' }),
+  state: oneOf(STATES),
+  to: Type.String({ description: 'The recipient.' }),
+  from: Type.String({ description: 'The sender.' }),
+  subject: Type.String(),
+  at: Type.String({ format: 'date-time', description: 'When it was accepted, ISO 8601, UTC.' }),
+};
+const account = nullable(Type.String({ description: 'The account’s name; null where the account is gone.' }));
+
+export const MessageSummary = Type.Object(summaryMembers);
+export type MessageSummary = Static<typeof MessageSummary>;
+
+export const FoundMessage = Type.Object({
+  ...summaryMembers,
+  account,
+  waitsFor: Type.Optional(
+    nullable(
+      Type.String({ description: 'Only with `why`: what it waits for; null for a message in its final state.' }),
+    ),
+  ),
+});
+export type FoundMessage = Static<typeof FoundMessage>;
+
+export const ShownAttempt = Type.Object({
+  at: Time,
+  tookMs: Type.Integer({ description: 'Duration in milliseconds.' }),
+  remote: nullable(
+    Type.String({ description: 'The next hop, such as `relay.example:587`; null where none was reached.' }),
+  ),
+  outcome: oneOf(['delivered', 'bounced', 'deferred', 'unanswered']),
+  reason: nullable(Type.String({ description: 'Why it bounced or was deferred, such as `recipient-unknown`.' })),
+  scope: nullable(
+    oneOf(['message', 'transport'], {
+      description: 'Of a deferred attempt: what the failure is about, this message or every message on the route.',
+    }),
+  ),
+  stage: Type.String({ description: 'The stage of the SMTP dialogue at which the reply came.' }),
+  code: nullable(Type.Integer({ description: 'The SMTP reply code.' })),
+  enhanced: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
+  text: Type.String({ description: 'The reply, one line. Written by the next hop: not to be trusted.' }),
+  conversation: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
+});
+export type ShownAttempt = Static<typeof ShownAttempt>;
+
+const ShownEvent = Type.Object({
+  at: Time,
+  verb: Type.String({ description: 'Such as `accepted`, `deferred`, `retried`.' }),
+  by: Type.String({ description: 'The node, `operator`, `simulator`, or the source of a feedback report.' }),
+  detail: nullable(Type.String()),
+  attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt that it is about.' })),
+});
+export type ShownEvent = Static<typeof ShownEvent>;
+
+export const MessageDetails = Type.Object({
+  ...summaryMembers,
+  account,
+  key: Type.String({ description: 'The id of the API key, `key_1`.' }),
+  keyName: nullable(Type.String({ description: 'Null where the key is gone.' })),
+  due: nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'Of a queued message the next attempt, of one in `sending` the end of its lease.',
+    }),
+  ),
+  owner: nullable(Type.String({ description: 'The node that holds the lease.' })),
+  tries: Type.Integer({ description: 'Leases begun.' }),
+  ended: nullable(Type.String({ format: 'date-time', description: 'When it reached its final state.' })),
+  message: nullable(Type.String({ description: 'The text as submitted; null once it is erased.' })),
+  attempts: Type.Array(ShownAttempt),
+  events: Type.Array(ShownEvent, { description: 'The history, the oldest first.' }),
+  suppressions: Type.Array(SuppressedOn, {
+    description: 'The suppression lists that keep messages of this account from the recipient now.',
+  }),
+});
+export type MessageDetails = Static<typeof MessageDetails>;
+
+/** A message in a list. */
+export function summaryOf(mail: MailSummary): MessageSummary {
+  const { id, state, to, from, subject } = mail;
+  return { id, state, to, from, subject, at: isoTime(mail.acceptedAt) };
+}
+
+/** A message with its history. `lists` are all suppression lists that have the recipient. */
+export function detailsOf(
+  mail: MailDetails,
+  owner: Account | null,
+  keyName: string | null,
+  lists: readonly ListedSuppression[],
+): MessageDetails {
+  const attempts = attemptsOf(mail);
+  return {
+    ...summaryOf(mail),
+    account: owner?.name ?? null,
+    key: `key_${mail.keyId}`,
+    keyName,
+    due: isoOrNull(mail.dueAt),
+    owner: mail.owner,
+    tries: mail.attempts,
+    ended: isoOrNull(mail.endedAt),
+    message: mail.message,
+    attempts: attempts.map(shownAttempt),
+    events: mail.events.map((event) => ({
+      at: isoTime(event.at),
+      verb: event.verb,
+      by: event.by,
+      detail: event.detail,
+      attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
+    })),
+    suppressions: lists
+      .filter(({ list }) => list === '*' || list === owner?.name)
+      .map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) })),
+  };
+}
+
+/** The attempts that have an outcome; a lease that expired without one is no attempt. */
+export function attemptsOf(mail: Pick<MailDetails, 'events'>): readonly Attempt[] {
+  return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
+}
+
+export function shownAttempt({ outcome, startedAt, tookMs, remote, conversation }: Attempt): ShownAttempt {
+  const { stage, code, enhanced, text } = outcome.reply;
+  return {
+    at: isoTime(startedAt),
+    tookMs,
+    remote,
+    outcome: outcome.kind,
+    reason: outcome.kind === 'bounced' || outcome.kind === 'deferred' ? outcome.reason : null,
+    scope: outcome.kind === 'deferred' ? outcome.scope : null,
+    stage,
+    code,
+    enhanced,
+    text,
+    conversation: [...conversation],
+  };
+}
+
+function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : isoTime(ms);
+}
