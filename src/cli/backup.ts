@@ -1,8 +1,9 @@
 /** `postrider backup FILE` and `postrider restore FILE`: the embedded database, whole, while the service runs or stands. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { isoTime } from '../config/units.ts';
 import { secretPath } from '../domains/setup.ts';
-import { backupDatabase } from '../store/sqlite/backup.ts';
+import { backupDatabase, unsentIn } from '../store/sqlite/backup.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -39,10 +40,16 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .action((file: string, flags: { json?: boolean }) => {
       const path = embedded(context, 'restore', 'pg_restore');
       const aside = restoreDatabase(file, path, new Date(context.clock.now()));
-      if (flags.json) context.json({ database: path, before: aside });
+      const { count, oldestAt } = unsentIn(path);
+      const oldest = oldestAt === null ? null : isoTime(oldestAt);
+      if (flags.json) context.json({ database: path, before: aside, queued: count, oldestQueuedAt: oldest });
       else {
         context.out(`${path} is the backup's now\n`);
         if (aside !== null) context.out(`What was there is ${aside}; remove it once nothing is missed\n`);
+        if (oldest !== null)
+          context.out(
+            `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends what is queued, also what was sent after the backup. \`postrider message list --state queued\` lists it and \`postrider message cancel ID\` withdraws a message\n`,
+          );
       }
     });
 }

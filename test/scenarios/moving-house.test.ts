@@ -28,6 +28,7 @@ async function ask(url: string, sql: string): Promise<Record<string, unknown> | 
 }
 
 interface Listed {
+  readonly at: string;
   readonly id: string;
   readonly state: string;
   readonly to: string;
@@ -75,6 +76,25 @@ test('a backup taken under load is whole, and restored it holds every mail reque
   expect(before.filter((id) => !ids.has(id))).toEqual([]);
   const twice = await askCommand<{ before: string }>(stopped, ['restore', join(folder, 'saved.db')], EMBEDDED);
   expect(existsSync(join(stopped, twice.before))).toBe(true);
+});
+
+test('a restore says what the backup will send', async () => {
+  const folder = temporaryFolder();
+  // A relay that refuses connections: mail to it waits.
+  const service = await startProcess(folder, {
+    ...EMBEDDED,
+    POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
+    POSTRIDER_SENDERS: 'any',
+  });
+  for (let n = 0; n < 2; n += 1) await accepted(service.publicUrl, service.key ?? '');
+  await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
+  service.kill('SIGTERM');
+  await service.ended;
+  const [first] = (await list(folder, EMBEDDED)).map(({ at }) => at).sort();
+  expect(await askCommand(folder, ['restore', 'saved.db'], EMBEDDED)).toMatchObject({
+    queued: 2,
+    oldestQueuedAt: first,
+  });
 });
 
 test.each([

@@ -64,3 +64,30 @@ export function requireWhole(database: DatabaseSync, path: string): void {
   const found = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check;
   if (found !== 'ok') throw new StoreError(`${path} is damaged (${String(found)}); take another backup.`);
 }
+
+/** Messages that a service on a restored database sends. */
+export interface UnsentMessages {
+  readonly count: number;
+  /** When the oldest was accepted (ms since the epoch); null where there is none. */
+  readonly oldestAt: number | null;
+}
+
+/** The messages in a database that were queued, or on their way, when it was backed up. Throws a StoreError of one line. */
+export function unsentIn(path: string): UnsentMessages {
+  try {
+    const database = new DatabaseSync(resolveDatabasePath(path), { readOnly: true });
+    try {
+      const row = database
+        .prepare(
+          `SELECT count(*) AS count, min(accepted_at) AS oldest FROM mail_request
+           WHERE ended_at IS NULL AND state IN ('queued', 'sending')`,
+        )
+        .get();
+      return { count: Number(row?.count), oldestAt: row?.oldest == null ? null : Number(row.oldest) };
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    throw explained(error, path);
+  }
+}
