@@ -139,10 +139,25 @@ function maskWord(word: string): string {
   const at = word.lastIndexOf('@');
   const colon = word.indexOf(':', slashes);
   const slash = word.indexOf('/', slashes + 2);
-  const login = at > slashes && ((colon !== -1 && colon < at) || slash === -1 || at < slash);
+  const login =
+    at > slashes && ((colon !== -1 && colon < at) || slash === -1 || at < slash) && !isPlainLink(word, slashes);
   if (!login) return maskKey(maskParameters(word, MAX_LAYERS));
   const from = colon !== -1 && colon < at ? colon + 1 : slashes + 2;
   return word.slice(0, from) + HIDDEN + maskParameters(word.slice(at), MAX_LAYERS);
+}
+
+/**
+ * True for a link whose authority is a host and no more (RFC 3986 section 3.2): an `@` behind it is part of its path or
+ * query. Only of `http` and `https`: other URLs are settings, where what looks like a port may be the begin of a password.
+ */
+function isPlainLink(word: string, slashes: number): boolean {
+  const before = word.slice(0, slashes).toLowerCase();
+  if (!before.endsWith('http:') && !before.endsWith('https:')) return false;
+  let end = slashes + 2;
+  while (end < word.length && !'/?#'.includes(word.charAt(end))) end += 1;
+  const authority = word.slice(slashes + 2, end);
+  const colon = authority.indexOf(':', authority.startsWith('[') ? authority.indexOf(']') + 1 : 0);
+  return !authority.includes('@') && (colon === -1 || isPort(authority.slice(colon + 1)));
 }
 
 /** Hides each API key or token in a word but for its first characters, which identify it. */

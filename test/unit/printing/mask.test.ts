@@ -164,6 +164,58 @@ describe('masking', () => {
       expect(maskSecrets(line)).toBe(line);
   });
 
+  const part = (characters: string) => fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 8 });
+  const name = part('abcxyz019');
+  const host = fc.oneof(
+    fc.tuple(name, name).map((labels) => labels.join('.')),
+    fc.constant('[2001:db8::1]'),
+  );
+  const port = fc.option(fc.integer({ min: 1, max: 65_535 })).map((number) => (number === null ? '' : `:${number}`));
+  const tail = fc
+    .tuple(part('abc/@:;.-_~'), fc.option(part('abc@:/.-')), fc.option(part('ab@/')))
+    .map(
+      ([path, query, fragment]) =>
+        `/${path}${query === null ? '' : `?x=${query}`}${fragment === null ? '' : `#${fragment}`}`,
+    );
+  const around = fc.constantFrom(['', ''], ['see ', ' for help'], ['"', '".'], ['<', '>'], ['(', ')']);
+
+  test('of a line leaves every link without a login as it is, whatever its path and query', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom('http', 'https', 'HTTPS'),
+        host,
+        port,
+        tail,
+        around,
+        (scheme, at, number, rest, [before, after]) => {
+          const line = `${before}${scheme}://${at}${number}${rest}${after}`;
+          expect(maskSecrets(line)).toBe(line);
+        },
+      ),
+      { seed: 11, numRuns: 3_000 },
+    );
+  });
+
+  test('of a line hides the password of every URL, whatever stands behind its host, and keeps scheme and user', () => {
+    const word = part('aZ09:/?#@%&=+,![]~$;*().-_');
+    fc.assert(
+      fc.property(
+        fc.constantFrom('http', ...SCHEMES),
+        fc.tuple(word, word),
+        fc.tuple(host, port, tail),
+        around,
+        (scheme, [one, other], at, [before, after]) => {
+          const login = `${scheme}://user:`;
+          const masked = maskSecrets(`${before}${login}x${one}${SECRET}${other}@${at.join('')}${after}`);
+          expect(masked).not.toContain(SECRET);
+          expect(masked.startsWith(`${before}${login}${HIDDEN}`)).toBe(true);
+          expect(maskSecrets(masked)).toBe(masked);
+        },
+      ),
+      { seed: 11, numRuns: 3_000 },
+    );
+  });
+
   test('takes time linear in a hostile text', () => {
     // Each would take minutes if it were quadratic; nothing is measured but that it ends.
     const size = 100_000;
