@@ -1,5 +1,6 @@
 /**
- * The one place where an outcome becomes a change of state. Pure: state and outcome in, next state and event out.
+ * The one place where an attempt's outcome becomes a change of state; what reports change is in feedback.ts. Pure: outcome in,
+ * next state and event out. The dispatcher calls it after each attempt, the store writes what it answers (`settle`).
  * Unknown failure is temporary; nothing here ever drops a mail request.
  */
 
@@ -12,15 +13,15 @@ export interface Policy {
   readonly onUncertain: 'resend' | 'hold';
 }
 
-/** What `record` has to know of the mail request. */
-export interface Recorded {
+/** What `afterAttempt` has to know of the message. */
+export interface AttemptedMessage {
   readonly acceptedAt: number;
   readonly attempts: number;
 }
 
 /** The change that an attempt's outcome makes to a leased mail request. `random` in [0, 1) is the retry's jitter. */
 export function afterAttempt(
-  mail: Recorded,
+  mail: AttemptedMessage,
   attempt: Attempt,
   policy: Policy,
   by: string,
@@ -60,7 +61,7 @@ export function isPastMaxAge(acceptedAt: number, policy: Policy, now: number): b
   return now >= acceptedAt + policy.maxAgeMs;
 }
 
-function deferred(mail: Recorded, policy: Policy, random: number, entry: Omit<MailEvent, 'verb'>): TypedChange {
+function deferred(mail: AttemptedMessage, policy: Policy, random: number, entry: Omit<MailEvent, 'verb'>): TypedChange {
   const now = entry.at;
   if (isPastMaxAge(mail.acceptedAt, policy, now)) return changeOf('message.expired', entry);
   // Never due after its maximum age: the sweep that ends it finds it in time also when retries are hours apart.

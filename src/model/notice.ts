@@ -1,6 +1,6 @@
 /**
  * What came back about a mail request: one tagged union, whoever sent it (a mail server's bounce over SMTP, a mailbox
- * provider's complaint, the provider's event). Reading makes it, `afterNotice` in feedback.ts says what it changes.
+ * provider's complaint, the provider's event). Reading makes it; `afterNotices` in feedback.ts says what it changes.
  */
 
 /** The tag by which a message handed to a provider names its mail request in what the provider tells of it later. */

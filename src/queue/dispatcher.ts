@@ -1,8 +1,9 @@
 /**
  * The queue of one node: leases due messages, makes delivery attempts, settles them. Knows no SMTP and no SQL.
  *
- * The path of a message: `offer` (accepted, already leased) or `claim` → `deliver` → `attemptOnce` → `settle`. The functions
- * below stand in this order. What the dispatcher may do at a time is its mode (mode.ts).
+ * The path of a message: `offer` (accepted, already leased) → `pump`, or `claim` → `pump`; then `deliver` → `attemptOnce` (`make`
+ * of attempt.ts) → `endAfter` → `settle` (`record` of recorder.ts). The functions below stand
+ * in this order. What the dispatcher may do at a time is its mode (mode.ts).
  *
  * Guarantees: an attempt is made only under a lease that outlasts it; what came of it is recorded before it is
  * forgotten. A bounded number of outcomes may be on their way into the store while further attempts run; as soon as one

@@ -1,12 +1,15 @@
 /**
- * The way of a mail request from the listener into the store: takes a lease for it where this node can send it at once,
- * commits it with whatever else arrived meanwhile, and hands it to delivery straight from memory. Resolves after the sync.
+ * Takes a message from the listener into the store: asks the dispatcher for a lease where this node can send it at once,
+ * commits it in a batch with others, and offers it to the dispatcher straight from memory.
+ *
+ * Guarantees: `submit` resolves after the sync. The dispatcher has the message before `submit` resolves, so its attempt may
+ * begin before the client has the 201. Fails: rejects where the batch was not committed; the lease is then returned.
  */
+import { IDEMPOTENCY_MS } from '../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../model/message.ts';
 import type { Ages } from './ages.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { sizeOf } from './held.ts';
-import { IDEMPOTENCY_MS } from './sweeper.ts';
 
 export interface IntakeParts {
   /** Group commit over the store's `accept`. */

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { LONGEST_RETRY_MS, type Policy } from '../model/after-attempt.ts';
+import { IDEMPOTENCY_MS } from '../model/limits.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
 import { LEASE_MS } from './dispatcher.ts';
@@ -15,8 +16,6 @@ const AUDIT_EVERY = 6;
 const KNOWN_MS = 60_000;
 const ERASE_EVERY_MS = 60_000;
 const HASTEN_EVERY_MS = 60_000;
-/** An idempotency key is kept so long. */
-export const IDEMPOTENCY_MS = 24 * 3_600_000;
 /** What came back is remembered for so long, against its coming again; return paths are good for half of it. */
 const FEEDBACK_MS = 90 * 24 * 3_600_000;
 const FEEDBACK_EVERY_MS = 600_000;

@@ -1,4 +1,4 @@
-/** What V8 is told before a thread of the store is started. */
+/** What V8 is told before a thread is started: one of the store, or the one that reads reports. */
 import { setFlagsFromString } from 'node:v8';
 
 /**

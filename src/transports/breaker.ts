@@ -11,7 +11,7 @@ import type { Outcome } from '../model/outcome.ts';
 const FAILURES_TO_OPEN = 3;
 const FIRST_WAIT_MS = 2_000;
 const LONGEST_WAIT_MS = 300_000;
-/** A probe that nobody reports is given up after this, longer than any attempt takes; its slot is free again. */
+/** A probe that nobody reports is given up after this, as long as the dispatcher lets an attempt run; its slot is free again. */
 const PROBE_MS = 600_000;
 
 export interface BreakerParts {

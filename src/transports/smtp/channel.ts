@@ -67,7 +67,7 @@ export class Channel {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
 
-  /** Where lines go from now on, and until when the work that begins may take (milliseconds since the epoch). */
+  /** Where lines go from now on, and until when the work that begins may take (time of the monotonic clock). */
   begin(transcript: Transcript, limit: number): void {
     this.#transcript = transcript;
     this.#limit = limit;

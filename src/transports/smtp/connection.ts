@@ -29,7 +29,7 @@ export interface Opening {
   readonly transcript: Transcript;
   /** STARTTLS is not asked for even where it is offered. */
   readonly clear: boolean;
-  /** When the attempt has to be through (milliseconds since the epoch). */
+  /** When the attempt has to be through, in the time of the monotonic clock. */
   readonly limitAt: number;
   /** Gets the channel at once, so that it can be ended while it is still opening. */
   readonly onChannel: (channel: Channel) => void;
