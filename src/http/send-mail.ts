@@ -122,12 +122,18 @@ export function createSendMail(
         refuse(req, res, 'account-locked', lookup.account, lookup.key);
         return;
       case 'valid':
-        gate(req, res, startedAt, lookup.account, lookup.key);
+        checkLimits(req, res, startedAt, lookup.account, lookup.key);
         return;
     }
   }
 
-  function gate(req: IncomingMessage, res: ServerResponse, startedAt: number, account: Account, key: ApiKey): void {
+  function checkLimits(
+    req: IncomingMessage,
+    res: ServerResponse,
+    startedAt: number,
+    account: Account,
+    key: ApiKey,
+  ): void {
     connections.identify(req.socket);
     const shedMs = inFlight.shedMs();
     if (shedMs !== null) {
@@ -137,17 +143,17 @@ export function createSendMail(
     const limit = account.limits.throttle;
     const taken = limit === null ? null : throttle.take(account.id, limit, startedAt);
     if (!(taken instanceof Promise)) {
-      begin(req, res, startedAt, account, key, taken);
+      checkHeaders(req, res, startedAt, account, key, taken);
       return;
     }
     wait(req, res, taken, (answer) => {
       // A client that has gone meanwhile has nothing to read and is told nothing.
-      if (!req.destroyed) begin(req, res, startedAt, account, key, answer);
+      if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, answer);
     });
   }
 
-  /** What follows the throttle. */
-  function begin(
+  /** The throttle's answer and the headers; then reads the body. */
+  function checkHeaders(
     req: IncomingMessage,
     res: ServerResponse,
     startedAt: number,
@@ -217,15 +223,15 @@ export function createSendMail(
       return;
     }
     try {
-      consider(exchange, body, now);
+      checkFields(exchange, body, now);
     } catch (error) {
       failed(error);
       refuseIn(exchange, 'internal-error');
     }
   }
 
-  /** Fields, sender domain, then the commit; `acceptedAt` in milliseconds. */
-  function consider(exchange: Exchange, body: Buffer, acceptedAt: number): void {
+  /** Fields and sender domain, then submits for the commit; `acceptedAt` in milliseconds. */
+  function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
     const parsed = parseJson(body);
     const admission = admit(parsed);
     if (admission.kind === 'refused') {
