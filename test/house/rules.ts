@@ -44,6 +44,23 @@ const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 /** Circles of the command line that go with the last commands that are no operations yet. */
 const AWAITED_CYCLES: readonly string[] = ['src/cli/context.ts, src/cli/gentle-add.ts, src/cli/suppression-pages.ts'];
 
+/**
+ * Names in docs/flow.md that the code does not have: a path with a folder in it is a file of src, and a name that follows it (in code
+ * marks, letters alone) stands in that file.
+ */
+function strangeNames(page: string, src: readonly SourceFile[]): readonly string[] {
+  const byPath = new Map(src.map((file) => [file.path, file.code]));
+  const named = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
+  return [...named].flatMap(([, path = '', name]) => {
+    if (!path.includes('/')) return [];
+    const code = byPath.get(`src/${path}`);
+    if (code === undefined) return [`docs/flow.md: there is no src/${path}`];
+    return name === undefined || new RegExp(`\\b${name}\\b`).test(code)
+      ? []
+      : [`docs/flow.md: src/${path} has no ${name}`];
+  });
+}
+
 /** `file:line: what` for every match in code, comments and strings aside. */
 function findInCode(files: readonly SourceFile[], pattern: RegExp, what: string): readonly string[] {
   return files.flatMap((file) =>
@@ -56,6 +73,11 @@ export const RULES: readonly Rule[] = [
     name: 'a room imports only what it may',
     reason: 'stages that know only types and pure rooms can be tested and replaced alone; docs/flow.md draws them',
     check: ({ src }) => [...unknownRooms(src.map((file) => file.path)), ...src.flatMap(importViolations)],
+  },
+  {
+    name: 'docs/flow.md names files and functions that exist',
+    reason: 'whoever follows a message through the code goes from name to name',
+    check: ({ src }) => strangeNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
   },
   {
     name: 'no imports in a circle',
