@@ -229,7 +229,7 @@ function changed(name: string, answer: Guarded<Account>, now: number): Result<Ac
       );
     case 'stale':
       return conflict(
-        'expected',
+        null,
         `somebody else changed account ${quote(name)} meanwhile, so nothing was done; it is now: ${accountLine(answer.value)}`,
       );
   }

@@ -258,8 +258,13 @@ describe('an import', () => {
         body,
       });
     const response = await send(first, { ...session });
-    const reader = response.body?.getReader();
-    await reader?.read();
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let progress = '';
+    while (reader !== undefined && !/"added":[1-9]/.test(progress)) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      progress += value;
+    }
     expect(await first.stop()).toBe(0);
     const entries = await askCommand<{ action: string; after: { added: number } }[]>(own, ['audit']);
     expect(entries).toMatchObject([
