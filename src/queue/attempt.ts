@@ -17,7 +17,7 @@ export const ATTEMPT_MS = 10 * 60_000;
 const MARK_MS = 30_000;
 
 /** When attempts may begin at all: the transport's circuit breaker. */
-export interface Gate {
+export interface Breaker {
   /** True where an attempt may begin now; after a time of refusing, true once, for the attempt that probes. */
   admits(now: number): boolean;
   /** When it will admit the next probe, or null while everything is admitted. */
@@ -31,7 +31,7 @@ export interface AttemptParts {
   readonly clock: SteadyClock;
   readonly policy: Policy;
   readonly transport: Transport;
-  readonly gate: Gate;
+  readonly breaker: Breaker;
   readonly mark: (lease: LeaseRef) => Promise<SettleAnswer>;
   /** The message as it goes out, or a rejection where it cannot be made now (it is then tried again later). */
   readonly prepare: (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage>;
@@ -45,7 +45,7 @@ export interface AttemptParts {
 /** What came of trying to make an attempt. */
 export type Made =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
-  /** The gate did not let it begin; it waits for the next probe. */
+  /** The breaker did not let it begin; it waits for the next probe. */
   | { readonly kind: 'refused' }
   /** It is not to be sent now; its lease goes back to the store. */
   | { readonly kind: 'unused' };
@@ -75,7 +75,7 @@ const REFUSED: Made = { kind: 'refused' };
 const UNUSED: Made = { kind: 'unused' };
 
 export function createAttempts(parts: AttemptParts): Attempts {
-  const { clock, policy, transport, gate } = parts;
+  const { clock, policy, transport, breaker } = parts;
   /** In the order in which they began. */
   const underWay = new Set<Handover>();
   /** Places with the transport that are taken, and those prepared that wait for one. */
@@ -101,15 +101,15 @@ export function createAttempts(parts: AttemptParts): Attempts {
       if (stopped || parts.heldBack(mail)) return UNUSED;
       const wanted = parts.wanted(mail);
       if (!(typeof wanted === 'boolean' ? wanted : await wanted)) return UNUSED;
-      if (!gate.admits(clock.now())) return REFUSED;
+      if (!breaker.admits(clock.now())) return REFUSED;
       const { kind, attempt } = await handOver(mail, message);
-      if (kind === 'answered') gate.note(attempt.outcome, clock.now());
-      else gate.giveBack(clock.now());
+      if (kind === 'answered') breaker.note(attempt.outcome, clock.now());
+      else breaker.giveBack(clock.now());
       return { kind: 'attempted', attempt };
     } catch (error) {
       return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
     } finally {
-      // Only now, so that the next one meets a gate that knows of this outcome.
+      // Only now, so that the next one meets a breaker that knows of this outcome.
       passPlace();
     }
   }

@@ -83,7 +83,7 @@ type Ending =
   | { readonly kind: 'settle'; readonly end: End }
   /** Not to be sent now: released. */
   | { readonly kind: 'unused' }
-  /** The gate let it not begin: waits in memory. */
+  /** The breaker let it not begin: waits in memory. */
   | { readonly kind: 'refused' };
 
 /**
@@ -93,7 +93,7 @@ type Ending =
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-again';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
-  const { node, clock, ages, policy, transport, gate, publish } = parts;
+  const { node, clock, ages, policy, transport, breaker, publish } = parts;
   const failed = (what: string, error: unknown) => publish({ type: 'node.fault', at: clock.now(), what, error });
   const mode = createMode();
   const ready = createReady();
@@ -115,7 +115,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /** A lease for a message about to be accepted, where it can be attempted from memory at once. */
   function leaseForNew(now: number, size: number): Lease | null {
-    if (mode.current !== 'running' || backlog !== 'empty' || !held.fits(size) || gate.retryAt(now) !== null)
+    if (mode.current !== 'running' || backlog !== 'empty' || !held.fits(size) || breaker.retryAt(now) !== null)
       return null;
     promised += 1;
     held.take(size);
@@ -139,7 +139,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
           const mail = ready.take();
           if (mail !== undefined) void deliver(mail);
         }
-        // While the gate refuses for longer, what is held waits in the store, where it can be seen and cancelled.
+        // While the breaker refuses for longer, what is held waits in the store, where it can be seen and cancelled.
         if (ready.size > 0 && !mayProbeSoon()) void release(ready.takeAll());
         if (backlog === 'due') void claim();
         return;
@@ -153,18 +153,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** While the gate refuses, one at a time goes on, to be the probe once its time has come. */
+  /** While the breaker refuses, one at a time goes on, to be the probe once its time has come. */
   function mayBegin(): boolean {
     if (attempting >= transport.concurrency + PREPARED_AHEAD) return false;
     if (recorder.failing || recorder.pending >= UNRECORDED) return false;
     const now = clock.now();
-    const retryAt = gate.retryAt(now);
+    const retryAt = breaker.retryAt(now);
     return retryAt === null || (retryAt <= now && attempting === 0);
   }
 
   function mayProbeSoon(): boolean {
     const now = clock.now();
-    const retryAt = gate.retryAt(now);
+    const retryAt = breaker.retryAt(now);
     return retryAt === null || retryAt <= now;
   }
 
@@ -203,9 +203,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** What may be claimed now: while the next hop is being probed one message, and only where none is there for it. */
   function claimable(now: number): ClaimRoom | null {
     const room = held.room(ready.size);
-    const closedUntil = gate.retryAt(now);
-    if (room === null || closedUntil === null) return room;
-    return closedUntil > now || attempting > 0 || ready.size > 0 ? null : { ...room, mails: 1 };
+    const openUntil = breaker.retryAt(now);
+    if (room === null || openUntil === null) return room;
+    return openUntil > now || attempting > 0 || ready.size > 0 ? null : { ...room, mails: 1 };
   }
 
   /** Something may be due in the store. */

@@ -72,7 +72,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     random: Math.random,
     policy: settings,
     transport: handover.transport,
-    gate: createBreaker({
+    breaker: createBreaker({
       random: Math.random,
       changed: (state, retryAt) => publish({ type: 'breaker.changed', at: clock.now(), state, retryAt }),
     }),

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import type { LeasedMail } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
-import type { Gate } from '../../src/queue/attempt.ts';
+import type { Breaker } from '../../src/queue/attempt.ts';
 import type { DispatcherParts } from '../../src/queue/dispatcher.ts';
 import { createDispatcher } from '../../src/queue/dispatcher.ts';
 import { StoreError } from '../../src/store/error.ts';
@@ -20,8 +20,8 @@ import { attemptWith, NO_LIMITS } from './mail.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
-/** A gate that always admits. */
-export const OPEN_GATE: Gate = {
+/** A closed circuit breaker: it always admits. */
+export const CLOSED_BREAKER: Breaker = {
   admits: () => true,
   retryAt: () => null,
   note: () => undefined,
@@ -78,7 +78,7 @@ export function queueRig(
     random: () => 0.5,
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,
-    gate: OPEN_GATE,
+    breaker: CLOSED_BREAKER,
     claim: (room, lease, now) => called(() => store.claim(room, lease, now)),
     release: (batch, now) => called(() => store.release(batch, now)),
     settle: (settlement) => called(() => store.settle(pack([settlement]))[0] ?? 'lost'),

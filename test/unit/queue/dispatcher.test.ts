@@ -191,11 +191,11 @@ test('a transport that throws, or a message that cannot be made, defers and drop
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
-test('while the gate refuses nothing begins, and then exactly one attempt probes', async () => {
+test('while the breaker refuses nothing begins, and then exactly one attempt probes', async () => {
   let retryAt: number | null = START + 30_000;
   const rig = queueRig({
     parts: {
-      gate: {
+      breaker: {
         admits: () => true,
         retryAt: () => retryAt,
         note: () => {
@@ -217,12 +217,12 @@ test('while the gate refuses nothing begins, and then exactly one attempt probes
   expect(rig.attempts).toHaveLength(10);
 });
 
-test('what is held when the gate closes goes back to the store, uncounted, where an operator can see and cancel it', async () => {
+test('what is held when the breaker opens goes back to the store, uncounted, where an operator can see and cancel it', async () => {
   let retryAt: number | null = null;
   const rig = queueRig({
     concurrency: 1,
     parts: {
-      gate: {
+      breaker: {
         admits: () => retryAt === null,
         retryAt: () => retryAt,
         note: () => {
@@ -243,11 +243,11 @@ test('what is held when the gate closes goes back to the store, uncounted, where
   expect(rig.store.cancelMail(mails[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
-test('a probe that the gate refuses after all waits for the next one', async () => {
+test('a probe that the breaker refuses after all waits for the next one', async () => {
   let admitted = false;
   const rig = queueRig({
     parts: {
-      gate: {
+      breaker: {
         admits: () => admitted,
         retryAt: () => (admitted ? null : START + 60_000),
         note: () => undefined,
@@ -463,7 +463,7 @@ test('however long the store fails, a lease whose outcome is held here is not ta
 
 test('draining with nothing under way ends at once, also where leases have to be given back', async () => {
   const rig = queueRig({
-    parts: { gate: { ...createBreaker({ random: () => 0 }), retryAt: () => null, admits: () => false } },
+    parts: { breaker: { ...createBreaker({ random: () => 0 }), retryAt: () => null, admits: () => false } },
   });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
@@ -541,9 +541,9 @@ test('a next hop that comes and goes is probed with one lease at a time and leav
   let leased = 0;
   const rig = queueRig({
     parts: {
-      gate: breaker,
+      breaker,
       prepare: async ({ id, from, to, message }: LeasedMail) => {
-        // A turn between the claim and the gate's answer.
+        // A turn between the claim and the breaker's answer.
         await Promise.resolve();
         return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
       },
@@ -577,7 +577,7 @@ test('an attempt that never ends is given up, recorded, and does not keep the ne
     for (let n = 0; n < 3; n += 1) breaker.note(deferral('transport'), START);
     let answers = 0;
     const rig = queueRig({
-      parts: { gate: breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
+      parts: { breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
       respond: async (_message, mark) => {
         answers += 1;
         if (marks || answers > 1) await mark?.();
