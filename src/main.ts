@@ -19,7 +19,6 @@ import { bind } from './http/bind.ts';
 import { CONNECTION_LIMITS, Connections, withoutShare } from './http/connections.ts';
 import { MAX_CONNECTIONS, readDescriptorLimit, shareDescriptors } from './http/descriptors.ts';
 import { KeyDirectory } from './http/directory.ts';
-import { ERROR_CODES } from './http/errors.ts';
 import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
 import type { HttpListenerName } from './model/events.ts';
@@ -27,12 +26,6 @@ import type { RuntimeStatus } from './model/runtime-status.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { logLines } from './observability/log-lines.ts';
-import { createMetrics, metricHandlers } from './observability/metrics.ts';
-import { createNews, newsHandlers, TOPICS } from './observability/news.ts';
-import { createStanding, standingHandlers } from './observability/standing.ts';
-import { storeChanges } from './observability/store-changes.ts';
-import { createTraces, traceHandlers } from './observability/traces.ts';
-import { countTraffic, trafficHandlers } from './observability/traffic.ts';
 import { audited } from './operator/audited.ts';
 import type { ListFiles } from './operator/list-files.ts';
 import { createOperatorListener } from './operator/listener.ts';
@@ -44,16 +37,16 @@ import { startIndexer } from './store/search/indexer.ts';
 import type { FilesFault } from './store/sqlite/files.ts';
 import { openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
+import { aboutService } from './wiring/about.ts';
 import { startApi } from './wiring/api.ts';
 import { startDelivery } from './wiring/delivery.ts';
+import { firstFault } from './wiring/disposal.ts';
 import { accountEvents, faults } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { installationOf } from './wiring/installation.ts';
 import { nodeName, takePlace } from './wiring/node.ts';
-import { stopAll, type Undo } from './wiring/stops.ts';
+import { startObservability } from './wiring/observability.ts';
 
-/** So long the dashboard shows the key that the start has printed. */
-const FIRST_KEY_MS = 3_600_000;
 /** Where `npm ci` builds the operator's pages. */
 const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
@@ -110,17 +103,17 @@ function descriptorsOf({ roles, feedbackListen }: Settings, concurrency: number)
 
 /** Starts the service; rejects with an Error of one line. */
 export async function startService(settings: Settings, surroundings: Surroundings = {}): Promise<Service> {
-  const stops: Undo[] = [];
   try {
-    return { ...(await start(settings, surroundings, stops)), stop: () => stopAll(stops) };
+    return await start(settings, surroundings);
   } catch (error) {
     // Why it did not start says more than what then failed to stop.
-    await stopAll(stops).catch(() => undefined);
-    throw error;
+    throw firstFault(error);
   }
 }
 
-async function start(settings: Settings, surroundings: Surroundings, stops: Undo[]): Promise<Omit<Service, 'stop'>> {
+/** Started from top to bottom, disposed from bottom to top; a start that fails disposes of what it has started. */
+async function start(settings: Settings, surroundings: Surroundings): Promise<Service> {
+  await using stack = new AsyncDisposableStack();
   const {
     clock: machineClock = systemClock,
     openStore: open,
@@ -132,7 +125,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const { roles } = settings;
   const node = nodeName();
   const log = createLog(settings.logLevel, null, logAfter);
-  stops.push(() => log.close());
+  stack.defer(() => log.close());
 
   const events = createEvents(machineClock);
   const { publish } = events;
@@ -145,7 +138,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     publish(fault === null ? { type: 'store.files-back', at } : { type: 'store.files-lost', at, ...fault });
   };
   const store = await (open?.(settings) ?? openStore(settings.database, { exclusive: true, node, warn, onFilesFault }));
-  stops.push(() => store.close());
+  stack.defer(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   const descriptors = readDescriptorLimit();
@@ -153,9 +146,9 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   const { clock } = place;
   const failed = faults(publish, clock);
   // A node that cannot say that it ends is found dead soon.
-  stops.push(() => place.leave().catch((error: unknown) => failed('leave', error)));
+  stack.defer(() => place.leave().catch((error: unknown) => failed('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
-  stops.push(() => health.stop());
+  stack.defer(() => health.stop());
   let dead = false;
   void store.failed.then(() => {
     dead = true;
@@ -164,32 +157,10 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
     () => store.queueFigures(),
     () => performance.now(),
   );
-  const metrics = createMetrics({
-    clock,
-    queueFigures,
-    lastFeedbackAt: () => store.lastFeedbackAt(),
-    reasons: ERROR_CODES,
-    droppedLines: log.dropped,
-  });
-  const traces = createTraces(parts?.version ?? '');
-  const traffic = countTraffic({
-    node,
-    clock,
-    put: store.putTraffic,
-    failed: (error) => failed('write figures', error),
-  });
-  // After everything that counts: stops run in reverse.
-  stops.push(() => traffic.stop());
-  const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
-  const news = createNews({ clock, topics, changes: storeChanges(store, clock.now) });
-  stops.push(() => news.stop());
-  const standing = createStanding();
-  events.subscribe(metricHandlers(metrics));
-  if (traces !== null) events.subscribe(traceHandlers(traces));
-  events.subscribe(trafficHandlers(traffic));
-  events.subscribe(newsHandlers(news));
-  events.subscribe(standingHandlers(standing));
-  events.started();
+  const version = parts?.version ?? '';
+  const observability = stack.use(
+    startObservability({ settings, version, node, clock, store, queueFigures, log, events }),
+  );
 
   const directory = new KeyDirectory(accountEvents(publish, clock));
   const domains = new DomainDirectory();
@@ -202,7 +173,7 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
 
   if (roles.has('operator') || roles.has('deliver')) {
     const monotonic = () => performance.now();
-    stops.push(startIndexer({ clock, monotonic, shared: place.shared, store, failed }));
+    stack.defer(startIndexer({ clock, monotonic, shared: place.shared, store, failed }));
   }
 
   const inbox = join(dataFolder(settings.database), 'inbox');
@@ -222,26 +193,19 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
       `the limit of ${descriptors} open files leaves ${most.public} connections to the public listener and ${most.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
     );
   }
-  const shared = { settings, place, store, health, directory, domains, publish, drainMs, stops };
-  const dispatcher = roles.has('deliver') ? await startDelivery({ ...shared, handover }) : null;
+  const shared = { settings, place, store, health, directory, domains, publish, drainMs };
+  const delivery = roles.has('deliver') ? stack.use(await startDelivery({ ...shared, handover })) : null;
+  const dispatcher = delivery?.dispatcher ?? null;
 
-  const feedback = roles.has('feedback')
-    ? await startFeedback({
-        settings,
-        clock,
-        store,
-        connections: connections('events', most.events),
-        publish,
-        stops,
-      })
-    : NO_FEEDBACK;
+  const reports = { settings, clock, store, connections: connections('events', most.events), publish };
+  const feedback = roles.has('feedback') ? stack.use(await startFeedback(reports)) : null;
 
   const service = (): RuntimeStatus => ({
     node,
-    version: parts?.version ?? '',
+    version,
     storeFault: health.fault(),
     storeRemedy: filesFault?.remedy ?? null,
-    delivery: dispatcher === null ? null : standing.read(clock.now()),
+    delivery: delivery === null ? null : observability.deliveryStatus(),
   });
   const cancelMail: Store['cancelMail'] = async (id, now, by) => {
     const answer = await store.cancelMail(id, now, by);
@@ -255,22 +219,15 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
   };
   let operatorUrl: string | null = null;
   let signInUrl: string | null = null;
-  let api: Awaited<ReturnType<typeof startApi>> | null = null;
-  const startedAt = clock.now();
-  /** For the page's own curl line: not for ever, and not once it works no more. */
-  const firstKeyShown = () => {
-    const key = api?.firstKey ?? null;
-    const now = clock.now();
-    return key !== null && now - startedAt < FIRST_KEY_MS && directory.works(key, now) ? key : null;
-  };
   if (roles.has('operator')) {
     const files = parts?.files(store);
+    const about = aboutService({ settings, version, clock, directory, subscribe: events.subscribe });
     const operator = createOperatorListener({
       settings,
       clock,
       bind,
       connections: connections('operator', most.operator),
-      metrics: () => metrics.scrape(),
+      metrics: observability.scrape,
       openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
       dashboard: DASHBOARD,
       inbox: handover.inbox,
@@ -295,50 +252,45 @@ async function start(settings: Settings, surroundings: Surroundings, stops: Undo
                   progress: () => undefined,
                 };
               },
-              news,
+              news: observability.news,
               files,
               version: parts.version,
-              about: () => ({
-                version: parts.version,
-                transport: settings.transport.kind,
-                password: settings.operatorPassword !== null,
-                publicUrl: api?.publicUrl ?? null,
-                firstKey: firstKeyShown(),
-              }),
+              about,
               key: operatorKey(settings),
             },
       failed: (error) => failed('operator', error),
     });
-    stops.push(() => operator.close());
+    stack.defer(() => operator.close());
     // Before it: whoever follows an import hears that it breaks off.
-    stops.push(() => files?.stop());
+    stack.defer(() => files?.stop());
     ({ url: operatorUrl, signInUrl } = await operator.start());
     // An operator's first look finds the store's reader at work and the queue counted.
     if (parts !== undefined) void queueFigures().catch(() => undefined);
   }
 
   const ready = () => (dead ? 'the store has failed' : health.fault());
-  api = roles.has('api')
-    ? await startApi({
-        ...shared,
-        transport: handover.transport,
-        ready,
-        dispatcher,
-        limits: { maxConnections: most.public, ...limits },
-      })
-    : null;
+  const reach = { transport: handover.transport, limits: { maxConnections: most.public, ...limits } };
+  const api = roles.has('api') ? stack.use(await startApi({ ...shared, ...reach, ready, dispatcher })) : null;
   const publicUrl = api?.publicUrl ?? null;
   const url = publicUrl ?? operatorUrl ?? '';
   publish({ type: 'node.started', at: clock.now(), transport: settings.transport.kind, url });
-  stops.push(() => publish({ type: 'node.draining', at: clock.now() }));
+  stack.defer(() => publish({ type: 'node.draining', at: clock.now() }));
   const inboxPath = handover.inbox === null ? null : inbox;
+  const running = stack.move();
   return {
     publicUrl,
     operatorUrl,
     signInUrl,
-    feedback,
+    feedback: feedback?.addresses ?? NO_FEEDBACK,
     firstKey: api?.firstKey ?? null,
     inboxPath,
     failed: store.failed,
+    async stop() {
+      try {
+        await running.disposeAsync();
+      } catch (error) {
+        throw firstFault(error);
+      }
+    },
   };
 }

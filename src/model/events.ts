@@ -129,6 +129,8 @@ export type ServiceEvent =
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
   | Event<'node.draining'>
+  /** The public listener accepts; `firstKey` is the raw key made on an empty store, a secret that no subscriber writes. */
+  | Event<'api.started', { publicUrl: string; firstKey: string | null }>
   /** Leases of a node that ended, or whose time was over, were taken back. */
   | Event<'node.leases-recovered', { count: number }>
   | Event<'node.warning', { detail: string }>

@@ -78,6 +78,7 @@ export function logLines(log: Log, node: string): Handlers {
     'operator.changed': null,
     'node.started': ({ transport, url }) => log.started({ node, transport, url }),
     'node.draining': () => log.draining({ node }),
+    'api.started': null,
     'node.leases-recovered': ({ count }) => log.recovered({ node, count }),
     'node.warning': ({ detail }) => log.warned({ node, detail }),
     'node.fault': ({ what, error }) => failed(what, error),

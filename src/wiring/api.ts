@@ -20,7 +20,6 @@ import type { StoreHealth } from '../store/health.ts';
 import type { Transport } from '../transports/transport.ts';
 import { faults } from './events.ts';
 import type { NodePlace } from './node.ts';
-import type { Undo } from './stops.ts';
 
 /** Mail requests of one commit at most, so that no commit takes long. */
 const BATCH = 512;
@@ -44,14 +43,17 @@ export interface ApiParts {
   readonly dispatcher: Dispatcher | null;
   readonly limits: Partial<ListenerLimits>;
   readonly drainMs: number;
-  readonly stops: Undo[];
+}
+
+export interface Api extends AsyncDisposable {
+  readonly publicUrl: string;
+  readonly firstKey: string | null;
 }
 
 /** Listens; `firstKey` is the raw key made on an empty store. Rejects with an Error of one line. */
-export async function startApi(
-  parts: ApiParts,
-): Promise<{ readonly publicUrl: string; readonly firstKey: string | null }> {
-  const { settings, place, store, transport, health, ready, directory, domains, publish, dispatcher, stops } = parts;
+export async function startApi(parts: ApiParts): Promise<Api> {
+  const { settings, place, store, transport, health, ready, directory, domains, publish, dispatcher } = parts;
+  await using stack = new AsyncDisposableStack();
   const { clock } = place;
   const failed = faults(publish, clock);
   const accepts = groupCommit(health.watched(store.accept), {
@@ -84,12 +86,14 @@ export async function startApi(
     publish,
     limits: parts.limits,
   });
-  stops.push(() => listener.drain(parts.drainMs / 5));
+  stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
   // Last of all: a start that fails must not use up the one chance to show the key.
   const firstKey = await firstAccount(store, directory, clock.now());
-  stops.push(touchKeys(store, directory, clock, (error) => failed('touch keys', error)));
-  return { publicUrl, firstKey };
+  stack.defer(touchKeys(store, directory, clock, (error) => failed('touch keys', error)));
+  publish({ type: 'api.started', at: clock.now(), publicUrl, firstKey });
+  const started = stack.move();
+  return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /** On an empty store: the account `default` and a key, which is returned and works at once. */

@@ -20,7 +20,6 @@ import { createBreaker } from '../transports/breaker.ts';
 import type { Handover } from '../transports/open.ts';
 import { domainEvents, faults } from './events.ts';
 import type { NodePlace } from './node.ts';
-import type { Undo } from './stops.ts';
 
 /** Settlements of one commit at most, so that no commit takes long. */
 const BATCH = 512;
@@ -35,12 +34,16 @@ export interface DeliveryParts {
   readonly handover: Handover;
   readonly publish: Publish;
   readonly drainMs: number;
-  readonly stops: Undo[];
 }
 
-/** Starts to deliver. Rejects with an Error of one line. */
-export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
-  const { settings, place, store, health, directory, domains, handover, publish, drainMs, stops } = parts;
+export interface Delivery extends AsyncDisposable {
+  readonly dispatcher: Dispatcher;
+}
+
+/** Starts to deliver; disposing ends the watch, the sweeps and the queue, the transport last. Rejects with an Error of one line. */
+export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
+  const { settings, place, store, health, directory, domains, handover, publish, drainMs } = parts;
+  await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership } = place;
   const failed = faults(publish, clock);
   const recovered = (count: number) => {
@@ -92,9 +95,9 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     noted: screening.note,
     publish,
   });
-  stops.push(() => handover.transport.close(1_000));
-  stops.push(() => dispatcher.drain(drainMs));
-  stops.push(
+  stack.defer(() => handover.transport.close(1_000));
+  stack.defer(() => dispatcher.drain(drainMs));
+  stack.defer(
     startSweeper({
       node,
       clock,
@@ -112,7 +115,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
       failed,
     }),
   );
-  stops.push(
+  stack.defer(
     watchDomains({
       clock,
       list: store.listDomains,
@@ -124,5 +127,6 @@ export async function startDelivery(parts: DeliveryParts): Promise<Dispatcher> {
     }),
   );
   dispatcher.start();
-  return dispatcher;
+  const started = stack.move();
+  return { dispatcher, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }

@@ -14,7 +14,6 @@ import type { FeedbackStore } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import { setThreadFlags } from '../store/thread-flags.ts';
 import { certificateEvents, faults } from './events.ts';
-import type { Undo } from './stops.ts';
 
 const BATCH = 64;
 const LOOK_AT_CERTIFICATE_MS = 1_000;
@@ -26,7 +25,6 @@ export interface FeedbackParts {
   readonly publish: Publish;
   /** Of the listener for provider events. */
   readonly connections: HttpConnections;
-  readonly stops: Undo[];
 }
 
 /** Where it listens, for the start's own lines; null where it does not. */
@@ -37,9 +35,14 @@ export interface FeedbackAddresses {
 
 export const NO_FEEDBACK: FeedbackAddresses = { smtp: null, http: null };
 
-/** Rejects with an Error of one line. */
-export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddresses> {
-  const { settings, clock, store, publish, connections, stops } = parts;
+export interface Feedback extends AsyncDisposable {
+  readonly addresses: FeedbackAddresses;
+}
+
+/** Disposing ends what was started last first, the intake last. Rejects with an Error of one line. */
+export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
+  const { settings, clock, store, publish, connections } = parts;
+  await using stack = new AsyncDisposableStack();
   const failed = faults(publish, clock);
   const refused = (reason: string) => publish({ type: 'report.refused', at: clock.now(), reason });
   const certificate = certificateEvents(publish, clock);
@@ -52,10 +55,11 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       if (event !== null) publish(event);
     },
   });
-  stops.push(() => intake.close());
+  stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };
   await startSqs();
-  return addresses;
+  const started = stack.move();
+  return { addresses, [Symbol.asyncDispose]: () => started.disposeAsync() };
 
   async function startSmtp(): Promise<string | null> {
     const { feedbackListen: at, tls } = settings;
@@ -67,7 +71,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       import('../feedback/report-reader.ts'),
     ]);
     const reader = createReportReader({ clock, beforeThread: setThreadFlags, failed });
-    stops.push(() => reader.close());
+    stack.defer(() => reader.close());
     const listener = createSmtpListener({
       at,
       bind,
@@ -81,8 +85,8 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       failed,
     });
     const bound = await listener.start();
-    stops.push(() => listener.close());
-    if (tls !== null) stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, certificate));
+    stack.defer(() => listener.close());
+    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, certificate));
     return hostPort(bound);
   }
 
@@ -110,8 +114,8 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       failed,
     });
     const bound = await receiver.start();
-    stops.push(() => receiver.close());
-    if (tls !== null) stops.push(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, certificate));
+    stack.defer(() => receiver.close());
+    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, certificate));
     return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
   }
 
@@ -131,6 +135,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<FeedbackAddre
       failed,
     });
     await poller.start();
-    stops.push(() => poller.close());
+    stack.defer(() => poller.close());
   }
 }

@@ -1,0 +1,44 @@
+/** What the dashboard's first page says of the service: where it accepts, and for an hour the key that the start made. */
+import type { Clock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import type { KeyDirectory } from '../http/directory.ts';
+import type { EventOf } from '../model/events.ts';
+import type { Events } from '../observability/events.ts';
+import type { ApiParts } from '../operator/api.ts';
+
+/** So long the dashboard shows the key that the start has printed. */
+const FIRST_KEY_MS = 3_600_000;
+
+export interface AboutParts {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly directory: Pick<KeyDirectory, 'works'>;
+  readonly subscribe: Events['subscribe'];
+}
+
+/** Learns of the public listener by its event. */
+export function aboutService({ settings, version, clock, directory, subscribe }: AboutParts): ApiParts['about'] {
+  let api: EventOf<'api.started'> | null = null;
+  subscribe({
+    'api.started': (event) => {
+      api = event;
+    },
+  });
+
+  /** For the page's own curl line: not for ever, and not once it works no more. */
+  function firstKey(started: EventOf<'api.started'> | null): string | null {
+    const key = started?.firstKey ?? null;
+    const now = clock.now();
+    if (started === null || key === null || now - started.at >= FIRST_KEY_MS) return null;
+    return directory.works(key, now) ? key : null;
+  }
+
+  return () => ({
+    version,
+    transport: settings.transport.kind,
+    password: settings.operatorPassword !== null,
+    publicUrl: api?.publicUrl ?? null,
+    firstKey: firstKey(api),
+  });
+}

@@ -1,0 +1,72 @@
+/** The subscribers to events, and what is read of them: metrics, live updates, the runtime status. */
+import type { Clock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import { ERROR_CODES } from '../http/errors.ts';
+import type { DeliveryStatus } from '../model/runtime-status.ts';
+import type { Events } from '../observability/events.ts';
+import type { Log } from '../observability/log.ts';
+import { createMetrics, type Metrics, metricHandlers } from '../observability/metrics.ts';
+import { createNews, type News, newsHandlers, TOPICS } from '../observability/news.ts';
+import { createStanding, standingHandlers } from '../observability/standing.ts';
+import { storeChanges } from '../observability/store-changes.ts';
+import { createTraces, traceHandlers } from '../observability/traces.ts';
+import { countTraffic, trafficHandlers } from '../observability/traffic.ts';
+import type { Store } from '../store/contract.ts';
+import { faults } from './events.ts';
+
+export interface ObservabilityParts {
+  readonly settings: Settings;
+  readonly version: string;
+  readonly node: string;
+  readonly clock: Clock;
+  readonly store: Store;
+  /** The store's figures of the queue, remembered for a moment. */
+  readonly queueFigures: Store['queueFigures'];
+  readonly log: Log;
+  readonly events: Events;
+}
+
+export interface Observability extends AsyncDisposable {
+  readonly scrape: Metrics['scrape'];
+  readonly news: News;
+  readonly deliveryStatus: () => DeliveryStatus;
+}
+
+/** Subscribes all of them; each receives what was published since the start of the process. Disposing writes the last figures. */
+export function startObservability(parts: ObservabilityParts): Observability {
+  const { settings, version, node, clock, store, queueFigures, log, events } = parts;
+  const stack = new AsyncDisposableStack();
+  const lastFeedbackAt = () => store.lastFeedbackAt();
+  const metrics = createMetrics({
+    clock,
+    queueFigures,
+    lastFeedbackAt,
+    reasons: ERROR_CODES,
+    droppedLines: log.dropped,
+  });
+  const traces = createTraces(version);
+  const failed = faults(events.publish, clock);
+  const traffic = countTraffic({
+    node,
+    clock,
+    put: store.putTraffic,
+    failed: (error) => failed('write figures', error),
+  });
+  stack.defer(() => traffic.stop());
+  const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
+  const news = createNews({ clock, topics, changes: storeChanges(store, clock.now) });
+  stack.defer(() => news.stop());
+  const standing = createStanding();
+  events.subscribe(metricHandlers(metrics));
+  if (traces !== null) events.subscribe(traceHandlers(traces));
+  events.subscribe(trafficHandlers(traffic));
+  events.subscribe(newsHandlers(news));
+  events.subscribe(standingHandlers(standing));
+  events.started();
+  return {
+    scrape: () => metrics.scrape(),
+    news,
+    deliveryStatus: () => standing.read(clock.now()),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
