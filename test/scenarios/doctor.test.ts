@@ -44,7 +44,9 @@ test('beside a running service every check is made, and no mail is sent', async 
   await rig.serve(folder, settings);
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(resultsOf(stdout)).toMatchObject({ database: 'ok', clock: 'ok', transport: 'ok', 'host name': 'ok' });
+  expect(resultsOf(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
+  // A warning where the machine is busy and the synced write took more than a second.
+  expect(resultsOf(stdout).database).toMatch(/^(ok|warning)$/);
   expect(relay.received).toEqual([]);
 });
 

@@ -140,7 +140,10 @@ describe('the text part of an HTML message', () => {
       time(page(64 * 1024));
       // Linear is 16 times the time, quadratic 256 times; a busy machine blurs both.
       const small = Math.min(...Array.from({ length: 5 }, () => time(page(16 * 1024))));
-      const large = Math.min(...Array.from({ length: 3 }, () => time(page(256 * 1024))));
+      // The best of several: other work of the machine may interrupt any one of them.
+      let large = Number.POSITIVE_INFINITY;
+      for (let n = 0; n < 30 && large >= 100 * Math.max(small, 1); n += 1)
+        large = Math.min(large, time(page(256 * 1024)));
       expect(large).toBeLessThan(100 * Math.max(small, 1));
     }
   });
