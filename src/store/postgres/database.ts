@@ -198,7 +198,12 @@ export function createPool(options: PoolOptions): Pool {
     const until = performance.now() + FATE_MS;
     while (performance.now() < until) {
       try {
-        const fate = await use((connection) => ask(connection, xid, pid, history));
+        // The question ends with a proof, which waits for the standby as the commit did: the answer does not wait as long again.
+        const fate = await within(
+          until - performance.now(),
+          use((connection) => ask(connection, xid, pid, history)),
+        );
+        if (fate === undefined) return 'unknown';
         if (fate !== 'in progress') return fate;
       } catch {
         // Asked again, until the time is over.
@@ -240,6 +245,17 @@ async function ask(
       return 'in progress';
     default:
       return 'unknown';
+  }
+}
+
+/** What `work` resolves to, or undefined where that takes longer. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(resolve, Math.max(0, ms), undefined);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
