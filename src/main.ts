@@ -253,6 +253,7 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
                 };
               },
               news: observability.news,
+              changed: () => publish({ type: 'operator.changed', at: clock.now() }),
               files,
               version: parts.version,
               about,

@@ -4,15 +4,8 @@
  */
 import type { Store } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
+import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { DatabaseParts } from './database.ts';
-import type { Conversation } from './transport.ts';
-
-/** What a session with the relay came to. */
-export interface RelayProbe {
-  readonly conversation: Conversation;
-  /** The first line of the server and this machine's time then, in ms since the epoch; or null. */
-  readonly greeting: { readonly text: string; readonly at: number } | null;
-}
 
 export interface Installation {
   /** Opens the store for one piece of work. Inside a service it is the service's own. */

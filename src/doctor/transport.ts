@@ -1,20 +1,8 @@
 /** Whether the next hop is there and lets us in, by a conversation without a mail; for `capture:`, whether its folder takes files. */
 import type { TransportSetting } from '../config/settings.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
+import type { Conversation } from '../transports/smtp/probe.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
-
-/** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
-export type Conversation =
-  | {
-      readonly kind: 'ready';
-      /** Host, address and cipher, or `clear text`. */
-      readonly description: string;
-      readonly secure: boolean;
-      readonly loopback: boolean;
-      /** TLS was offered and broke down, and the conversation went on in clear text. */
-      readonly fellBack: boolean;
-    }
-  | { readonly kind: 'failed'; readonly stage: string; readonly text: string };
 
 export interface TransportParts {
   readonly setting: TransportSetting;

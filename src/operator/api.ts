@@ -44,7 +44,9 @@ export interface ApiParts {
   /** What an operation is given when this actor asks. */
   readonly operate: (actor: string) => ServiceContext;
   /** Live updates. */
-  readonly news: News;
+  readonly news: Pick<News, 'listen'>;
+  /** An operator has changed something through this process. */
+  readonly changed: () => void;
   /** Suppression lists as files. */
   readonly files: ListFiles;
   readonly bodyTime: BodyTime;
@@ -144,7 +146,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         const given = membersIn(route, request);
         if (!given.ok) return reply.code(400).send(given.body);
         const { status, body } = answerOf(route, await perform(route.operation, given.members, parts.operate(who.who)));
-        if (route.operation.changes) news.look();
+        if (route.operation.changes) parts.changed();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_SECONDS);
         return reply.code(status).send(body);
       },
@@ -164,7 +166,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     files: parts.files,
     bodyTime: parts.bodyTime,
     admit,
-    changed: () => news.look(),
+    changed: parts.changed,
   });
 
   /** Who asks; a change by a browser only from a page of this listener. */

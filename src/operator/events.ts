@@ -36,7 +36,7 @@ const AGAIN_MS = 10_000;
 
 export interface EventsParts {
   readonly clock: Clock;
-  readonly news: News;
+  readonly news: Pick<News, 'listen'>;
   /** Until when (ms since the epoch) the request's sign-in holds, or null where it does not hold now. */
   readonly holdsUntil: (request: FastifyRequest) => Promise<number | null>;
 }

@@ -3,11 +3,29 @@
  * connections for messages. Never rejects; its answer holds no credentials.
  */
 import type { SteadyClock } from '../../clock.ts';
-import type { RelayProbe } from '../../doctor/installation.ts';
-import type { Conversation } from '../../doctor/transport.ts';
 import { Transcript } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './limits.ts';
+
+/** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
+export type Conversation =
+  | {
+      readonly kind: 'ready';
+      /** Host, address and cipher, or `clear text`. */
+      readonly description: string;
+      readonly secure: boolean;
+      readonly loopback: boolean;
+      /** TLS was offered and broke down, and the conversation went on in clear text. */
+      readonly fellBack: boolean;
+    }
+  | { readonly kind: 'failed'; readonly stage: string; readonly text: string };
+
+/** What a session with the relay came to. */
+export interface RelayProbe {
+  readonly conversation: Conversation;
+  /** The first line of the server and this machine's time then, in ms since the epoch; or null. */
+  readonly greeting: { readonly text: string; readonly at: number } | null;
+}
 
 /** A person waits for it; servers that let a greeting wait on purpose take some seconds for it. */
 const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };

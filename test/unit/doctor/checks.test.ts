@@ -4,9 +4,10 @@ import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.
 import { checkHostName } from '../../../src/doctor/host-name.ts';
 import { checkNotices, checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
-import { type Conversation, checkTransport } from '../../../src/doctor/transport.ts';
+import { checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
 import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
+import type { Conversation } from '../../../src/transports/smtp/probe.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
