@@ -42,8 +42,13 @@ export interface Metrics {
   breaker(state: BreakerState): void;
   /** A connection that a listener closed to make room, or because its client does not read. */
   connectionDropped(listener: HttpListenerName, reason: DropReason): void;
-  /** The whole exposition, and its content type. */
-  scrape(): Promise<{ readonly contentType: string; readonly text: string }>;
+  /** The whole exposition. Scrapes at the same time share one, so that many connections cost what one does. */
+  scrape(): Promise<Exposition>;
+}
+
+export interface Exposition {
+  readonly contentType: string;
+  readonly text: string;
 }
 
 /** `bounced` and `complained` changed a mail request, the others none. */
@@ -233,6 +238,7 @@ export function createMetrics({
   };
 
   let askedAt = Number.NEGATIVE_INFINITY;
+  let writing: Promise<Exposition> | null = null;
   let asking: Promise<void> | null = null;
 
   async function fill(): Promise<void> {
@@ -282,18 +288,25 @@ export function createMetrics({
     feedbackRefused: (reason) => feedbackRefusals.inc({ reason }),
     breaker: setBreaker,
     connectionDropped: (listener, reason) => dropped.inc({ listener, reason }),
-    async scrape() {
-      const now = clock.now();
-      if (asking === null && Math.abs(now - askedAt) >= CACHE_MS) {
-        askedAt = now;
-        asking = fill().finally(() => {
-          asking = null;
-        });
-      }
-      await asking;
-      return { contentType: registry.contentType, text: await registry.metrics() };
+    scrape() {
+      writing ??= write().finally(() => {
+        writing = null;
+      });
+      return writing;
     },
   };
+
+  async function write(): Promise<Exposition> {
+    const now = clock.now();
+    if (asking === null && Math.abs(now - askedAt) >= CACHE_MS) {
+      askedAt = now;
+      asking = fill().finally(() => {
+        asking = null;
+      });
+    }
+    await asking;
+    return { contentType: registry.contentType, text: await registry.metrics() };
+  }
 }
 
 /** The metrics as a subscriber. */

@@ -68,6 +68,14 @@ test('a reason to alarm is there before it first happens: no alert sees a series
   for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
 });
 
+test('scrapes at the same time share one exposition, and a later one is written anew', async () => {
+  const { metrics } = made();
+  const [one, other] = await Promise.all([metrics.scrape(), metrics.scrape()]);
+  expect(other).toBe(one);
+  metrics.replayed();
+  expect((await metrics.scrape()).text).toContain('postrider_replayed_total 1');
+});
+
 test('asks the store once a second at most, however many scrape', async () => {
   let asked = 0;
   const { metrics, clock } = made(() => {
