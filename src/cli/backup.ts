@@ -1,9 +1,11 @@
 /** `postrider backup FILE` and `postrider restore FILE`: the embedded database, whole, while the service runs or stands. */
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { isoTime } from '../config/units.ts';
 import { secretPath } from '../domains/setup.ts';
 import { backupDatabase, unsentIn } from '../store/sqlite/backup.ts';
+import { DATABASE_FILES } from '../store/sqlite/files.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -45,7 +47,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
       if (flags.json) context.json({ database: path, before: aside, queued: count, oldestQueuedAt: oldest });
       else {
         context.out(`${path} is the backup's now\n`);
-        if (aside !== null) context.out(`What was there is ${aside}; remove it once nothing is missed\n`);
+        if (aside !== null) context.out(`What was there is ${keptFiles(aside)}; remove it once nothing is missed\n`);
         if (oldest !== null)
           context.out(
             `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends what is queued, also what was sent after the backup. \`postrider message list --state queued\` lists it and \`postrider message cancel ID\` withdraws a message\n`,
@@ -58,4 +60,10 @@ function embedded(context: Context, what: string, instead: string): string {
   const { database } = context.settings();
   if (database.kind === 'sqlite') return database.path;
   throw new CommandFailure(`${what} is for the embedded database; with PostgreSQL use ${instead}`, 2);
+}
+
+/** The names of the files that a restore has kept under `aside`: of an incomplete database, its log may be all there is. */
+function keptFiles(aside: string): string {
+  const names = DATABASE_FILES.map((end) => aside + end);
+  return names.filter((name) => existsSync(name)).join(' and ');
 }

@@ -1,6 +1,6 @@
 /** Backup and restore of the embedded store under a running service, and its move to PostgreSQL. */
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
@@ -95,6 +95,12 @@ test('a restore says what the backup will send', async () => {
     queued: 2,
     oldestQueuedAt: first,
   });
+  // What it names is there, also where the database is gone and its log is left.
+  rmSync(join(folder, 'data/postrider.db'));
+  writeFileSync(join(folder, 'data/postrider.db-wal'), 'left over');
+  const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
+  const named = /^What was there is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
+  expect(named.map((name) => existsSync(join(folder, name)))).toEqual([true]);
 });
 
 test.each([
