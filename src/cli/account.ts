@@ -1,7 +1,7 @@
 /** `postrider account …`: makes, changes, shows, locks and unlocks accounts. */
 import type { Command } from 'commander';
+import type { AccountEntry } from '../operations/accounts/schemas.ts';
 import {
-  type AccountEntry,
   createAccount,
   listAccounts,
   lockAccount,

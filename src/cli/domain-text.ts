@@ -1,6 +1,6 @@
 /** Sending domains as the commands print them: JSON with exactly the promised members, zone lines, tables. */
 import { formatZone } from '../domains/records.ts';
-import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domain-details.ts';
+import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
 import { commandLine } from '../printing/command-line.ts';
 import { printable } from '../printing/escape.ts';
 import { span, time, timeOr } from '../printing/text.ts';

@@ -1,6 +1,7 @@
 /** `postrider key …`: makes, lists, revokes and rotates API keys. A key is printed once, by the command that makes it. */
 import type { Command } from 'commander';
-import { createKey, type KeyEntry, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import type { KeyEntry } from '../operations/keys/schemas.ts';
+import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { time } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';

@@ -1,6 +1,7 @@
 /** `postrider overview`: figures over time, the queue, the health of the parts, and what needs attention. */
 import type { Command } from 'commander';
-import { type Figures, type Overview, showOverview } from '../operations/overview.ts';
+import type { Figures, Overview } from '../operations/overview/schemas.ts';
+import { showOverview } from '../operations/overview.ts';
 import { span, time } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';

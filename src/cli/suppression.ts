@@ -11,13 +11,13 @@ import type { Command } from 'commander';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
 import type { Suppression, SuppressionReason } from '../model/suppression.ts';
+import type { SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {
   addSuppression,
   entryOf,
   listLabel,
   listSuppressions,
   removeSuppression,
-  type SuppressionEntry,
   showSuppression,
 } from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';

@@ -1,21 +1,11 @@
 /** The audit log: who changed what, and how it was before and after. */
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { isoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
+import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
-import { limit, Time } from './schemas.ts';
-
-export const AuditRecord = Type.Object({
-  id: Type.Integer(),
-  at: Time,
-  who: Type.String({ description: '`cli:NAME` of a command, `page` of the dashboard, `token:NAME` of a script.' }),
-  action: Type.String({ description: 'The operation, such as `account.lock`.' }),
-  subject: Type.String({ description: 'What was changed: an account, a key, a domain, an address.' }),
-  before: Type.Unknown({ description: 'As it was; null where there was nothing.' }),
-  after: Type.Unknown({ description: 'As it is; null where there is nothing left.' }),
-});
-export type AuditRecord = Static<typeof AuditRecord>;
+import { limit } from './schemas.ts';
 
 /** One page of the audit log, the newest entry first. */
 export const listAudit = operation({

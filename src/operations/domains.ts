@@ -23,14 +23,8 @@ import {
 import { parseHost } from '../model/host.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
-import {
-  DomainDetails,
-  detailsOf,
-  RemovedDomain,
-  RotatedDomain,
-  removedDetails,
-  VerifiedDomain,
-} from './domain-details.ts';
+import { detailsOf, removedDetails } from './domain-details.ts';
+import { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from './domains/schemas.ts';
 import { conflict, type Failed, invalid, invalidAs, noAccount, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';

@@ -1,29 +1,14 @@
 /** API keys, with which clients send. A key is in the result of the operation that makes it, and nowhere else. */
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { isoTime, isoTimeOrNull, parseDuration, parseMoment, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { newApiKey } from '../model/api-key.ts';
 import { noAccount } from './accounts.ts';
 import { conflict, type Failed, invalid, notFound, ok, parsedAs, type Result } from './errors.ts';
+import { KeyEntry, KeyId, MadeKey, RotatedKey } from './keys/schemas.ts';
 import { visibleText } from './labels.ts';
 import { operation } from './operation.ts';
-import { AccountName, nullable, oneOf, Time } from './schemas.ts';
-
-const KeyId = Type.String({ description: 'The key’s id, such as `key_12`.' });
-const NewKey = Type.String({ description: 'The key itself. It is not shown again.' });
-
-export const KeyEntry = Type.Object({
-  id: KeyId,
-  account: Type.String(),
-  name: Type.String(),
-  prefix: Type.String({ description: 'The first characters of the key.' }),
-  state: oneOf(['active', 'expired', 'revoked']),
-  created: Time,
-  expires: nullable(Time),
-  revoked: nullable(Time),
-  lastUsed: nullable(Time),
-});
-export type KeyEntry = Static<typeof KeyEntry>;
+import { AccountName, Time } from './schemas.ts';
 
 /** Makes a key, which works on every node from the moment that this returns. */
 export const createKey = operation({
@@ -36,7 +21,7 @@ export const createKey = operation({
     name: Type.String({ default: 'default', description: 'To tell keys apart; `default` unless given.' }),
     expires: Type.Optional(Type.String({ description: 'Date (UTC) or `90d`; never unless given.' })),
   }),
-  result: Type.Object({ id: KeyId, key: NewKey, expires: nullable(Time) }),
+  result: MadeKey,
   errors: ['not-found', 'conflict'],
   async run({ account, name, expires }, { store, clock, random }) {
     const text = visibleText('name', name);
@@ -104,7 +89,7 @@ export const rotateKey = operation({
     key: KeyId,
     grace: Type.String({ default: '24h', description: 'How long the old key still works; `24h` unless given.' }),
   }),
-  result: Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time }),
+  result: RotatedKey,
   errors: ['not-found', 'conflict'],
   async run({ key: text, grace }, { store, clock, random }) {
     const id = keyNumber(text);

@@ -1,5 +1,5 @@
 /** Finds messages by words, addresses, subject, account, state and time, page by page. Bounded in time where it is asked to be. */
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import type { MailSummary } from '../model/message.ts';
@@ -11,10 +11,10 @@ import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store
 import type { MailFound, MailSearch } from '../store/search.ts';
 import { invalid, invalidAs, noAccount, ok, type Result } from './errors.ts';
 import { waitsFor } from './messages/explain.ts';
-import { FoundMessage, summaryOf } from './messages/schemas.ts';
+import { MessagePage, summaryOf } from './messages/schemas.ts';
 import { makeCursor, readCursor } from './messages/search-cursor.ts';
 import { operation } from './operation.ts';
-import { limit, nullable, oneOf } from './schemas.ts';
+import { limit, oneOf } from './schemas.ts';
 
 const MAX_LISTED = 200;
 /** Of one call of the store, where the search has no time limit. */
@@ -47,13 +47,7 @@ export const searchMessages = operation({
     within: text('Stop after about this time, such as `60ms`, and say where to continue.'),
     limit: limit(MAX_LISTED),
   }),
-  result: Type.Object({
-    messages: Type.Array(FoundMessage),
-    next: nullable(Type.String({ description: '`cursor` of the next page; null where everything is searched.' })),
-    searchedTo: nullable(
-      Type.String({ format: 'date-time', description: 'Messages accepted since then are searched; null for all.' }),
-    ),
-  }),
+  result: MessagePage,
   errors: ['not-found'],
   async run(input, { store, clock, status }) {
     const now = clock.now();
@@ -89,8 +83,6 @@ export const searchMessages = operation({
     return ok({ messages, next: makeCursor(filters, searchedTo), searchedTo: isoTime(timeOf(searchedTo)) });
   },
 });
-
-export type MessagePage = Static<typeof searchMessages.result>;
 
 /** What each waits for that is not in its final state, by its id. */
 async function whyOf(

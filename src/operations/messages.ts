@@ -1,5 +1,5 @@
 /** Messages: the newest by filters, one with its history, why it is where it is, retry and cancel. Search: message-search.ts. */
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { parseMoment, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
@@ -10,7 +10,7 @@ import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { conflict, type Failed, invalid, noAccount, notFound, ok, type Result } from './errors.ts';
 import { explain } from './messages/explain.ts';
-import { detailsOf, MessageDetails, MessageSummary, summaryOf } from './messages/schemas.ts';
+import { detailsOf, Explanation, MessageDetails, MessageSummary, summaryOf } from './messages/schemas.ts';
 import { operation } from './operation.ts';
 import { limit, MessageId, oneOf } from './schemas.ts';
 
@@ -78,10 +78,7 @@ export const explainMessage = operation({
   summary: 'Explain what a message waits for and what decided its state',
   changes: false,
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({
-    id: Type.String({ format: 'uuid' }),
-    explanation: Type.Array(Type.String(), { description: 'One sentence each, the state first.' }),
-  }),
+  result: Explanation,
   errors: ['not-found'],
   async run({ id }, { store, clock, settings, status }) {
     const found = await find(store, id);
@@ -126,8 +123,6 @@ export const cancelMessage = operation({
     return refused ?? ok({ id: id.value, state: 'cancelled' as const });
   },
 });
-
-export type Explanation = Static<typeof explainMessage.result>;
 
 /** The id in lower case; invalid where Postrider makes no such ids. `field` is the member that it was given as. */
 function idOf(field: string, text: string): Result<string> {

@@ -1,20 +1,18 @@
 /** Suppression lists: the addresses that receive no mail, one list per account and `*` for the whole service. */
-import { type Static, Type } from 'typebox';
+import { Type } from 'typebox';
 import { isoTime, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { parseHost } from '../model/host.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { invalid, noAccount, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
-import { ListName, limit, nullable, oneOf, SUPPRESSION_REASONS, SuppressedOn, suppressionMembers } from './schemas.ts';
+import { ListName, limit, oneOf, SUPPRESSION_REASONS } from './schemas.ts';
+import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
 
 /** No address is longer (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
 const Address = Type.String({ description: 'The email address.' });
-export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });
-export type SuppressionEntry = Static<typeof SuppressionEntry>;
-
 /** Adds an address to a list. An address that is on the list keeps its first reason and time. */
 export const addSuppression = operation({
   name: 'suppression.add',
@@ -26,7 +24,7 @@ export const addSuppression = operation({
     address: Address,
     reason: oneOf(SUPPRESSION_REASONS, { default: 'manual', description: '`bounce`, `complaint` or `manual`.' }),
   }),
-  result: Type.Object({ address: Type.String(), added: Type.Boolean({ description: 'False: it was on the list.' }) }),
+  result: AddedSuppression,
   errors: ['not-found'],
   async run({ account, address: written, reason }, { store, clock }) {
     const address = canonical(written);
@@ -65,11 +63,7 @@ export const showSuppression = operation({
   summary: 'Show which lists an address is on, and why',
   changes: false,
   input: Type.Object({ address: Address }),
-  result: Type.Object({
-    address: Type.String(),
-    suppressed: Type.Boolean(),
-    lists: Type.Array(SuppressedOn),
-  }),
+  result: SuppressedAddress,
   errors: [],
   async run({ address: written }, { store }) {
     const address = canonical(written);
@@ -94,10 +88,7 @@ export const listSuppressions = operation({
     after: Type.Optional(Type.String({ description: '`next` of the page before.' })),
     limit: limit(10_000),
   }),
-  result: Type.Object({
-    suppressions: Type.Array(SuppressionEntry),
-    next: nullable(Type.String({ description: '`after` of the next page.' })),
-  }),
+  result: SuppressionPage,
   errors: ['not-found'],
   async run({ account, search: text, after: cursor, limit: size }, { store }) {
     const search = searchOf(text ?? '');

@@ -2,15 +2,16 @@
 import { Anchor, Button, Group, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
+import type { Measure } from '../../../src/model/reputation.ts';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { path } from '../api/client';
-import type { Account, Measure } from '../api/manage';
 import { Mark } from '../parts/mark';
 import { grouped, percentage } from '../parts/number';
 
 /** Drawn at first; a page of a thousand rows is slow on a phone. */
 const FIRST = 200;
 
-export function AccountTable({ accounts }: { readonly accounts: readonly Account[] }) {
+export function AccountTable({ accounts }: { readonly accounts: readonly AccountDetails[] }) {
   const [all, setAll] = useState(false);
   const shown = all ? accounts : accounts.slice(0, FIRST);
   return (
@@ -59,7 +60,7 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
   );
 }
 
-function Row({ account }: { readonly account: Account }) {
+function Row({ account }: { readonly account: AccountDetails }) {
   const { name, volume, volumeLeft, volumeUsed, rate, throttle, reputation } = account;
   const [bounces, complaints] = reputation.measures;
   const state = <AccountMark account={account} />;
@@ -95,7 +96,7 @@ function Row({ account }: { readonly account: Account }) {
 }
 
 /** Locked, near a threshold, or as it should be. */
-export function AccountMark({ account }: { readonly account: Pick<Account, 'state' | 'reputation'> }) {
+export function AccountMark({ account }: { readonly account: Pick<AccountDetails, 'state' | 'reputation'> }) {
   if (account.state === 'locked') return <Mark tone="bad">locked</Mark>;
   return account.reputation.standing === 'good' ? (
     <Mark tone="good">active</Mark>

@@ -2,9 +2,9 @@
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
+import type { AccountEntry } from '../../../src/operations/accounts/schemas.ts';
 import { useChange } from '../api/change';
 import { path, post } from '../api/client';
-import type { Account } from '../api/manage';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
 import { changed, NO_LIMITS } from './limits';
@@ -14,7 +14,7 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
   const [name, setName] = useState('');
   const [limits, setLimits] = useState(NO_LIMITS);
   const create = useChange(
-    () => post<Account>('/accounts', { name: name.trim(), ...changed(NO_LIMITS, limits) }),
+    () => post<AccountEntry>('/accounts', { name: name.trim(), ...changed(NO_LIMITS, limits) }),
     ['accounts'],
     (made) => `Made account ${made.name}. It needs a key before it can send.`,
   );

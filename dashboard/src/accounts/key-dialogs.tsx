@@ -1,15 +1,15 @@
 /** Makes, rotates and revokes a key. What makes one hands it on, to be shown once. */
 import { NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import type { KeyEntry, MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { useChange } from '../api/change';
 import { path, post } from '../api/client';
-import type { Key, NewKey } from '../api/manage';
 import { Ask } from '../parts/ask';
 import { FormDialog } from '../parts/form-dialog';
 import { When } from '../parts/when';
 
 interface MakingProps {
-  readonly onMade: (made: NewKey) => void;
+  readonly onMade: (made: MadeKey | RotatedKey) => void;
   readonly onClose: () => void;
 }
 
@@ -18,7 +18,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
   const [expires, setExpires] = useState('');
   const create = useChange(
     () =>
-      post<NewKey>(path`/accounts/${account}/keys`, {
+      post<MadeKey>(path`/accounts/${account}/keys`, {
         name: name.trim(),
         ...(expires.trim() === '' ? {} : { expires: expires.trim() }),
       }),
@@ -65,9 +65,9 @@ const GRACES = [
   { value: '30d', label: '30 days' },
 ];
 
-export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { readonly rotated: Key }) {
+export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { readonly rotated: KeyEntry }) {
   const [grace, setGrace] = useState('24h');
-  const rotate = useChange(() => post<NewKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
+  const rotate = useChange(() => post<RotatedKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
   return (
     <FormDialog
       opened
@@ -92,7 +92,7 @@ export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { re
   );
 }
 
-export function RevokeKeyDialog({ revoked, onClose }: { readonly revoked: Key; readonly onClose: () => void }) {
+export function RevokeKeyDialog({ revoked, onClose }: { readonly revoked: KeyEntry; readonly onClose: () => void }) {
   const revoke = useChange(
     () => post(path`/keys/${revoked.id}/revoke`),
     ['accounts'],

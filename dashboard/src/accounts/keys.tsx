@@ -1,8 +1,8 @@
 /** An account's keys: which there are, how they are used, and what can be done to them. */
 import { Button, Group, Stack, Switch, Table, Text, Title } from '@mantine/core';
 import { useState } from 'react';
+import type { KeyEntry, MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { useAddress } from '../api/address';
-import type { Key, NewKey } from '../api/manage';
 import { Mark } from '../parts/mark';
 import { Empty, Failure, Loading } from '../parts/states';
 import { When } from '../parts/when';
@@ -12,9 +12,9 @@ import { useKeys } from './queries';
 
 type Doing =
   | { readonly kind: 'create' }
-  | { readonly kind: 'rotate'; readonly of: Key }
-  | { readonly kind: 'revoke'; readonly of: Key }
-  | { readonly kind: 'made'; readonly made: NewKey };
+  | { readonly kind: 'rotate'; readonly of: KeyEntry }
+  | { readonly kind: 'revoke'; readonly of: KeyEntry }
+  | { readonly kind: 'made'; readonly made: MadeKey | RotatedKey };
 
 export function Keys({ account }: { readonly account: string }) {
   const keys = useKeys(account);
@@ -25,7 +25,7 @@ export function Keys({ account }: { readonly account: string }) {
   const working = found.filter(({ state }) => state === 'active');
   const shown = all ? found : working;
   const stop = () => setDoing(null);
-  const made = (key: NewKey) => setDoing({ kind: 'made', made: key });
+  const made = (key: MadeKey | RotatedKey) => setDoing({ kind: 'made', made: key });
   return (
     <Stack>
       <Group justify="space-between">
@@ -55,7 +55,7 @@ export function Keys({ account }: { readonly account: string }) {
   );
 }
 
-function KeyTable({ keys, onDo }: { readonly keys: readonly Key[]; readonly onDo: (doing: Doing) => void }) {
+function KeyTable({ keys, onDo }: { readonly keys: readonly KeyEntry[]; readonly onDo: (doing: Doing) => void }) {
   return (
     <Table>
       <Table.Thead>

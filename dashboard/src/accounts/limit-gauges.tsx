@@ -1,6 +1,7 @@
 /** An account's limits and how much of them is used, and its reputation against the thresholds that lock it. */
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
-import type { Account, Measure } from '../api/manage';
+import type { Measure } from '../../../src/model/reputation.ts';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { Gauge } from '../parts/gauge';
 import { counted, grouped, percentage } from '../parts/number';
 import { duration, exact, When } from '../parts/when';
@@ -8,7 +9,7 @@ import { duration, exact, When } from '../parts/when';
 /** As the service counts. */
 const FOR_RATES = 100;
 
-export function LimitGauges({ account }: { readonly account: Account }) {
+export function LimitGauges({ account }: { readonly account: AccountDetails }) {
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }}>
       <Paper withBorder p="md">
@@ -42,7 +43,7 @@ export function LimitGauges({ account }: { readonly account: Account }) {
   );
 }
 
-function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: { readonly account: Account }) {
+function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: { readonly account: AccountDetails }) {
   const text =
     volume === null
       ? `unlimited, ${grouped(volumeUsed)} used`
@@ -63,7 +64,11 @@ function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: 
   );
 }
 
-function Rate({ account: { rate, rateLimit, rateUsed, ratePeriodMs, rateResets } }: { readonly account: Account }) {
+function Rate({
+  account: { rate, rateLimit, rateUsed, ratePeriodMs, rateResets },
+}: {
+  readonly account: AccountDetails;
+}) {
   if (rateLimit === null || ratePeriodMs === null) return <Gauge label="Rate" text="no limit" reached={null} />;
   return (
     <Gauge
@@ -82,7 +87,7 @@ function Rate({ account: { rate, rateLimit, rateUsed, ratePeriodMs, rateResets }
   );
 }
 
-function Throttle({ account: { throttlePerSecond, throttleBurst } }: { readonly account: Account }) {
+function Throttle({ account: { throttlePerSecond, throttleBurst } }: { readonly account: AccountDetails }) {
   if (throttlePerSecond === null) return <Gauge label="Throttle" text="no limit" reached={null} />;
   return (
     <Gauge

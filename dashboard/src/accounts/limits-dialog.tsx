@@ -1,24 +1,24 @@
 /** Changes an account's limits. What it was when the dialog opened goes along: where somebody else has changed it meanwhile, the service refuses. */
 import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
+import type { AccountDetails, AccountEntry } from '../../../src/operations/accounts/schemas.ts';
 import { useChange } from '../api/change';
 import { ApiError, get, patch, path } from '../api/client';
-import type { Account } from '../api/manage';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
 import { changed, limitsOf } from './limits';
 
-export function LimitsDialog({ account, onClose }: { readonly account: Account; readonly onClose: () => void }) {
+export function LimitsDialog({ account, onClose }: { readonly account: AccountDetails; readonly onClose: () => void }) {
   const [seen, setSeen] = useState(account);
   const [limits, setLimits] = useState(() => limitsOf(account));
   const change = changed(limitsOf(seen), limits);
   const save = useChange(
-    () => patch<Account>(path`/accounts/${seen.name}`, { ...change, expected: seen.version }),
+    () => patch<AccountEntry>(path`/accounts/${seen.name}`, { ...change, expected: seen.version }),
     ['accounts'],
     () => `Changed the limits of ${seen.name}.`,
   );
   const stale = save.error instanceof ApiError && save.error.status === 409;
-  const begin = useChange(() => get<Account>(path`/accounts/${seen.name}`), ['accounts']);
+  const begin = useChange(() => get<AccountDetails>(path`/accounts/${seen.name}`), ['accounts']);
   return (
     <FormDialog
       opened

@@ -1,5 +1,5 @@
 /** Limits as they stand in a form, and what of them was changed: only that is sent, so that nobody's change is undone unseen. */
-import type { Account } from '../api/manage.ts';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 
 export interface Limits {
   readonly volume: string;
@@ -20,7 +20,7 @@ export const NO_LIMITS: Limits = {
   maxComplaints: '',
 };
 
-export function limitsOf(account: Account): Limits {
+export function limitsOf(account: AccountDetails): Limits {
   return {
     volume: account.volume === null ? 'unlimited' : String(account.volume),
     volumeExpires: account.volumeExpires ?? 'never',

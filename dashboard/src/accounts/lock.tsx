@@ -1,14 +1,14 @@
 /** Locks an account with a reason, or unlocks it; both ask, and say what follows. */
 import { Button, List, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { useChange } from '../api/change';
 import { path, post } from '../api/client';
-import type { Account } from '../api/manage';
 import { Ask } from '../parts/ask';
 import { counted } from '../parts/number';
 
-export function LockButton({ account }: { readonly account: Account }) {
-  const [seen, setSeen] = useState<Account | null>(null);
+export function LockButton({ account }: { readonly account: AccountDetails }) {
+  const [seen, setSeen] = useState<AccountDetails | null>(null);
   const locked = account.state === 'locked';
   return (
     <>
@@ -26,7 +26,7 @@ export function LockButton({ account }: { readonly account: Account }) {
 
 interface DialogProps {
   /** As it was when the dialog opened. */
-  readonly account: Account;
+  readonly account: AccountDetails;
   readonly onClose: () => void;
 }
 

@@ -1,10 +1,16 @@
 /** A new key, shown this once: the dialog closes only by saying that it is kept somewhere. */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
-import type { NewKey } from '../api/manage';
+import type { MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { Copyable } from '../parts/copy';
 import { exact } from '../parts/when';
 
-export function NewKeyDialog({ made, onStored }: { readonly made: NewKey; readonly onStored: () => void }) {
+export function NewKeyDialog({
+  made,
+  onStored,
+}: {
+  readonly made: MadeKey | RotatedKey;
+  readonly onStored: () => void;
+}) {
   return (
     <Modal
       opened
@@ -19,9 +25,7 @@ export function NewKeyDialog({ made, onStored }: { readonly made: NewKey; readon
       <Stack>
         <Text>Copy it to where the client reads it. It is shown only now; only a digest of it is kept here.</Text>
         <Copyable value={made.key} label="the key" block />
-        {made.until === undefined ? null : (
-          <Text>The key that it replaces works until {exact(made.until)} at the latest.</Text>
-        )}
+        {'until' in made ? <Text>The key that it replaces works until {exact(made.until)} at the latest.</Text> : null}
         <Group justify="flex-end">
           <Button onClick={onStored}>I have stored it</Button>
         </Group>

@@ -1,19 +1,20 @@
 /** Accounts and keys as the service knows them now. */
 import { useQuery } from '@tanstack/react-query';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { KeyEntry } from '../../../src/operations/keys/schemas.ts';
 import { get, path } from '../api/client';
-import type { Account, Key } from '../api/manage';
 
 export function useAccounts() {
-  return useQuery({ queryKey: ['accounts'], queryFn: () => get<readonly Account[]>('/accounts') });
+  return useQuery({ queryKey: ['accounts'], queryFn: () => get<readonly AccountDetails[]>('/accounts') });
 }
 
 export function useAccount(name: string) {
-  return useQuery({ queryKey: ['accounts', name], queryFn: () => get<Account>(path`/accounts/${name}`) });
+  return useQuery({ queryKey: ['accounts', name], queryFn: () => get<AccountDetails>(path`/accounts/${name}`) });
 }
 
 export function useKeys(name: string) {
   return useQuery({
     queryKey: ['accounts', name, 'keys'],
-    queryFn: () => get<readonly Key[]>(path`/accounts/${name}/keys`),
+    queryFn: () => get<readonly KeyEntry[]>(path`/accounts/${name}/keys`),
   });
 }

@@ -2,8 +2,9 @@
  * Sends a file up and hears how far it is: bytes on their way there, then lines of NDJSON while the service works on them. Through
  * XMLHttpRequest, since a fetch tells nothing of what it has sent. Fails with an ApiError.
  */
+
+import type { LoadFault, LoadProgress, LoadResult } from '../../../src/operator/file-routes.ts';
 import { ApiError, errorOf, url } from './client';
-import type { LoadFault, LoadProgress, LoadResult } from './manage';
 import { sessionHeader } from './secret';
 
 export type UploadStep =

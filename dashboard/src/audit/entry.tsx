@@ -2,8 +2,8 @@
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { difference, type Line, type Wording } from '../../../src/model/audit-difference.ts';
+import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
-import type { AuditEntry } from '../api/manage';
 import { listName } from '../lists/list-name';
 import { addressOnList } from '../message/lists';
 import { duration } from '../parts/time';
@@ -11,7 +11,7 @@ import { exact, When } from '../parts/when';
 
 const WORDING: Wording = { time: (ms) => exact(new Date(ms).toISOString()), span: duration };
 
-export function EntryRow({ entry }: { readonly entry: AuditEntry }) {
+export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
   const { at, who, action } = entry;
   return (
     <Table.Tr>
@@ -65,7 +65,7 @@ function Difference({ lines }: { readonly lines: readonly Line[] }) {
 }
 
 /** What was changed, with its page where it has one. Of a list it is the address that somebody looks for. */
-function Subject({ entry }: { readonly entry: AuditEntry }) {
+function Subject({ entry }: { readonly entry: AuditRecord }) {
   const { action, subject } = entry;
   const to = pageOf(action, subject);
   const address = addressOf(entry);
@@ -92,7 +92,7 @@ function Subject({ entry }: { readonly entry: AuditEntry }) {
 }
 
 /** The one address that was put on a list or taken off; null where there are more, or none. */
-function addressOf({ action, before, after }: AuditEntry): string | null {
+function addressOf({ action, before, after }: AuditRecord): string | null {
   if (action === 'suppression.remove') return textAt(before, 'address');
   if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;
   const { added, addresses } = after as { readonly added?: unknown; readonly addresses?: unknown };

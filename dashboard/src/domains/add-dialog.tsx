@@ -2,11 +2,11 @@
 import { Checkbox, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
+import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { AccountSelect } from '../accounts/account-select';
 import { useAccounts } from '../accounts/queries';
 import { useChange } from '../api/change';
 import { path, post } from '../api/client';
-import type { Domain } from '../api/manage';
 import { FormDialog } from '../parts/form-dialog';
 
 interface AddDomainDialogProps {
@@ -26,7 +26,7 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
   const [easyDkim, setEasyDkim] = useState(false);
   const add = useChange(
     () =>
-      post<Domain>(path`/accounts/${owner ?? ''}/domains`, {
+      post<DomainDetails>(path`/accounts/${owner ?? ''}/domains`, {
         domain: domain.trim(),
         subdomains,
         ...(easyDkim ? { easyDkim } : {}),

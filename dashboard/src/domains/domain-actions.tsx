@@ -3,16 +3,16 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
+import type { DomainDetails, RotatedDomain, VerifiedDomain } from '../../../src/operations/domains/schemas.ts';
 import { useChange } from '../api/change';
 import { patch, path, post, remove } from '../api/client';
-import type { Domain } from '../api/manage';
 import { Ask } from '../parts/ask';
 import { Failure } from '../parts/states';
 import { foundText } from './domain-mark';
 
 type Asking = 'rotate' | 'cancel' | 'remove' | null;
 
-export function DomainActions({ domain, transport }: { readonly domain: Domain; readonly transport: string }) {
+export function DomainActions({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   const [asking, setAsking] = useState<Asking>(null);
   const queries = useQueryClient();
   const [, go] = useLocation();
@@ -20,20 +20,20 @@ export function DomainActions({ domain, transport }: { readonly domain: Domain; 
   const staged = domain.keys.some(({ state }) => state === 'staged');
   const stop = () => setAsking(null);
   // The answer is what the page shows: nothing is asked twice of slow DNS.
-  const keep = (now: Domain) => queries.setQueryData(['domains', domain.domain], now);
+  const keep = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
 
   const verify = useChange(
-    () => post<Domain>(`${at}/verify`),
+    () => post<VerifiedDomain>(`${at}/verify`),
     ['overview'],
     (now) => `${now.domain} is ${now.status}: ${foundText(now)}.`,
   );
   const subdomains = useChange(
-    () => patch<Domain>(at, { subdomains: !domain.subdomains }),
+    () => patch<DomainDetails>(at, { subdomains: !domain.subdomains }),
     ['domains'],
     (now) => `Subdomains of ${now.domain} ${now.subdomains ? 'may send too' : 'may not send'}.`,
   );
   const rotate = useChange(
-    (cancel: boolean) => post<Domain>(`${at}/rotate`, cancel ? { cancel } : {}),
+    (cancel: boolean) => post<RotatedDomain>(`${at}/rotate`, cancel ? { cancel } : {}),
     ['domains'],
     (now, cancel) =>
       cancel

@@ -1,9 +1,15 @@
 /** States of domains and of their records, in one word each. */
-import type { Domain, Found, KeyState } from '../api/manage';
+import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
 import { Mark, type Tone } from '../parts/mark';
 
-const STATUS: Readonly<Record<Domain['status'], Tone>> = { pending: 'waiting', authenticated: 'good', failing: 'bad' };
-const FOUND: Readonly<Record<Found, readonly [Tone, string]>> = {
+type KeyState = DomainDetails['keys'][number]['state'];
+
+const STATUS: Readonly<Record<DomainDetails['status'], Tone>> = {
+  pending: 'waiting',
+  authenticated: 'good',
+  failing: 'bad',
+};
+const FOUND: Readonly<Record<DomainRecord['found'], readonly [Tone, string]>> = {
   found: ['good', 'found'],
   missing: ['bad', 'missing'],
   wrong: ['bad', 'wrong'],
@@ -15,11 +21,11 @@ const KEY: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   retiring: ['quiet', 'retiring'],
 };
 
-export function DomainMark({ status }: { readonly status: Domain['status'] }) {
+export function DomainMark({ status }: { readonly status: DomainDetails['status'] }) {
   return <Mark tone={STATUS[status]}>{status}</Mark>;
 }
 
-export function FoundMark({ found }: { readonly found: Found }) {
+export function FoundMark({ found }: { readonly found: DomainRecord['found'] }) {
   const [tone, word] = FOUND[found];
   return <Mark tone={tone}>{word}</Mark>;
 }
@@ -30,6 +36,6 @@ export function KeyMark({ state }: { readonly state: KeyState }) {
 }
 
 /** `3 of 4 found`. */
-export function foundText({ records }: Pick<Domain, 'records'>): string {
+export function foundText({ records }: Pick<DomainDetails, 'records'>): string {
   return `${records.filter(({ found }) => found === 'found').length} of ${records.length} found`;
 }

@@ -1,8 +1,8 @@
 /** Domains as a list: state, records found, when they were last looked up. */
 import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
+import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
-import type { Domain } from '../api/manage';
 import { When } from '../parts/when';
 import { DomainMark, foundText } from './domain-mark';
 
@@ -10,7 +10,7 @@ export function DomainTable({
   domains,
   ofOne = false,
 }: {
-  readonly domains: readonly Domain[];
+  readonly domains: readonly DomainDetails[];
   readonly ofOne?: boolean;
 }) {
   return (

@@ -1,12 +1,12 @@
 /** Sending domains as the service knows them now. */
 import { useQuery } from '@tanstack/react-query';
+import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { get, path } from '../api/client';
-import type { Domain } from '../api/manage';
 
 export function useDomains({ enabled = true } = {}) {
-  return useQuery({ queryKey: ['domains'], queryFn: () => get<readonly Domain[]>('/domains'), enabled });
+  return useQuery({ queryKey: ['domains'], queryFn: () => get<readonly DomainDetails[]>('/domains'), enabled });
 }
 
 export function useDomain(name: string) {
-  return useQuery({ queryKey: ['domains', name], queryFn: () => get<Domain>(path`/domains/${name}`) });
+  return useQuery({ queryKey: ['domains', name], queryFn: () => get<DomainDetails>(path`/domains/${name}`) });
 }

@@ -1,7 +1,7 @@
 /** One record to publish: what it is for, its parts to be copied, its state, and what was seen where it is not as it should be. */
 import { Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import type { DomainRecord } from '../api/manage';
+import type { DomainRecord } from '../../../src/operations/domains/schemas.ts';
 import { Copyable } from '../parts/copy';
 import { Prose } from '../parts/prose';
 import { FoundMark, KeyMark } from './domain-mark';

@@ -1,6 +1,7 @@
 /** Puts one address on a list. */
 import { NativeSelect, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import type { AddedSuppression } from '../../../src/operations/suppressions/schemas.ts';
 import { useChange } from '../api/change';
 import { path, post } from '../api/client';
 import { FormDialog } from '../parts/form-dialog';
@@ -17,7 +18,7 @@ export function AddDialog({ list, onClose }: { readonly list: string; readonly o
   const [reason, setReason] = useState('manual');
   const add = useChange(
     () =>
-      post<{ readonly address: string; readonly added: boolean }>(path`/accounts/${list}/suppressions`, {
+      post<AddedSuppression>(path`/accounts/${list}/suppressions`, {
         address: address.trim(),
         reason,
       }),

@@ -2,8 +2,8 @@
 import { Button, FileInput, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
+import type { LoadResult } from '../../../src/operator/file-routes.ts';
 import { path } from '../api/client';
-import type { LoadResult } from '../api/manage';
 import { type Upload, type UploadStep, upload } from '../api/upload';
 import { Bar } from '../parts/gauge';
 import { Notice } from '../parts/notice';

@@ -1,6 +1,6 @@
 /** What became of the rows of an import, and the first of those that were skipped. */
 import { Button, Group, ScrollArea, Stack, Table, Text } from '@mantine/core';
-import type { LoadResult } from '../api/manage';
+import type { LoadResult } from '../../../src/operator/file-routes.ts';
 import { counted, grouped } from '../parts/number';
 import { listName } from './list-name';
 

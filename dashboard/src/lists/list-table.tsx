@@ -1,15 +1,15 @@
 /** Addresses of a list, each with its reason and the message that caused it. */
 import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
+import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
 import { path } from '../api/client';
-import type { Suppression } from '../api/manage';
 import { When } from '../parts/when';
 import { ReasonMark } from './reason-mark';
 import { RemoveButton } from './remove';
 
 interface ListTableProps {
   readonly list: string;
-  readonly entries: readonly Suppression[];
+  readonly entries: readonly SuppressionEntry[];
   readonly onWhy: (address: string) => void;
 }
 

@@ -1,7 +1,7 @@
 /** Suppression lists as the service knows them now. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions/schemas.ts';
 import { get, path } from '../api/client';
-import type { Suppressed, SuppressionPage } from '../api/manage';
 
 /** One page of what is found; what was found before stays until it has come. */
 export function useSearch(list: string, search: string, after: string) {
@@ -16,6 +16,6 @@ export function useSearch(list: string, search: string, after: string) {
 export function useSuppressed(address: string) {
   return useQuery({
     queryKey: ['suppressions', 'why', address],
-    queryFn: () => get<Suppressed>(path`/suppressions/${address}`),
+    queryFn: () => get<SuppressedAddress>(path`/suppressions/${address}`),
   });
 }

@@ -1,8 +1,8 @@
 /** Why one address is suppressed: every list that has it, since when, for what, and the message that caused it. */
 import { Anchor, Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
+import type { SuppressedAddress } from '../../../src/operations/suppressions/schemas.ts';
 import { path } from '../api/client';
-import type { Suppressed } from '../api/manage';
 import { Notice } from '../parts/notice';
 import { Failure, Loading } from '../parts/states';
 import { exact, When } from '../parts/when';
@@ -30,7 +30,7 @@ export function Why({ address, onClose }: { readonly address: string; readonly o
   );
 }
 
-function Answer({ found: { address, lists } }: { readonly found: Suppressed }) {
+function Answer({ found: { address, lists } }: { readonly found: SuppressedAddress }) {
   if (lists.length === 0) return <Text>It is on no list: every account may send to it.</Text>;
   const everywhere = lists.some(({ list }) => list === SERVICE);
   return (

@@ -6,8 +6,8 @@ import { Button, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { path, post } from '../api/client';
-import type { MessageDetails } from '../api/types';
 import { Ask } from '../parts/ask';
 
 type Action = 'retry' | 'cancel';

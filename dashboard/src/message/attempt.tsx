@@ -1,9 +1,9 @@
 /** One attempt: where it went, what was answered, how long it took, and the conversation for who wants to read it. */
 import { Text } from '@mantine/core';
-import type { MessageAttempt } from '../api/types';
+import type { ShownAttempt } from '../../../src/operations/messages/schemas.ts';
 import { duration } from '../parts/when';
 
-export function Attempt({ attempt }: { readonly attempt: MessageAttempt }) {
+export function Attempt({ attempt }: { readonly attempt: ShownAttempt }) {
   const { remote, stage, code, enhanced, reason, tookMs, conversation, outcome } = attempt;
   const facts: readonly (readonly [string, string | null])[] = [
     ['outcome', outcome],

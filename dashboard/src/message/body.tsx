@@ -2,7 +2,7 @@
 import { Anchor, Button, Group, Paper, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { MessageDetails } from '../api/types';
+import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 
 /** More is drawn only when it is asked for: a body may have a million characters. */
 const AT_FIRST = 20_000;

@@ -2,8 +2,8 @@
 import { Anchor, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
+import type { Explanation as Explained, MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { get, path } from '../api/client';
-import type { Explanation as Explained, MessageDetails } from '../api/types';
 import { Failure } from '../parts/states';
 import { addressOnList, nameOfList } from './lists';
 

@@ -1,7 +1,7 @@
 /** Everything that happened to it, in order: accepted, each attempt, what came back, what operators did. */
 import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
-import type { MessageAttempt, MessageDetails, MessageEvent } from '../api/types';
+import type { MessageDetails, ShownAttempt, ShownEvent } from '../../../src/operations/messages/schemas.ts';
 import { exact, When } from '../parts/when';
 import { Attempt } from './attempt';
 import { addressOnList, nameOfList } from './lists';
@@ -38,8 +38,8 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   );
 }
 
-function Event({ event, message }: { readonly event: MessageEvent; readonly message: MessageDetails }) {
-  const attempt: MessageAttempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
+function Event({ event, message }: { readonly event: ShownEvent; readonly message: MessageDetails }) {
+  const attempt: ShownAttempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
     <>
       <Head verb={event.verb} at={event.at} by={event.verb === 'accepted' ? null : actor(event.by)} />

@@ -4,16 +4,16 @@ import { useMediaQuery } from '@mantine/hooks';
 import { Link } from 'wouter';
 import { StateBadge } from '../parts/state-badge';
 import { When } from '../parts/when';
-import type { FoundMessage } from './use-search';
+import type { ShownMessage } from './use-search';
 
 const NARROW = '(max-width: 61.99em)';
 
-export function Results({ messages }: { readonly messages: readonly FoundMessage[] }) {
+export function Results({ messages }: { readonly messages: readonly ShownMessage[] }) {
   const narrow = useMediaQuery(NARROW, undefined, { getInitialValueInEffect: false });
   return narrow === true ? <Cards messages={messages} /> : <Rows messages={messages} />;
 }
 
-function Rows({ messages }: { readonly messages: readonly FoundMessage[] }) {
+function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
   // What it waits for is worth more room than who sent it.
   const why = messages.some(({ waitsFor }) => waitsFor !== undefined);
   return (
@@ -84,7 +84,7 @@ function OneLine({ text }: { readonly text: string }) {
   );
 }
 
-function Cards({ messages }: { readonly messages: readonly FoundMessage[] }) {
+function Cards({ messages }: { readonly messages: readonly ShownMessage[] }) {
   return (
     <Stack component="ul" gap="xs" className="plain" aria-label="Mail requests, the newest first">
       {messages.map((message) => (
@@ -114,7 +114,7 @@ function Cards({ messages }: { readonly messages: readonly FoundMessage[] }) {
   );
 }
 
-function Subject({ message, lines }: { readonly message: FoundMessage; readonly lines: number }) {
+function Subject({ message, lines }: { readonly message: ShownMessage; readonly lines: number }) {
   const { id, subject } = message;
   return (
     <Anchor
@@ -131,7 +131,7 @@ function Subject({ message, lines }: { readonly message: FoundMessage; readonly 
   );
 }
 
-function State({ message }: { readonly message: FoundMessage }) {
+function State({ message }: { readonly message: ShownMessage }) {
   if (!message.gone) return <StateBadge state={message.state} />;
   return (
     <Badge color="#5c636a" variant="filled" tt="none" radius="sm" title="It no longer is what was searched for">

@@ -6,22 +6,23 @@
  */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useState } from 'react';
+import type { State } from '../../../src/model/state-machine.ts';
+import type { FoundMessage, MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get } from '../api/client';
 import { usePolling } from '../api/live-state';
-import type { MessagePage, MessageSummary, State } from '../api/types';
 import type { Filters } from './filters';
 
 const PAGE = 50;
 /** States of mail that waits for something: who looks for those asks what for. */
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'] satisfies readonly State[];
 
-export interface FoundMessage extends MessageSummary {
+export interface ShownMessage extends FoundMessage {
   /** True for what has changed since, and is no longer what was searched for. */
   readonly gone: boolean;
 }
 
 export interface Search {
-  readonly messages: readonly FoundMessage[];
+  readonly messages: readonly ShownMessage[];
   readonly phase: 'loading' | 'searching' | 'stopped' | 'more' | 'all' | 'failed';
   readonly error: unknown;
   /** How far back it has looked; null where to the beginning. */
@@ -107,7 +108,7 @@ function phaseOf(hasMore: boolean, unfinished: boolean): 'all' | 'stopped' | 'mo
 }
 
 /** The row as it is now, where the newest page reaches so far back. */
-function current(row: MessageSummary, head: MessagePage | undefined): FoundMessage {
+function current(row: FoundMessage, head: MessagePage | undefined): ShownMessage {
   const now = head?.messages.find(({ id }) => id === row.id);
   if (now !== undefined) return { ...now, gone: false };
   const last = head?.messages.at(-1)?.id ?? '';

@@ -2,6 +2,7 @@
 import { Anchor, Button, Group, Tabs, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { AccountMark } from '../accounts/account-table';
 import { Keys } from '../accounts/keys';
 import { LimitGauges } from '../accounts/limit-gauges';
@@ -9,7 +10,6 @@ import { LimitsDialog } from '../accounts/limits-dialog';
 import { LockButton } from '../accounts/lock';
 import { useAccount } from '../accounts/queries';
 import { useAddress } from '../api/address';
-import type { Account } from '../api/manage';
 import { DomainsOf } from '../domains/domains-of';
 import { Absent } from '../parts/absent';
 import { Notice } from '../parts/notice';
@@ -44,7 +44,7 @@ export function AccountPage({ parameters }: PageProps) {
   return <Shown account={account.data} />;
 }
 
-function Shown({ account }: { readonly account: Account }) {
+function Shown({ account }: { readonly account: AccountDetails }) {
   const { name } = account;
   const [address, setAddress] = useAddress();
   const [editing, setEditing] = useState(false);
@@ -98,7 +98,7 @@ function Shown({ account }: { readonly account: Account }) {
   );
 }
 
-function Locked({ account: { reason, lockedAt } }: { readonly account: Account }) {
+function Locked({ account: { reason, lockedAt } }: { readonly account: AccountDetails }) {
   return (
     <Notice tone="bad" title="Locked: its keys are refused, its queued mail is held back">
       <Text className="wrap">{reason}</Text>

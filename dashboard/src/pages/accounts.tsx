@@ -1,10 +1,10 @@
 /** Accounts: who may send, how much, and how it went in 7 days. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { AccountTable } from '../accounts/account-table';
 import { CreateAccountDialog } from '../accounts/create-dialog';
 import { useAccounts } from '../accounts/queries';
-import type { Account } from '../api/manage';
 import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
 import { Empty, Failure, Loading } from '../parts/states';
@@ -44,7 +44,7 @@ export function AccountsPage() {
   );
 }
 
-function isLike(account: Account, words: string, state: string): boolean {
+function isLike(account: AccountDetails, words: string, state: string): boolean {
   if (!account.name.toLowerCase().includes(words)) return false;
   switch (state) {
     case 'near':

@@ -1,9 +1,9 @@
 /** Audit log: who changed what, how it was before and after, the newest first. */
 import { Button, Group, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { useAddress } from '../api/address';
 import { get } from '../api/client';
-import type { AuditEntry } from '../api/manage';
 import { EntryRow } from '../audit/entry';
 import { PageHead } from '../parts/page-head';
 import { Empty, Failure, Loading } from '../parts/states';
@@ -16,7 +16,7 @@ export function AuditPage() {
   const log = useQuery({
     queryKey: ['audit', before],
     // One more than is shown tells whether there are older ones.
-    queryFn: () => get<readonly AuditEntry[]>('/audit', { before, limit: PAGE + 1 }),
+    queryFn: () => get<readonly AuditRecord[]>('/audit', { before, limit: PAGE + 1 }),
   });
   const entries = (log.data ?? []).slice(0, PAGE);
   const older = (log.data?.length ?? 0) > PAGE ? entries.at(-1) : undefined;

@@ -1,8 +1,8 @@
 /** One domain: the records to publish, each with its state, and what is done to it. */
 import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
+import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
-import type { Domain } from '../api/manage';
 import { DomainActions } from '../domains/domain-actions';
 import { DomainMark, foundText } from '../domains/domain-mark';
 import { useDomain } from '../domains/queries';
@@ -37,7 +37,7 @@ export function DomainPage({ parameters, session }: PageProps) {
   );
 }
 
-function Shown({ domain, transport }: { readonly domain: Domain; readonly transport: string }) {
+function Shown({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   return (
     <>
       <Group mb="md" gap="md">
@@ -76,7 +76,7 @@ function Shown({ domain, transport }: { readonly domain: Domain; readonly transp
 }
 
 /** What its state means for its mail. */
-function Standing({ domain: { status, graceEnds, failingSince, sends } }: { readonly domain: Domain }) {
+function Standing({ domain: { status, graceEnds, failingSince, sends } }: { readonly domain: DomainDetails }) {
   if (status === 'pending') {
     return (
       <Notice tone="waiting" title="Not authenticated yet">
@@ -101,7 +101,7 @@ function Standing({ domain: { status, graceEnds, failingSince, sends } }: { read
 }
 
 /** Where a rotation of the keys stands. */
-function Rotation({ domain: { keys } }: { readonly domain: Domain }) {
+function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
   const staged = keys.filter(({ state }) => state === 'staged');
   const retires = keys.flatMap(({ state, retires: at }) => (state === 'retiring' && at !== null ? [at] : [])).sort();
   const last = retires.at(-1);

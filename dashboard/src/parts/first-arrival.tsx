@@ -3,9 +3,9 @@ import { Anchor, Group, Loader, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Link } from 'wouter';
+import type { MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get } from '../api/client';
 import { usePolling } from '../api/live-state';
-import type { MessagePage } from '../api/types';
 import { StateBadge } from './state-badge';
 
 export function FirstArrival({ captured }: { readonly captured: boolean }) {

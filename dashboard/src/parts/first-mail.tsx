@@ -4,6 +4,8 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../../../src/http/curl';
+import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
+import type { MadeKey } from '../../../src/operations/keys/schemas.ts';
 import { useAccounts } from '../accounts/queries';
 import { get, path, post } from '../api/client';
 import type { Session } from '../api/types';
@@ -53,7 +55,7 @@ function WithNewKey({ session, publicUrl }: { readonly session: Session; readonl
   const accounts = useAccounts();
   const make = useMutation({
     mutationFn: async (account: string): Promise<KeyMade> => {
-      const { key } = await post<{ readonly key: string }>(path`/accounts/${account}/keys`, { name: 'first mail' });
+      const { key } = await post<MadeKey>(path`/accounts/${account}/keys`, { name: 'first mail' });
       return { account, secret: key };
     },
   });
@@ -146,7 +148,7 @@ function useSender(transport: string, account: string): string | null | undefine
   const domains = useDomains({ enabled: relayed });
   const settings = useQuery({
     queryKey: ['config'],
-    queryFn: () => get<readonly { readonly name: string; readonly value: string | null }[]>('/config'),
+    queryFn: () => get<EffectiveSettings>('/config'),
     enabled: relayed,
   });
   if (!relayed) return FIRST_SENDER;

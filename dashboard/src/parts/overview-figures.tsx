@@ -2,7 +2,7 @@
 import { Anchor, Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
-import type { Figures, Overview, Range } from '../api/types';
+import type { Figures, Overview, Range } from '../../../src/operations/overview/schemas.ts';
 import { compact, grouped } from './number';
 import { type Line, TimeChart } from './time-chart';
 import { duration, exact } from './when';

@@ -2,14 +2,18 @@
 import { Anchor, Badge, Button, List, Paper, Stack, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { Level, Overview } from '../api/types';
+import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { counted, grouped } from './number';
 import { Prose } from './prose';
 
 /** The gravest come first: with more of them than this the figures would be below the first screen. */
 const FOLDED = 4;
 
-const COLOURS: Readonly<Record<Level, string>> = { ok: '#1e6b37', warning: '#7a5b00', failure: '#a3271c' };
+const COLOURS: Readonly<Record<Overview['health'][number]['level'], string>> = {
+  ok: '#1e6b37',
+  warning: '#7a5b00',
+  failure: '#a3271c',
+};
 const PARTS: Readonly<Record<Overview['health'][number]['part'], string>> = {
   database: 'Database',
   transport: 'Transport',
@@ -18,7 +22,7 @@ const PARTS: Readonly<Record<Overview['health'][number]['part'], string>> = {
   nodes: 'Nodes',
 };
 
-function LevelBadge({ level }: { readonly level: Level }) {
+function LevelBadge({ level }: { readonly level: Overview['health'][number]['level'] }) {
   return (
     <Badge color={COLOURS[level]} variant="filled" tt="none" radius="sm" w="5.4rem" style={{ flex: 'none' }}>
       {level}

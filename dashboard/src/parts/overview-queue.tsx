@@ -1,7 +1,7 @@
 /** The queue: how much waits, how old, and when it will be empty, in words. */
 import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
-import type { Overview } from '../api/types';
+import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { grouped } from './number';
 import { duration, When } from './when';
 

@@ -32,6 +32,16 @@ export const FoundMessage = Type.Object({
 });
 export type FoundMessage = Static<typeof FoundMessage>;
 
+/** A page of a search. */
+export const MessagePage = Type.Object({
+  messages: Type.Array(FoundMessage),
+  next: nullable(Type.String({ description: '`cursor` of the next page; null where everything is searched.' })),
+  searchedTo: nullable(
+    Type.String({ format: 'date-time', description: 'Messages accepted since then are searched; null for all.' }),
+  ),
+});
+export type MessagePage = Static<typeof MessagePage>;
+
 export const ShownAttempt = Type.Object({
   at: Time,
   tookMs: Type.Integer({ description: 'Duration in milliseconds.' }),
@@ -84,6 +94,12 @@ export const MessageDetails = Type.Object({
   }),
 });
 export type MessageDetails = Static<typeof MessageDetails>;
+
+export const Explanation = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  explanation: Type.Array(Type.String(), { description: 'One sentence each, the state first.' }),
+});
+export type Explanation = Static<typeof Explanation>;
 
 /** A message in a list. */
 export function summaryOf(mail: MailSummary): MessageSummary {

@@ -9,16 +9,7 @@ import { shorten, span, time } from '../../printing/text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';
 import { transportName } from './health.ts';
-
-export const LEVELS = ['warning', 'failure'] as const;
-
-export interface Attention {
-  readonly level: (typeof LEVELS)[number];
-  readonly text: string;
-  readonly remedy: string;
-  /** Of the dashboard, or null. */
-  readonly page: string | null;
-}
+import type { Attention } from './schemas.ts';
 
 const OLD_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;

@@ -5,8 +5,9 @@ import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
 import type { RuntimeStatus } from '../../model/runtime-status.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import type { OperatorStore } from '../../store/contract.ts';
-import { beginningOf, RANGES, type Range } from './figures.ts';
+import { beginningOf } from './figures.ts';
 import { RATE_MS } from './queue.ts';
+import { RANGES, type Range } from './schemas.ts';
 
 export interface Facts {
   readonly now: number;

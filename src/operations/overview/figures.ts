@@ -1,28 +1,8 @@
 /** Figures over time as the overview tells them: points without gaps, sums, percentiles read out of the histograms. */
 import { isoTime } from '../../config/units.ts';
 import { addLatencies, type Latencies, percentile } from '../../model/latency.ts';
-import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../model/traffic.ts';
-
-/** How far back, and by which steps: so many that a line can be read. */
-export const RANGES = {
-  '1h': { stepMs: MINUTE_MS, steps: 60 },
-  '24h': { stepMs: 10 * MINUTE_MS, steps: 144 },
-  '7d': { stepMs: HOUR_MS, steps: 168 },
-  '30d': { stepMs: 6 * HOUR_MS, steps: 120 },
-} as const;
-export type Range = keyof typeof RANGES;
-
-export interface Figures {
-  readonly accepted: number;
-  readonly delivered: number;
-  readonly deferred: number;
-  readonly bounced: number;
-  readonly complained: number;
-  readonly suppressed: number;
-  readonly expired: number;
-  /** From accepted to delivered; null where nothing was delivered. */
-  readonly latencyMs: { readonly p50: number; readonly p99: number } | null;
-}
+import { TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../model/traffic.ts';
+import { type Figures, RANGES, type Range } from './schemas.ts';
 
 /** The beginning of the first step; the last one is under way at `now`. */
 export function beginningOf(range: Range, now: number): number {

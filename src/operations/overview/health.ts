@@ -7,16 +7,7 @@ import { sendersBound } from '../../model/senders.ts';
 import { span } from '../../printing/text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';
-
-export type Level = 'ok' | 'warning' | 'failure';
-
-export const PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
-
-export interface Health {
-  readonly part: (typeof PARTS)[number];
-  readonly level: Level;
-  readonly text: string;
-}
+import type { Health } from './schemas.ts';
 
 export function healthOf(facts: Facts): readonly Health[] {
   return [
@@ -51,7 +42,11 @@ export function transportName(transport: TransportSetting): string {
 
 function transport({ settings, service, recent, now }: Facts): Health {
   const name = transportName(settings.transport);
-  const told = (level: Level, text: string): Health => ({ part: 'transport', level, text: `${name}: ${text}` });
+  const told = (level: Health['level'], text: string): Health => ({
+    part: 'transport',
+    level,
+    text: `${name}: ${text}`,
+  });
   if (service === null) return told('ok', 'how it fares, only the service knows');
   if (service.delivery === null) return told('ok', 'this node does not deliver; those that do know how it fares');
   const { breaker, alarms } = service.delivery;

@@ -2,6 +2,7 @@
 import type { QueueFigures } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import { sumOf } from './figures.ts';
+import type { Trend } from './schemas.ts';
 
 /** Rates are taken over so long, or since the traffic within it began. */
 export const RATE_MS = 5 * MINUTE_MS;
@@ -22,9 +23,6 @@ export interface QueueFacts {
   /** True where this process knows that its next hop takes nothing. */
   readonly held: boolean;
 }
-
-export const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
-export type Trend = (typeof TRENDS)[number];
 
 export interface QueueStanding extends QueueFigures {
   readonly leavingPerMinute: number;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { changed, limitsOf, NO_LIMITS, percent } from '../../../dashboard/src/accounts/limits.ts';
-import type { Account } from '../../../dashboard/src/api/manage.ts';
+import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 
-const account: Account = {
+const account: AccountDetails = {
   name: 'shop',
   state: 'active',
   reason: null,

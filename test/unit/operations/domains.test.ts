@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { DomainDetails } from '../../../src/operations/domain-details.ts';
+import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import {
   addDomain,
   listDomains,

@@ -1,0 +1,55 @@
+/** What the operations on accounts answer with. Free of Node, so that the dashboard takes its types from here. */
+import { type Static, Type } from 'typebox';
+import { nullable, oneOf, Time } from '../schemas.ts';
+
+const Reputation = Type.Object(
+  {
+    emails: Type.Integer({ description: 'Emails handed over or hard bounced.' }),
+    bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
+    complaints: Type.Integer({ description: 'Recipients that complained.' }),
+    standing: oneOf(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
+    measures: Type.Array(
+      Type.Object({
+        of: oneOf(['bounces', 'complaints']),
+        count: Type.Integer(),
+        by: oneOf(['rate', 'count'], { description: 'Of fewer than 100 emails the count is limited, not the rate.' }),
+        limit: nullable(Type.Number({ description: 'A fraction or a count; null: it never locks.' })),
+        reached: Type.Number({ description: 'The part of the limit that is used; at 1 the account locks itself.' }),
+      }),
+    ),
+  },
+  { description: 'Of the last 7 days.' },
+);
+
+const accountMembers = {
+  name: Type.String(),
+  state: oneOf(['active', 'locked']),
+  reason: nullable(Type.String({ description: 'Why it is locked.' })),
+  lockedAt: nullable(Time),
+  created: Time,
+  volume: nullable(Type.Integer({ description: 'Emails in all; null: unlimited.' })),
+  volumeExpires: nullable(Time),
+  volumeUsed: Type.Integer(),
+  volumeLeft: nullable(Type.Integer()),
+  rate: nullable(Type.String({ description: 'Such as `1000/1h`; null: no limit. Its parts are below.' })),
+  rateUsed: Type.Integer(),
+  rateLeft: nullable(Type.Integer()),
+  rateLimit: nullable(Type.Integer()),
+  ratePeriodMs: nullable(Type.Integer()),
+  rateResets: nullable(
+    Type.String({ format: 'date-time', description: 'When the running period ends; null: none runs.' }),
+  ),
+  throttle: nullable(Type.String({ description: 'Such as `50/s:200`; null: no limit. Its parts are below.' })),
+  throttlePerSecond: nullable(Type.Integer()),
+  throttleBurst: nullable(Type.Integer()),
+  warning: nullable(Type.String({ description: 'Why it is near to locking itself.' })),
+  maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks it; 1 never does.' }),
+  maxComplaints: Type.Number({ description: 'The fraction of complaints that locks it; 1 never does.' }),
+  version: Type.String({ description: 'Changes with limits, thresholds and lock; `expected` takes it.' }),
+};
+/** An account as a change of it answers. */
+export const AccountEntry = Type.Object(accountMembers);
+export type AccountEntry = Static<typeof AccountEntry>;
+/** An account with its last 7 days. */
+export const AccountDetails = Type.Object({ ...accountMembers, reputation: Reputation });
+export type AccountDetails = Static<typeof AccountDetails>;

@@ -1,0 +1,78 @@
+/** What the overview answers with: ranges, figures, queue, health, attention. Free of Node, so that the dashboard takes its types from here. */
+import { type Static, Type } from 'typebox';
+import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
+import { nullable, oneOf, Time } from '../schemas.ts';
+
+/** How far back, and by which steps: so many that a line can be read. */
+export const RANGES = {
+  '1h': { stepMs: MINUTE_MS, steps: 60 },
+  '24h': { stepMs: 10 * MINUTE_MS, steps: 144 },
+  '7d': { stepMs: HOUR_MS, steps: 168 },
+  '30d': { stepMs: 6 * HOUR_MS, steps: 120 },
+} as const;
+export type Range = keyof typeof RANGES;
+
+// The keys of the table are its type's.
+export const RANGE_NAMES = Object.keys(RANGES) as Range[];
+
+const count = (description: string) => Type.Integer({ description });
+const figures = {
+  accepted: count('Messages accepted.'),
+  delivered: count('Messages delivered.'),
+  deferred: count('Delivery attempts that were deferred.'),
+  bounced: count('Messages bounced.'),
+  complained: count('Messages complained of.'),
+  suppressed: count('Messages suppressed.'),
+  expired: count('Messages expired.'),
+  latencyMs: nullable(
+    Type.Object(
+      { p50: Type.Number(), p99: Type.Number() },
+      { description: 'From accepted to delivered; null for none.' },
+    ),
+  ),
+};
+export const Figures = Type.Object(figures);
+export type Figures = Static<typeof Figures>;
+
+const PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
+const LEVELS = ['warning', 'failure'] as const;
+const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
+export type Trend = (typeof TRENDS)[number];
+
+export const Health = Type.Object({ part: oneOf(PARTS), level: oneOf(['ok', ...LEVELS]), text: Type.String() });
+export type Health = Static<typeof Health>;
+
+export const Attention = Type.Object({
+  level: oneOf(LEVELS),
+  text: Type.String(),
+  remedy: Type.String(),
+  page: nullable(Type.String({ description: 'The page of the dashboard, such as `/accounts/shop`.' })),
+});
+export type Attention = Static<typeof Attention>;
+
+const when = (description: string) => nullable(Type.String({ format: 'date-time', description }));
+
+export const Overview = Type.Object({
+  range: oneOf(RANGE_NAMES),
+  stepMs: Type.Integer({ description: 'Length of one step of `points` in milliseconds.' }),
+  everAccepted: Type.Boolean({ description: 'False on a new installation.' }),
+  points: Type.Array(Type.Object({ at: Time, ...figures }), {
+    description: 'The oldest first, without gaps; `at` is the beginning of the step. The last step is under way.',
+  }),
+  totals: Figures,
+  queue: Type.Object({
+    queued: Type.Integer(),
+    sending: Type.Integer(),
+    uncertain: Type.Integer(),
+    leavingPerMinute: Type.Number({ description: 'Messages that leave the queue, over the last minutes.' }),
+    comingPerMinute: Type.Number({ description: 'Messages that enter it.' }),
+    trend: oneOf(TRENDS),
+    oldestId: nullable(Type.String({ format: 'uuid' })),
+    oldestAt: when('When the oldest message in the queue was accepted.'),
+    emptyAt: when('Where the queue is draining: when it will be empty.'),
+    nextDueAt: when('Where the queue waits for a time: when the next message is due.'),
+  }),
+  health: Type.Array(Health),
+  attention: Type.Array(Attention, { description: 'Failures first.' }),
+});
+export type Overview = Static<typeof Overview>;
