@@ -1,6 +1,6 @@
 /**
  * What the checks ask of the installation outside this process: the database, the relay, the provider. Each member is one effect,
- * which whoever runs the checks hands in.
+ * passed in by the caller.
  */
 import type { Store } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';

@@ -53,8 +53,8 @@ export class GatheredLookups<Found> {
   }
 
   /**
-   * Resolves to what the store has of a query with this digest, and of others; rejects with the store's fault. Null where too
-   * many wait. `peer` as `peerOf` has it.
+   * Asks the store for this digest, in one query with other digests. Resolves to the result of that query. Rejects with the
+   * store's error. Returns null if too many lookups wait. `peer` is the value of `peerOf`.
    */
   ask(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);

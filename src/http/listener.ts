@@ -222,7 +222,7 @@ function createHttpServer(parts: ServerParts): Server {
     noDelay: true,
   };
   const onRequest: Handler = (req, res) => {
-    // RFC 9112 section 3.2: 400 for none, and for several; which of two would be meant, nobody knows.
+    // RFC 9112 section 3.2: 400 for none, and for several; two are ambiguous.
     const hosts = occurrences(req.rawHeaders, 'host');
     if (hosts > 1 || (hosts === 0 && req.httpVersionMinor >= 1)) {
       answers.error(req, res, 'invalid-host', null, {});

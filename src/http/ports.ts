@@ -45,7 +45,7 @@ export const LISTENER_LIMITS: ListenerLimits = {
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly directory: KeyDirectory;
-  /** The store's lookup of keys that the directory does not know, by SHA-256 in hexadecimal; gathered-lookups.ts bounds its use. */
+  /** Looks up keys in the store by SHA-256 (hexadecimal). Called for keys that are not in the directory, through gathered-lookups.ts, which bounds the number of queries. */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   /** Takes one token of the account; a promise where other nodes have to be asked. */
   readonly throttle: {

@@ -192,7 +192,7 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
       out[at++] = LF;
       lineStart = at;
     } else {
-      // A character is not torn apart, so that whoever decodes line by line sees whole ones.
+      // A character is not torn apart, so that a decoder that reads line by line gets whole characters.
       if (at - lineStart + 3 * octetsFrom(c) > FULL) {
         at = softBreak(out, at);
         lineStart = at;

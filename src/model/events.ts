@@ -76,7 +76,7 @@ export type ServiceEvent =
     >
   /** A request repeated an idempotency key; `id` is the message that it accepted first. */
   | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
-  /** Ended because its recipient is on the suppression list: when it was accepted, or when it was to be leased. */
+  /** The message ended because its recipient is on the suppression list. Found when it was accepted or when it was claimed. */
   | Event<'message.suppressed', Message>
   /** Recorded: a change of state. */
   | Event<

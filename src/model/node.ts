@@ -1,4 +1,4 @@
-/** Nodes of an installation, and the tokens that its throttles hand out to all of them together. */
+/** Nodes of an installation, and the throttle tokens that they share. */
 
 /** One running process. */
 export interface NodeBeat {
@@ -28,7 +28,7 @@ export interface TokenRequest {
 export interface TokensGranted {
   /** 0 to `wanted`, whole. */
   readonly granted: number;
-  /** Whole tokens left in the bucket for whoever comes next. */
+  /** Whole tokens left in the bucket. */
   readonly left: number;
   /** How long until the bucket holds a whole token, in ms; 0 where it does. */
   readonly nextMs: number;

@@ -12,7 +12,7 @@ export interface Alarm {
   readonly lastAt: number;
 }
 
-/** An attempt that failed for a reason which is not a message's own. */
+/** An attempt that failed for a reason other than the message. */
 export interface Failure {
   /** With the next hop's own words; untrusted. */
   readonly text: string;

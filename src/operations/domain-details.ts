@@ -79,7 +79,7 @@ function isoOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
-/** Of a transport that is no relay, or a relay that only this network knows by its name. */
+/** The transport is not a relay, or the relay's name is not public. */
 const NO_SENDER_YET =
   'SPF: who may send for this name. Names nobody: the hosts are known once POSTRIDER_TRANSPORT is a relay with a public name';
 

@@ -168,7 +168,7 @@ export const verifyDomain = operation({
     if (!before.ok) return before;
     const resolver = createResolver(settings.dns);
     const checks = await checkRecords(recordsFor(before.value, sendingSetup(settings)), resolver);
-    // Read again: a rotation that began while DNS was asked must not be undone by what was read before it.
+    // The domain is read again, so that a rotation that began during the DNS query is not undone.
     const latest = await findDomain(store, before.value.name);
     if (!latest.ok) return latest;
     const { update, event } = updateAfter(latest.value, checks, clock.now(), settings.maxAgeMs);

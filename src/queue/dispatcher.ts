@@ -153,7 +153,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** While the breaker refuses, one at a time goes on, to be the probe once its time has come. */
+  /** While the circuit breaker is open, no attempt begins until the probe is due; then one begins. */
   function mayBegin(): boolean {
     if (attempting >= transport.concurrency + PREPARED_AHEAD) return false;
     if (recorder.failing || recorder.pending >= UNRECORDED) return false;
@@ -200,7 +200,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   const foundDueMeanwhile = () => backlog === 'claiming-again';
 
-  /** What may be claimed now: while the next hop is being probed one message, and only where none is there for it. */
+  /** What may be claimed now. While the circuit breaker is not closed, this is one message for the probe, and only where none is held. */
   function claimable(now: number): ClaimRoom | null {
     const room = held.room(ready.size);
     const openUntil = breaker.retryAt(now);

@@ -92,7 +92,7 @@ export interface QueueStore {
    * that are not alive; with `deadNodes` every lease of another node that is not alive (`beat`); with `everyLease`, at
    * the start of the embedded store, all of them. Never those in `except`, whose outcome this node still holds. Marked
    * ones become `uncertain` under `hold`, all others `queued`. Under `hold` the attempt of an unmarked one is given
-   * back; under `resend` nobody knows whether it was made, so it stays counted. Resolves to how many.
+   * back; under `resend` it is not known whether it was made, so it stays counted. Resolves to how many.
    */
   recover(options: {
     readonly now: number;
@@ -307,7 +307,7 @@ export interface AccessStore {
     by?: Actor,
   ): Promise<Changed<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
-  /** Those of these hashes (SHA-256, hexadecimal), whatever has become of them. */
+  /** The tokens with these hashes (SHA-256, hexadecimal), expired and revoked ones included. */
   findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
   revokeToken(id: number, now: number, by?: Actor): Promise<Changed<OperatorToken>>;
   touchToken(id: number, at: number): Promise<void>;

@@ -11,7 +11,7 @@ export interface OpenOptions {
   readonly node?: string;
   /** Told, in one line each, what endangers mail on this database. */
   readonly warn?: (line: string) => void;
-  /** Given for a simulation; else the machine's own clock and chance. */
+  /** Clock and random source of a simulation. Default: those of the machine. */
   readonly surroundings?: Surroundings;
   /** Called within one second after files of an embedded database were removed or replaced; with null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;

@@ -76,7 +76,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'docs/flow.md names files and functions that exist',
-    reason: 'whoever follows a message through the code goes from name to name',
+    reason: 'a reader who follows a message through the code goes from name to name',
     check: ({ src }) => strangeNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
   },
   {

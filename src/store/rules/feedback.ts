@@ -45,7 +45,7 @@ export type FeedbackDecision =
   | { readonly kind: 'keep'; readonly mailId: string | null; readonly reason: string; readonly early: boolean }
   | Recording;
 
-/** A report that names no message, or by the provider's id one that is not known. */
+/** The decision on a report that names no message, or names one by an unknown provider id. */
 export function decideWithoutMessage({ about, notices, foreign, last }: FeedbackReport): FeedbackDecision {
   if (about === null) return keep(null, reasonWithoutMessage(notices), false);
   if (foreign === true) return { kind: 'answer', answer: { kind: 'foreign' } };

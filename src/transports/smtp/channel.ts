@@ -297,7 +297,7 @@ export class Channel {
 }
 
 // The conversation of one attempt as `message show` prints it: `C: ` our lines, `S: ` the server's, `* ` remarks.
-// Bounded (100 lines of 500 characters); whoever writes to it leaves credentials and content out.
+// Bounded (100 lines of 500 characters); callers leave credentials and content out.
 
 const MAX_LINES = 100;
 const MAX_LENGTH = 500;
