@@ -8,8 +8,9 @@ import type { Changed } from '../model/account.ts';
 import type { Actor } from '../model/audit.ts';
 import type { Suppression } from '../model/suppression.ts';
 import type { Store } from '../store/contract.ts';
-import { PAGE } from './suppression-pages.ts';
 
+/** Read or written at a time. */
+export const PAGE = 5_000;
 /** Rows of one transaction while mail is accepted. */
 const FEW = 500;
 /** So long after the last mail request none is expected. */

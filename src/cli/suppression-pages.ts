@@ -3,9 +3,7 @@ import type { Changed } from '../model/account.ts';
 import type { Suppression } from '../model/suppression.ts';
 import type { SuppressionStore } from '../store/contract.ts';
 import { noAccount } from './context.ts';
-
-/** Read or written at a time. */
-export const PAGE = 5_000;
+import { PAGE } from './gentle-add.ts';
 
 export type Lists = Pick<SuppressionStore, 'listSuppressions'>;
 

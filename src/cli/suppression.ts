@@ -24,10 +24,11 @@ import { escapeJson, printable } from '../printing/escape.ts';
 import { time } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
+import { PAGE } from './gentle-add.ts';
 import { writeNewFile } from './new-file.ts';
 import { operationCommand } from './operation-command.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
-import { done, type Lists, PAGE, pages } from './suppression-pages.ts';
+import { done, type Lists, pages } from './suppression-pages.ts';
 import { isoText, pairs, styled } from './text.ts';
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
