@@ -8,7 +8,6 @@ import { userInfo } from 'node:os';
 import { type SteadyClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
-import type { Account } from '../model/account.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { asCalled } from '../printing/command-line.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
@@ -89,14 +88,6 @@ function readDotEnvFile(): string | null {
     if (code === 'ENOENT') return null;
     throw new SettingsError(`.env cannot be read (${code}); make it a readable file, or remove it`);
   }
-}
-
-/** @throws CommandFailure where there is none of that name. */
-export async function findAccount(store: Store, name: string): Promise<Account> {
-  const accounts = await store.listAccounts();
-  const account = accounts.find((candidate) => candidate.name === name);
-  if (account === undefined) throw noAccount(name);
-  return account;
 }
 
 export function noAccount(name: string): CommandFailure {

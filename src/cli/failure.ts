@@ -1,5 +1,4 @@
 /** Why a command ends: one clear line and an exit code, 1 where the work failed and 2 where the command was misused. */
-import type { Parsed } from '../config/units.ts';
 
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
@@ -8,10 +7,4 @@ export class CommandFailure extends Error {
     super(message);
     this.exitCode = exitCode;
   }
-}
-
-/** The value of a flag or argument. @throws CommandFailure naming it. */
-export function flagValue<T>(name: string, parsed: Parsed<T>): T {
-  if (!parsed.ok) throw new CommandFailure(`${name}: ${parsed.fault}`, 2);
-  return parsed.value;
 }

@@ -70,7 +70,7 @@ function deferred(mail: AttemptedMessage, policy: Policy, random: number, entry:
 }
 
 /** A reply on one line, as an event tells it: `550 5.1.1 no such user`. */
-export function replyLine(reply: Reply): string {
+function replyLine(reply: Reply): string {
   const parts = [reply.code === null ? null : String(reply.code), reply.enhanced, reply.text];
   return parts.filter((part) => part !== null && part !== '').join(' ');
 }

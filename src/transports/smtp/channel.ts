@@ -334,7 +334,7 @@ export interface Lost {
 export type Answer = ServerReply | Lost;
 
 /** Why no connection came about, from the system's error code, with what to look at. */
-export function connectFault(peer: string, error: NodeJS.ErrnoException): string {
+function connectFault(peer: string, error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ECONNREFUSED':
       return `${peer} refused the connection (ECONNREFUSED); is the mail server running there?`;
@@ -348,7 +348,7 @@ export function connectFault(peer: string, error: NodeJS.ErrnoException): string
 }
 
 /** OpenSSL's reason without its file names and line break; null where there is no fault. */
-export function handshakeFault(error: unknown): string | null {
+function handshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
   if (reason === 'wrong version number') return 'what answers there speaks no TLS (wrong version number)';

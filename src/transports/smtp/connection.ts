@@ -139,7 +139,7 @@ const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: fa
 type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
 
 /** Says EHLO, and HELO where that is not known. */
-export async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
+async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
   channel.command(helloCommand('EHLO', name));
   const answer = await channel.next('the answer to EHLO', limits.commandMs);
   if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);

@@ -191,7 +191,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const LF_DOT = Buffer.from('\n.');
 /** The final dot and its line end. */
-export const FINAL_DOT = Buffer.from('.\r\n');
+const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
  * The content to send before the final dot; `data` itself where nothing has to change. A dot after a bare LF is
