@@ -11,6 +11,8 @@ export interface OpenOptions {
   readonly node?: string;
   /** Told, in one line each, what endangers mail on this database. */
   readonly warn?: (line: string) => void;
+  /** Told in one line what the opening waits for, where that takes more than a few seconds. */
+  readonly waiting?: (line: string) => void;
   /** Clock and random source of a simulation. Default: those of the machine. */
   readonly surroundings?: Surroundings;
   /** Called within one second after files of an embedded database were removed or replaced; with null when they are back. */
@@ -19,7 +21,14 @@ export interface OpenOptions {
 
 /** Opens the store; rejects with a StoreError. Only the files of that database are loaded. */
 export async function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
-  const { exclusive, node = 'command', warn = () => undefined, surroundings = MACHINE, onFilesFault } = options;
+  const {
+    exclusive,
+    node = 'command',
+    warn = () => undefined,
+    waiting = () => undefined,
+    surroundings = MACHINE,
+    onFilesFault,
+  } = options;
   switch (database.kind) {
     case 'sqlite': {
       const { openSqliteStore } = await import('./sqlite/store.ts');
@@ -38,6 +47,7 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
         application: `postrider ${node}`,
         surroundings,
         warn,
+        waiting,
       });
     }
   }

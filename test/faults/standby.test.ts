@@ -12,6 +12,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
 import { prove } from '../../src/store/postgres/proof.ts';
+import { virtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { extent } from '../rig/extent.ts';
 import { temporaryFolder } from '../rig/folder.ts';
@@ -335,6 +336,33 @@ test('while the standby is away, what was given up holds no connection of the se
   };
   await expect.poll(given, PATIENCE).toEqual(['rejected', 'rejected']);
   await expect.poll(waits, PATIENCE).toBe(0);
+}, 120_000);
+
+test('a start that waits for an absent standby says so once, with the remedy, and goes on without it', async () => {
+  const server = await startPostgres();
+  const url = await server.createDatabase();
+  await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
+  await server.run('SELECT pg_reload_conf()');
+  const waits = async () => {
+    const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    return (rows[0] as { n: number }).n;
+  };
+  const clock = virtualClock(Date.now());
+  const told: string[] = [];
+  const surroundings = { clock, random: Math.random, simulated: false };
+  const opening = openStore(settingOf(url), { exclusive: true, surroundings, waiting: (line) => told.push(line) });
+  await expect.poll(waits, PATIENCE).toBe(1);
+  expect(told).toEqual([]);
+  await vi.waitFor(async () => {
+    await clock.advance(5_000);
+    expect(told).toHaveLength(1);
+  }, PATIENCE);
+  expect(told[0]).toContain('synchronous_standby_names = away');
+  await clock.advance(60_000);
+  await server.run('ALTER SYSTEM RESET synchronous_standby_names');
+  await server.run('SELECT pg_reload_conf()');
+  await (await opening).close();
+  expect(told).toHaveLength(1);
 }, 120_000);
 
 test('behind a pooler that drops startup options, nothing acknowledged is lost in an immediate shutdown although the role has synchronous_commit=off', async () => {

@@ -18,6 +18,7 @@ import { startIndexThread } from './index-thread.ts';
 import { prepareMail } from './mail.ts';
 import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
+import { watchOpening } from './opening.ts';
 import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
@@ -42,6 +43,8 @@ export interface PostgresOptions {
   readonly surroundings?: Surroundings;
   /** Told, in one line each, what endangers mail on this server. */
   readonly warn: (line: string) => void;
+  /** Told in one line what the opening waits for, where that takes more than a few seconds. */
+  readonly waiting: (line: string) => void;
 }
 
 /** Opens the store, bringing its schema up to date; rejects with a StoreError of one line. */
@@ -50,6 +53,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const { clock } = surroundings;
   const time = serverTime(surroundings);
   const pool = createPool({ setting, application, random: surroundings.random });
+  const stopWatch = watchOpening(pool, clock, options.waiting);
   try {
     await migrate(pool);
     if (options.service) {
@@ -59,6 +63,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   } catch (error) {
     await pool.close();
     throw error;
+  } finally {
+    stopWatch();
   }
   const { domainsSince, ...domains } = prepareDomains(pool);
   const { stopWatching, ...directory } = prepareDirectory(pool, surroundings, { domainsSince });
