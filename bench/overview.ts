@@ -27,7 +27,8 @@ export async function measureOverview(name: string, store: Store, now: number, r
   }
   const settings = loadSettings({}, null);
   const status = () => ({ node: 'bench', version: '0', storeFault: null, delivery: null });
-  const context = { actor: 'bench', clock: systemClock, store, settings, random: randomBytes, status };
+  const publish = () => undefined;
+  const context = { actor: 'bench', clock: systemClock, store, settings, random: randomBytes, status, publish };
   let worst = 0;
   for (const range of RANGES) {
     const times: number[] = [];

@@ -188,7 +188,7 @@ async function start(
 
   /** The inbox as it would be: composed and signed as they went out, with the time at which they did. */
   async function capturePast(mails: readonly LeasedMail[]): Promise<void> {
-    const domains = new DomainDirectory();
+    const domains = new DomainDirectory({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
     const prepare = outgoing({ domains, ...signing(settings), failed: () => undefined });
     for (const mail of mails) {

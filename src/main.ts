@@ -7,28 +7,19 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { SteadyClock } from './clock.ts';
 import { systemClock } from './clock.ts';
-import type { DescribedSetting } from './config/load.ts';
 import type { Settings } from './config/settings.ts';
 import { DomainDirectory } from './domains/directory.ts';
-import { dataFolder, operatorKey, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
-import { readEntity } from './feedback/read/entity.ts';
-import { bind } from './http/bind.ts';
-import { CONNECTION_LIMITS, Connections, withoutShare } from './http/connections.ts';
-import { MAX_CONNECTIONS, readDescriptorLimit, shareDescriptors } from './http/descriptors.ts';
+import { dataFolder, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
+import { readDescriptorLimit } from './http/descriptors.ts';
 import { KeyDirectory } from './http/directory.ts';
-import { openApiDocument } from './http/openapi.ts';
 import type { ListenerLimits } from './http/ports.ts';
-import type { HttpListenerName } from './model/events.ts';
+import { newApiKey } from './model/api-key.ts';
 import type { RuntimeStatus } from './model/runtime-status.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { logLines } from './observability/log-lines.ts';
-import { audited } from './operator/audited.ts';
-import type { ListFiles } from './operator/list-files.ts';
-import { createOperatorListener } from './operator/listener.ts';
 import type { Store } from './store/contract.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
@@ -37,25 +28,18 @@ import { startIndexer } from './store/search/indexer.ts';
 import type { FilesFault } from './store/sqlite/files.ts';
 import { openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
-import { aboutService } from './wiring/about.ts';
 import { startApi } from './wiring/api.ts';
+import { connectionsOf, shareConnections } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { firstFault } from './wiring/disposal.ts';
-import { accountEvents, faults } from './wiring/events.ts';
+import { faults } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
-import { installationOf } from './wiring/installation.ts';
 import { nodeName, takePlace } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
+import { type OperatorApi, startOperator } from './wiring/operator.ts';
 
-/** Where `npm ci` builds the operator's pages. */
-const DASHBOARD = fileURLToPath(new URL('../dashboard/dist', import.meta.url));
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
-
-/** How long a download from the operator listener may stand still. */
-const MAX_STALL_MS = 30_000;
-/** What the SMTP intake holds at most, and some that it is about to refuse. */
-const MAX_SMTP_CONNECTIONS = 250;
 
 export interface Service {
   readonly publicUrl: string | null;
@@ -82,23 +66,12 @@ export interface Surroundings {
   readonly drainMs?: number;
   /** The log writes nothing to standard output before this has resolved, or the start has failed. */
   readonly logAfter?: Promise<unknown>;
+  /** Told in one line what a start waits for that takes longer than a few seconds. Default: the log. */
+  readonly waiting?: (line: string) => void;
   /** Gets the transport of the settings, and gives the one that is used. */
   readonly transport?: (transport: Transport) => Transport;
   /** What the operator API needs of this installation; without it there is no such API. */
-  readonly operator?: OperatorParts;
-}
-
-export interface OperatorParts {
-  readonly version: string;
-  readonly files: (store: Store) => ListFiles;
-  /** The settings that the service was started with, secrets masked. */
-  readonly describeSettings: () => readonly DescribedSetting[];
-}
-
-/** Descriptors beside those of the HTTP listeners and of the store: attempts under way, and the SMTP intake. */
-function descriptorsOf({ roles, feedbackListen }: Settings, concurrency: number): number {
-  const delivery = roles.has('deliver') ? concurrency : 0;
-  return delivery + (roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0);
+  readonly operator?: OperatorApi;
 }
 
 /** Starts the service; rejects with an Error of one line. */
@@ -114,16 +87,10 @@ export async function startService(settings: Settings, surroundings: Surrounding
 /** Started from top to bottom, disposed from bottom to top; a start that fails disposes of what it has started. */
 async function start(settings: Settings, surroundings: Surroundings): Promise<Service> {
   await using stack = new AsyncDisposableStack();
-  const {
-    clock: machineClock = systemClock,
-    openStore: open,
-    limits = {},
-    drainMs = DRAIN_MS,
-    logAfter = null,
-    operator: parts,
-  } = surroundings;
+  const { clock: machineClock = systemClock, limits = {}, drainMs = DRAIN_MS, logAfter = null } = surroundings;
   const { roles } = settings;
   const node = nodeName();
+  const version = surroundings.operator?.version ?? '';
   const log = createLog(settings.logLevel, null, logAfter);
   stack.defer(() => log.close());
 
@@ -137,11 +104,12 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
     const at = machineClock.now();
     publish(fault === null ? { type: 'store.files-back', at } : { type: 'store.files-lost', at, ...fault });
   };
-  const store = await (open?.(settings) ?? openStore(settings.database, { exclusive: true, node, warn, onFilesFault }));
+  const { waiting = warn, openStore: open } = surroundings;
+  const store = await (open?.(settings) ??
+    openStore(settings.database, { exclusive: true, node, warn, waiting, onFilesFault }));
   stack.defer(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
-  const descriptors = readDescriptorLimit();
   const place = await takePlace(node, settings, store, machineClock, faults(publish, machineClock));
   const { clock } = place;
   const failed = faults(publish, clock);
@@ -157,18 +125,16 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
     () => store.queueFigures(),
     () => performance.now(),
   );
-  const version = parts?.version ?? '';
+  const { dropped: droppedLines } = log;
   const observability = stack.use(
-    startObservability({ settings, version, node, clock, store, queueFigures, log, events }),
+    startObservability({ settings, version, node, clock, store, queueFigures, droppedLines, events }),
   );
 
-  const directory = new KeyDirectory(accountEvents(publish, clock));
-  const domains = new DomainDirectory();
+  const directory = new KeyDirectory({ clock, publish });
+  const domains = new DomainDirectory({ clock, publish });
   await store.watchDirectory((changes) => {
     directory.apply(changes);
     domains.apply(changes);
-    if (changes.accounts.length + changes.keys.length > 0) publish({ type: 'account.changed', at: clock.now() });
-    if (changes.domains.length + changes.removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   });
 
   if (roles.has('operator') || roles.has('deliver')) {
@@ -176,115 +142,68 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
     stack.defer(startIndexer({ clock, monotonic, shared: place.shared, store, failed }));
   }
 
-  const inbox = join(dataFolder(settings.database), 'inbox');
-  const opened = openTransport(settings.transport, { clock, inboxPath: inbox, failed });
-  const { transport: wrap = (transport: Transport) => transport } = surroundings;
-  const handover = { ...opened, transport: wrap(opened.transport) };
-  const connections = (listener: HttpListenerName, most: number) =>
-    new Connections({
-      limits: { ...CONNECTION_LIMITS, unreadTimeoutMs: MAX_STALL_MS, maxConnections: most },
-      clock,
-      sharesNothing: withoutShare(settings.trustedProxies),
-      dropped: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener, reason }),
-    });
-  const most = shareDescriptors(descriptors, descriptorsOf(settings, handover.transport.concurrency));
-  if (most.public < MAX_CONNECTIONS.public) {
-    warn(
-      `the limit of ${descriptors} open files leaves ${most.public} connections to the public listener and ${most.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
-    );
-  }
-  const shared = { settings, place, store, health, directory, domains, publish, drainMs };
-  const delivery = roles.has('deliver') ? stack.use(await startDelivery({ ...shared, handover })) : null;
+  const inboxPath = join(dataFolder(settings.database), 'inbox');
+  const { transport: opened, inbox } = openTransport(settings.transport, { clock, inboxPath, failed });
+  const transport = surroundings.transport?.(opened) ?? opened;
+  const most = shareConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
+  const shared = { settings, place, store, health, directory, domains, transport, publish, drainMs };
+  const delivery = roles.has('deliver') ? stack.use(await startDelivery(shared)) : null;
   const dispatcher = delivery?.dispatcher ?? null;
 
-  const reports = { settings, clock, store, connections: connections('events', most.events), publish };
-  const feedback = roles.has('feedback') ? stack.use(await startFeedback(reports)) : null;
+  const connected = { settings, clock, publish };
+  const forEvents = connectionsOf('events', most.events, connected);
+  const feedback = roles.has('feedback')
+    ? stack.use(await startFeedback({ settings, clock, store, connections: forEvents, publish }))
+    : null;
 
-  const service = (): RuntimeStatus => ({
+  const status = (): RuntimeStatus => ({
     node,
     version,
     storeFault: health.fault(),
     storeRemedy: filesFault?.remedy ?? null,
     delivery: delivery === null ? null : observability.deliveryStatus(),
   });
-  const cancelMail: Store['cancelMail'] = async (id, now, by) => {
-    const answer = await store.cancelMail(id, now, by);
-    if (answer.kind === 'done') publish({ type: 'message.cancelled', at: now, id });
-    return answer;
-  };
-  const retryMail: Store['retryMail'] = async (id, now, by) => {
-    const answer = await store.retryMail(id, now, by);
-    if (answer.kind === 'done') publish({ type: 'message.retried', at: now, id });
-    return answer;
-  };
-  let operatorUrl: string | null = null;
-  let signInUrl: string | null = null;
-  if (roles.has('operator')) {
-    const files = parts?.files(store);
-    const about = aboutService({ settings, version, clock, directory, subscribe: events.subscribe });
-    const operator = createOperatorListener({
-      settings,
-      clock,
-      bind,
-      connections: connections('operator', most.operator),
-      metrics: observability.scrape,
-      openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
-      dashboard: DASHBOARD,
-      inbox: handover.inbox,
-      readEntity,
-      api:
-        parts === undefined || files === undefined
-          ? null
-          : {
-              store,
-              operate: (actor) => {
-                const own = audited({ ...store, queueFigures, cancelMail, retryMail }, actor, clock.now);
-                return {
-                  actor,
-                  clock,
-                  machineClock,
-                  settings,
-                  random: randomBytes,
-                  status: service,
-                  store: own,
-                  installation: installationOf(settings, machineClock, (work) => work(own)),
-                  describeSettings: parts.describeSettings,
-                  progress: () => undefined,
-                };
-              },
-              news: observability.news,
-              changed: () => publish({ type: 'operator.changed', at: clock.now() }),
-              files,
-              version: parts.version,
-              about,
-              key: operatorKey(settings),
-            },
-      failed: (error) => failed('operator', error),
-    });
-    stack.defer(() => operator.close());
-    // Before it: whoever follows an import hears that it breaks off.
-    stack.defer(() => files?.stop());
-    ({ url: operatorUrl, signInUrl } = await operator.start());
-    // An operator's first look finds the store's reader at work and the queue counted.
-    if (parts !== undefined) void queueFigures().catch(() => undefined);
-  }
+  // Stored by the role `api` at its end where there is no account yet.
+  const firstKey = newApiKey(randomBytes);
+  const operator = roles.has('operator')
+    ? stack.use(
+        await startOperator({
+          settings,
+          clock,
+          machineClock,
+          store: { ...store, queueFigures },
+          directory,
+          events,
+          observability,
+          connections: connectionsOf('operator', most.operator, connected),
+          inbox,
+          status,
+          firstKey: firstKey.key,
+          api: surroundings.operator ?? null,
+        }),
+      )
+    : null;
 
   const ready = () => (dead ? 'the store has failed' : health.fault());
-  const reach = { transport: handover.transport, limits: { maxConnections: most.public, ...limits } };
-  const api = roles.has('api') ? stack.use(await startApi({ ...shared, ...reach, ready, dispatcher })) : null;
-  const publicUrl = api?.publicUrl ?? null;
-  const url = publicUrl ?? operatorUrl ?? '';
-  publish({ type: 'node.started', at: clock.now(), transport: settings.transport.kind, url });
+  const reach = { limits: { maxConnections: most.public, ...limits }, ready, dispatcher, firstKey };
+  const api = roles.has('api') ? stack.use(await startApi({ ...shared, ...reach })) : null;
+
+  const [publicUrl, operatorUrl] = [api?.publicUrl ?? null, operator?.url ?? null];
+  publish({
+    type: 'node.started',
+    at: clock.now(),
+    transport: settings.transport.kind,
+    url: publicUrl ?? operatorUrl ?? '',
+  });
   stack.defer(() => publish({ type: 'node.draining', at: clock.now() }));
-  const inboxPath = handover.inbox === null ? null : inbox;
   const running = stack.move();
   return {
     publicUrl,
     operatorUrl,
-    signInUrl,
+    signInUrl: operator?.signInUrl ?? null,
     feedback: feedback?.addresses ?? NO_FEEDBACK,
     firstKey: api?.firstKey ?? null,
-    inboxPath,
+    inboxPath: inbox === null ? null : inboxPath,
     failed: store.failed,
     async stop() {
       try {

@@ -8,12 +8,16 @@ import { userInfo } from 'node:os';
 import { type SteadyClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
+import type { DoctorStore } from '../doctor/installation.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { asCalled } from '../printing/command-line.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
-import type { Store } from '../store/contract.ts';
+import type { OperatorStore } from '../store/contract.ts';
 import { CommandFailure } from './failure.ts';
 import { readInputLine } from './input-line.ts';
+
+/** What commands use of the store. */
+export type CommandStore = OperatorStore & DoctorStore;
 
 export interface Context {
   readonly environment: Environment;
@@ -35,7 +39,7 @@ export interface Context {
   /** Runs an operation for the user of this command, on the store of the settings. */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>): Promise<T>;
   /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
-  withStore<T>(work: (store: Store, settings: Settings) => Promise<T>): Promise<T>;
+  withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T>;
 }
 
 /** The context of this process. */
@@ -52,14 +56,22 @@ export function processContext(): Context {
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     operate: (work) =>
       context.withStore((store, settings) =>
-        work({ actor: `cli:${userName()}`, clock: context.clock, store, settings, random: randomBytes, status: null }),
+        work({
+          actor: `cli:${userName()}`,
+          clock: context.clock,
+          store,
+          settings,
+          random: randomBytes,
+          status: null,
+          publish: () => undefined,
+        }),
       ),
     async withStore(work) {
       const settings = context.settings();
       const { openStore } = await import('../store/open.ts');
       const { audited } = await import('../operator/audited.ts');
       const { gentle } = await import('./gentle-add.ts');
-      const store = await openStore(settings.database, { exclusive: false });
+      const store = await openStore(settings.database, { exclusive: false, waiting: context.warn });
       try {
         return await work(audited(gentle(store, context.clock), `cli:${userName()}`, context.clock.now), settings);
       } finally {

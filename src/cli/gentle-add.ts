@@ -7,7 +7,7 @@ import type { Clock } from '../clock.ts';
 import type { Changed } from '../model/account.ts';
 import type { Actor } from '../model/audit.ts';
 import type { Suppression } from '../model/suppression.ts';
-import type { Store } from '../store/contract.ts';
+import type { AcceptStore, NodeStore, SuppressionStore } from '../store/contract.ts';
 
 /** Read or written at a time. */
 export const PAGE = 5_000;
@@ -24,7 +24,7 @@ export interface Pace {
 }
 
 /** One for all that is added at the same time: side by side they would leave the store no rest. */
-export function createPace(store: Pick<Store, 'newestId'>, clock: Clock, until?: Promise<void>): Pace {
+export function createPace(store: Pick<AcceptStore, 'newestId'>, clock: Clock, until?: Promise<void>): Pace {
   let rows = FEW;
   let newest: string | null | undefined;
   let newestSince = 0;
@@ -72,7 +72,9 @@ export function createPace(store: Pick<Store, 'newestId'>, clock: Clock, until?:
 }
 
 /** The store for a command beside whatever runs on it: while no node is alive nothing is accepted, and nothing needs a pace. */
-export function gentle(store: Store, clock: Clock): Store {
+export function gentle<
+  Held extends Pick<AcceptStore, 'newestId'> & Pick<NodeStore, 'listNodes'> & Pick<SuppressionStore, 'addSuppressions'>,
+>(store: Held, clock: Clock): Held {
   const pace = createPace(store, clock);
   const inUse = async () => {
     const now = clock.now();

@@ -8,7 +8,7 @@ import type { Suppression, SuppressionReason } from '../model/suppression.ts';
 import type { LoadFault, LoadProgress, LoadResult } from '../operator/file-routes.ts';
 import type { ListFiles } from '../operator/list-files.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Store } from '../store/contract.ts';
+import type { AcceptStore, AccessStore, SuppressionStore } from '../store/contract.ts';
 import { StoreError } from '../store/error.ts';
 import { CommandFailure } from './failure.ts';
 import { createPace, type Pace } from './gentle-add.ts';
@@ -21,7 +21,11 @@ import { done, pages } from './suppression-pages.ts';
 const NAME = 'the upload';
 const STOPPING = 'the service is stopping';
 
-export function listFiles(store: Store, clock: Clock): ListFiles {
+type FilesStore = Pick<SuppressionStore, 'addSuppressions' | 'listSuppressions'> &
+  Pick<AccessStore, 'writeAudit'> &
+  Pick<AcceptStore, 'newestId'>;
+
+export function listFiles(store: FilesStore, clock: Clock): ListFiles {
   const stopping = Promise.withResolvers<void>();
   const stop = { called: false, promise: stopping.promise };
   const pace = createPace(store, clock, stop.promise);
@@ -80,7 +84,7 @@ interface Arrived {
 
 /** Never rejects. */
 async function load(
-  store: Pick<Store, 'addSuppressions' | 'writeAudit'>,
+  store: Pick<FilesStore, 'addSuppressions' | 'writeAudit'>,
   clock: Clock,
   { list, who, reason, total, input }: Arrived,
   told: (at: LoadProgress) => void,

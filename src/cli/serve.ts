@@ -10,7 +10,6 @@ import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import { sendersBound } from '../model/senders.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Store } from '../store/contract.ts';
 import type { Context } from './context.ts';
 import { listFiles } from './list-files.ts';
 import { pairs, styled } from './text.ts';
@@ -45,14 +44,14 @@ export function addServeCommand(program: Command, context: Context): void {
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
     const stopped = firstSignal(context);
     const { clock, environment, dotEnv } = context;
-    const files = (store: Store) => listFiles(store, clock);
     const announced = Promise.withResolvers<void>();
     const service = await startService(settings, {
       operator: {
         version: version(),
-        files,
+        files: (store) => listFiles(store, clock),
         describeSettings: () => describeSettings(environment, dotEnv()),
       },
+      waiting: context.warn,
       // A program reads the start object from the first line, so log lines wait until it is written.
       ...(flags.json ? { logAfter: announced.promise } : {}),
     });

@@ -2,14 +2,18 @@
  * What the checks ask of the installation outside this process: the database, the relay, the provider. Each member is one effect,
  * passed in by the caller.
  */
-import type { Store } from '../store/contract.ts';
+import type { AcceptStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { DatabaseParts } from './database.ts';
 
+/** What checks read, and what the trial of the way back writes. */
+export type DoctorStore = Pick<OperatorStore, 'probe' | 'listMail' | 'showMail' | 'listDomains' | 'listAccounts'> &
+  Pick<AcceptStore, 'accept' | 'newestId'>;
+
 export interface Installation {
   /** Opens the store for one piece of work. Inside a service it is the service's own. */
-  withStore<T>(work: (store: Store) => Promise<T>): Promise<T>;
+  withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
   /** Why there is no database file; null where there is one, or where the database is a server's. Makes nothing. */
   absence(): Promise<DatabaseParts['opened'] | null>;
   /** What the database server says of itself that endangers messages, one line each; nothing where it cannot be asked. */

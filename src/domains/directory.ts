@@ -4,6 +4,7 @@
  */
 import type { DkimKey, SendingDomain } from '../model/domain.ts';
 import { maySend, signingKeys } from '../model/domain.ts';
+import type { PublishOf } from '../model/events.ts';
 
 /** What a message from an address of this domain is signed with. */
 export interface Signing {
@@ -14,8 +15,18 @@ export interface Signing {
   readonly maySend: boolean;
 }
 
+export interface DomainDirectoryParts {
+  readonly clock: { now(): number };
+  readonly publish: PublishOf<'domain.changed'>;
+}
+
 export class DomainDirectory {
   readonly #byName = new Map<string, SendingDomain>();
+  readonly #parts: DomainDirectoryParts;
+
+  constructor(parts: DomainDirectoryParts) {
+    this.#parts = parts;
+  }
 
   apply({
     domains,
@@ -26,6 +37,8 @@ export class DomainDirectory {
   }): void {
     for (const name of removed) this.#byName.delete(name);
     for (const domain of domains) this.#byName.set(domain.name, domain);
+    const { clock, publish } = this.#parts;
+    if (domains.length + removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
 
   /** True where the account may send from this domain (lower-case A-label). */

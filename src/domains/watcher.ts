@@ -1,14 +1,21 @@
 /**
  * Sending domains are checked again and again: often while they wait for their first record or have lost one, rarely while
  * all is well. A failed lookup changes nothing, and is tried again later and later, after the domains that have waited longer.
- * Nodes may check the same domain twice; nothing depends on who does, and news is told by the one whose result was written.
+ * Nodes may check the same domain twice; nothing depends on who does, and the node whose result was written publishes the event.
  */
 import type { Clock } from '../clock.ts';
 import type { AfterCheck, DomainUpdate, SendingDomain } from '../model/domain.ts';
+import type { PublishOf } from '../model/events.ts';
 import type { DomainStore } from '../store/contract.ts';
 
 const HOUR = 3_600_000;
 const LOOK_EVERY_MS = 60_000;
+const EVENTS = {
+  authenticated: 'domain.authenticated',
+  recovered: 'domain.recovered',
+  lost: 'domain.failing',
+  blocked: 'domain.blocked',
+} as const satisfies Readonly<Record<NonNullable<AfterCheck['event']>, string>>;
 /** Domains checked in one round, one after the other, so that a resolver is not flooded. */
 const ROUND = 50;
 /** After a look without an answer; doubled with each further one. */
@@ -37,13 +44,11 @@ export interface WatcherParts {
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] } | null>;
   readonly update: DomainStore['updateDomain'];
-  /** Told where the check brought news. */
-  readonly changed: (domain: SendingDomain, event: NonNullable<AfterCheck['event']>) => void;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly publish: PublishOf<(typeof EVENTS)[keyof typeof EVENTS] | 'node.fault'>;
 }
 
 /** Starts watching; the returned function stops it after the check under way. */
-export function watchDomains({ clock, list, find, check, update, changed, failed }: WatcherParts): () => Promise<void> {
+export function watchDomains({ clock, list, find, check, update, publish }: WatcherParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let underWay: Promise<void> = Promise.resolve();
@@ -68,9 +73,12 @@ export function watchDomains({ clock, list, find, check, update, changed, failed
     const result = await check(domain);
     if (result === null) return false;
     const { kind } = await update(result.update);
-    if (kind === 'done' && result.event !== null) changed(domain, result.event);
+    if (kind === 'done' && result.event !== null)
+      publish({ type: EVENTS[result.event], at: clock.now(), domain: domain.name });
     return kind !== 'done' || result.update.checkedAt !== domain.checkedAt;
   }
+
+  const failed = (what: string, error: unknown) => publish({ type: 'node.fault', at: clock.now(), what, error });
 
   async function round(): Promise<void> {
     try {

@@ -4,7 +4,9 @@
  * come again. Rejects where the store fails: nothing of the report is stored then, and its sender must keep it.
  */
 import type { Clock } from '../clock.ts';
+import type { Publish } from '../model/events.ts';
 import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
+import { reportEvent } from './report-event.ts';
 
 /** How long a report waits here for the settlement, and how often it is tried. */
 const WAIT_MS = 5_000;
@@ -15,8 +17,8 @@ export type Taken = 'recorded' | 'not-yet';
 export interface IntakeParts {
   readonly clock: Clock;
   readonly record: (report: FeedbackReport) => Promise<FeedbackAnswer>;
-  /** Told each answer of the store but `not-yet`. */
-  readonly recorded: (answer: FeedbackAnswer, report: FeedbackReport) => void;
+  /** Gets the event of each report that is recorded, after the commit. */
+  readonly publish: Publish;
 }
 
 export interface Intake {
@@ -25,7 +27,7 @@ export interface Intake {
   close(): void;
 }
 
-export function createIntake({ clock, record, recorded }: IntakeParts): Intake {
+export function createIntake({ clock, record, publish }: IntakeParts): Intake {
   const waiting = new Set<() => void>();
   let closed = false;
 
@@ -47,7 +49,7 @@ export function createIntake({ clock, record, recorded }: IntakeParts): Intake {
       for (;;) {
         const answer = await record(report);
         if (answer.kind !== 'not-yet') {
-          recorded(answer, report);
+          publish(reportEvent(answer, report));
           return 'recorded';
         }
         if (closed || clock.now() >= until) return 'not-yet';

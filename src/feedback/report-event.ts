@@ -2,8 +2,11 @@
 import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
 
-/** What the store made of a report, as an event; null where nothing was written and it is asked again. */
-export function reportEvent(answer: FeedbackAnswer, report: FeedbackReport): ServiceEvent | null {
+/** What the store made of a report, as an event. */
+export function reportEvent(
+  answer: Exclude<FeedbackAnswer, { readonly kind: 'not-yet' }>,
+  report: FeedbackReport,
+): ServiceEvent {
   const { source: reportedBy, summary, at } = report;
   switch (answer.kind) {
     case 'applied': {
@@ -26,7 +29,5 @@ export function reportEvent(answer: FeedbackAnswer, report: FeedbackReport): Ser
       return { type: 'report.foreign', at };
     case 'kept':
       return { type: 'report.kept', at, feedbackId: answer.feedbackId, reason: answer.reason, summary };
-    case 'not-yet':
-      return null;
   }
 }

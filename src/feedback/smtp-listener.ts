@@ -12,6 +12,7 @@ import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import type { Clock } from '../clock.ts';
 import type { HostPort } from '../config/settings.ts';
 import type { Bind } from '../http/bind.ts';
+import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback-report.ts';
 import type { Taken } from './intake.ts';
 import { createLineEnds } from './line-ends.ts';
@@ -41,7 +42,7 @@ export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
 /** Why the listener refused something; the label of a metric. */
-export type FeedbackRefusal =
+type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'
   | 'relay'
@@ -67,7 +68,7 @@ export interface SmtpListenerParts {
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
   readonly reader: Pick<ReportReader, 'read'>;
   readonly take: (report: FeedbackReport) => Promise<Taken>;
-  readonly refused: (reason: FeedbackRefusal) => void;
+  readonly publish: PublishOf<'report.refused'>;
   readonly failed: (what: string, error: unknown) => void;
 }
 
@@ -98,7 +99,8 @@ interface Session extends Visit {
 }
 
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
-  const { clock, returnPath, certificate, reader, take, refused, failed } = parts;
+  const { clock, returnPath, certificate, reader, take, publish, failed } = parts;
+  const refused = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
   const visits = createVisits();
   const bySocket = new WeakMap<Socket, Session>();

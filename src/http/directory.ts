@@ -8,6 +8,7 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
+import type { PublishOf } from '../model/events.ts';
 
 export type KeyLookup =
   /** Absent, too long, revoked or expired. */
@@ -38,6 +39,11 @@ const REPORT_EVERY_MS = 60_000;
 /** Longer than any key there is; keeps a header of many kilobytes from being hashed. */
 const MAX_KEY_LENGTH = 512;
 
+export interface KeyDirectoryParts {
+  readonly clock: { now(): number };
+  readonly publish: PublishOf<'account.changed' | 'account.locked' | 'account.warned'>;
+}
+
 export class KeyDirectory {
   readonly #accounts = new Map<number, KnownAccount>();
   /** By the digest's 32 bytes, read as Latin-1. */
@@ -46,11 +52,10 @@ export class KeyDirectory {
   readonly #byAccount = new Map<number, Set<Slot>>();
   readonly #used = new Map<number, number>();
   readonly #scratch = Buffer.alloc(32);
-  readonly #changed: (before: Account | undefined, now: Account) => void;
+  readonly #parts: KeyDirectoryParts;
 
-  /** `changed` is told of each account taken over: as it was known, if it was, and as it is now. */
-  constructor(changed: (before: Account | undefined, now: Account) => void = () => {}) {
-    this.#changed = changed;
+  constructor(parts: KeyDirectoryParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -61,11 +66,13 @@ export class KeyDirectory {
     for (const account of accounts) {
       const known = this.#accounts.get(account.id);
       if (known !== undefined && known.revision > revision) continue;
-      this.#changed(known?.account, account);
+      if (known !== undefined) this.#publishChange(known.account, account);
       this.#accounts.set(account.id, { account, revision });
       for (const slot of this.#byAccount.get(account.id) ?? []) slot.lookup = this.#lookupOf(slot.key);
     }
     for (const key of keys) this.#applyKey(key, revision);
+    const { clock, publish } = this.#parts;
+    if (accounts.length + keys.length > 0) publish({ type: 'account.changed', at: clock.now() });
   }
 
   /** What the raw value of an Authorization header stands for at `now` (milliseconds). */
@@ -128,6 +135,15 @@ export class KeyDirectory {
     const slots = this.#byAccount.get(key.accountId);
     if (slots === undefined) this.#byAccount.set(key.accountId, new Set([slot]));
     else slots.add(slot);
+  }
+
+  #publishChange(before: Account, { id: accountId, locked, warning }: Account): void {
+    const { clock, publish } = this.#parts;
+    const at = clock.now();
+    if (locked !== null && before.locked === null)
+      publish({ type: 'account.locked', at, accountId, reason: locked.reason });
+    else if (warning !== null && before.warning === null)
+      publish({ type: 'account.warned', at, accountId, reason: warning });
   }
 
   #lookupOf(key: ApiKey): KeyLookup {

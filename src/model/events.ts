@@ -3,7 +3,8 @@
  *
  * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED` and
  * `tallyOf` (reputation.ts). After the commit: log, metrics, traces, time series, live updates and runtime status, each a
- * subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its commit.
+ * subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its commit. An
+ * event holds no secret: its subscribers write it down.
  *
  * To add an event, add one member here. The type checker then asks for its log line (observability/log-lines.ts), and for its
  * history entry where its name is one of `RECORDED`.
@@ -129,8 +130,8 @@ export type ServiceEvent =
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
   | Event<'node.draining'>
-  /** The public listener accepts; `firstKey` is the raw key made on an empty store, a secret that no subscriber writes. */
-  | Event<'api.started', { publicUrl: string; firstKey: string | null }>
+  /** The public listener accepts. */
+  | Event<'api.started', { publicUrl: string }>
   /** Leases of a node that ended, or whose time was over, were taken back. */
   | Event<'node.leases-recovered', { count: number }>
   | Event<'node.warning', { detail: string }>
@@ -145,8 +146,10 @@ export type ServiceEvent =
 
 export type EventType = ServiceEvent['type'];
 export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
-/** Hands an event to every subscriber. Never throws; subscribers are cheap and wait for nothing. */
-export type Publish = (event: ServiceEvent) => void;
+/** Hands an event of these types to every subscriber. Never throws; subscribers are cheap and wait for nothing. */
+export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;
+/** The same, for an event of any type. */
+export type Publish = PublishOf<EventType>;
 
 /**
  * What the transaction of an event writes: the word of the history, and the state that the message enters. `message.accepted`

@@ -3,6 +3,7 @@ import type { Clock, SteadyClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
+import type { PublishOf } from '../model/events.ts';
 import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { OperatorStore } from '../store/contract.ts';
 
@@ -17,6 +18,8 @@ export interface OperationContext {
   readonly random: (bytes: number) => Buffer;
   /** What the service knows of itself; null for a command beside it. */
   readonly status: (() => RuntimeStatus) | null;
+  /** After the commit. A command has no subscribers. */
+  readonly publish: PublishOf<'message.cancelled' | 'message.retried'>;
   /** Adds a warning to the result. `code` is stable, `message` one sentence. */
   warn(code: string, message: string): void;
 }

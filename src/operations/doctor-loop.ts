@@ -7,13 +7,14 @@ import { Type } from 'typebox';
 import type { Settings } from '../config/settings.ts';
 import { parseDuration } from '../config/units.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
+import type { DoctorStore } from '../doctor/installation.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
 import { trialOf } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
 import type { NewMail } from '../model/message.ts';
 import { mailIds } from '../model/message-id.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Store } from '../store/contract.ts';
+import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor.ts';
 import { invalid, noAccount, ok, parsedAs } from './errors.ts';
@@ -79,7 +80,11 @@ interface Sender {
 }
 
 /** The account that sends the trial with its address, or why there is none. */
-async function findSender(store: Store, settings: Settings, name: string | undefined): Promise<Sender | Finding> {
+async function findSender(
+  store: Pick<DoctorStore, 'listAccounts' | 'listDomains'>,
+  settings: Settings,
+  name: string | undefined,
+): Promise<Sender | Finding> {
   const all = await store.listAccounts();
   const accounts = name === undefined ? all : all.filter((one) => one.name === name);
   const [first] = accounts;
@@ -132,7 +137,7 @@ function trialsOf({
 
 /** The first of the accounts that has an address to send from, and that; a locked one only where there is no other. */
 async function senderOf(
-  store: Store,
+  store: Pick<DoctorStore, 'listDomains'>,
   accounts: readonly Account[],
   { senders, returnPathDomain }: Settings,
 ): Promise<Sender | null> {
@@ -165,7 +170,7 @@ function trialMail(id: string, account: Account, from: string, to: string, now: 
 }
 
 /** Resolves to its id once it is accepted. */
-async function submit(store: Store, mail: NewMail): Promise<string> {
+async function submit(store: Pick<AcceptStore, 'accept'>, mail: NewMail): Promise<string> {
   const [answer] = await store.accept([mail]);
   switch (answer?.kind) {
     case 'accepted':

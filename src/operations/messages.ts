@@ -99,11 +99,13 @@ export const retryMessage = operation({
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: oneOf(['queued']) }),
   errors: ['not-found', 'conflict'],
-  async run({ id: written }, { store, clock }) {
+  async run({ id: written }, { store, clock, publish }) {
     const id = idOf('id', written);
     if (!id.ok) return id;
     const refused = refusalOf(id.value, await store.retryMail(id.value, clock.now()), 'retried');
-    return refused ?? ok({ id: id.value, state: 'queued' as const });
+    if (refused !== null) return refused;
+    publish({ type: 'message.retried', at: clock.now(), id: id.value });
+    return ok({ id: id.value, state: 'queued' as const });
   },
 });
 
@@ -116,11 +118,13 @@ export const cancelMessage = operation({
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: oneOf(['cancelled']) }),
   errors: ['not-found', 'conflict'],
-  async run({ id: written }, { store, clock }) {
+  async run({ id: written }, { store, clock, publish }) {
     const id = idOf('id', written);
     if (!id.ok) return id;
     const refused = refusalOf(id.value, await store.cancelMail(id.value, clock.now()), 'cancelled');
-    return refused ?? ok({ id: id.value, state: 'cancelled' as const });
+    if (refused !== null) return refused;
+    publish({ type: 'message.cancelled', at: clock.now(), id: id.value });
+    return ok({ id: id.value, state: 'cancelled' as const });
   },
 });
 

@@ -10,6 +10,7 @@ import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { GatheredLookups } from '../http/gathered-lookups.ts';
 import type { OperatorToken } from '../model/account.ts';
+import type { PublishOf } from '../model/events.ts';
 import { tokenHash } from '../model/operator-token.ts';
 import { peerOf } from '../model/peer.ts';
 import type { News } from '../observability/news.ts';
@@ -45,8 +46,7 @@ export interface ApiParts {
   readonly operate: (actor: string) => ServiceContext;
   /** Live updates. */
   readonly news: Pick<News, 'listen'>;
-  /** An operator has changed something through this process. */
-  readonly changed: () => void;
+  readonly publish: PublishOf<'operator.changed'>;
   /** Suppression lists as files. */
   readonly files: ListFiles;
   readonly bodyTime: BodyTime;
@@ -79,7 +79,8 @@ type Who =
 
 /** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, connections, access, sessions, store, news } = parts;
+  const { clock, connections, access, sessions, store, news, publish } = parts;
+  const changed = () => publish({ type: 'operator.changed', at: clock.now() });
   const touched = new Map<number, number>();
   const lookups = new GatheredLookups({ find: (hashes) => store.findTokens(hashes), clock });
   /** Hashes of tokens that were valid when they were last looked up: these wait for no turn among the guesses. */
@@ -146,7 +147,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         const given = membersIn(route, request);
         if (!given.ok) return reply.code(400).send(given.body);
         const { status, body } = answerOf(route, await perform(route.operation, given.members, parts.operate(who.who)));
-        if (route.operation.changes) parts.changed();
+        if (route.operation.changes) changed();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_SECONDS);
         return reply.code(status).send(body);
       },
@@ -166,7 +167,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     files: parts.files,
     bodyTime: parts.bodyTime,
     admit,
-    changed: parts.changed,
+    changed,
   });
 
   /** Who asks; a change by a browser only from a page of this listener. */

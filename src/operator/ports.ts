@@ -22,7 +22,7 @@ export interface OperatorOptions {
   readonly readEntity: ReadEntity;
   /** The operator API, or null where this process does not have it. */
   readonly api:
-    | (Pick<ApiParts, 'store' | 'operate' | 'news' | 'changed' | 'files' | 'about'> & {
+    | (Pick<ApiParts, 'store' | 'operate' | 'news' | 'publish' | 'files' | 'about'> & {
         readonly version: string;
         /** Signs sessions; the same on every node. */
         readonly key: Buffer;

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { LONGEST_RETRY_MS, type Policy } from '../model/after-attempt.ts';
+import type { PublishOf } from '../model/events.ts';
 import { IDEMPOTENCY_MS } from '../model/limits.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import type { Ages } from './ages.ts';
@@ -28,6 +29,19 @@ const MOST_KEPT_FEEDBACK = 10_000;
 /** Rows of one round: small, so that no accept waits behind a sweep. */
 const ROUND = 500;
 
+/** The store names the expired messages and no more. */
+const UNKNOWN = {
+  accountId: null,
+  to: null,
+  acceptedAt: null,
+  attempts: null,
+  attempt: null,
+  dueAt: null,
+  reportedBy: null,
+  detail: null,
+  suppresses: false,
+} as const;
+
 export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
@@ -38,9 +52,7 @@ export interface SweeperParts {
   readonly judges: () => boolean;
   /** All that this node holds a lease of, as far as it knows: their leases are not over, whatever the clock shows. */
   readonly holding: () => readonly string[];
-  readonly expired: (id: string) => void;
-  readonly recovered: (count: number) => void;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly publish: PublishOf<'message.expired' | 'node.leases-recovered' | 'node.fault'>;
 }
 
 /** Starts the sweeps; the returned function stops them after the round under way. */
@@ -52,9 +64,7 @@ export function startSweeper({
   store,
   judges,
   holding,
-  expired,
-  recovered,
-  failed,
+  publish,
 }: SweeperParts): () => Promise<void> {
   let stopped = false;
   const stops: (() => Promise<void>)[] = [];
@@ -67,7 +77,7 @@ export function startSweeper({
       try {
         while (!stopped && (await round(clock.now())) >= ROUND);
       } catch (error) {
-        failed(what, error);
+        publish({ type: 'node.fault', at: clock.now(), what, error });
       }
       if (!stopped) cancel = clock.after(everyMs, begin);
     };
@@ -84,7 +94,7 @@ export function startSweeper({
   let rounds = 0;
   every(EXPIRE_EVERY_MS, 'expire', async (now) => {
     const ids = await store.expire(ages.datedBefore(policy.maxAgeMs), now, ROUND, node);
-    for (const id of ids) expired(id);
+    for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN });
     const { onUncertain } = policy;
     rounds += 1;
     // A lease whose giving was committed while its answer was lost would wait for its end, held by nobody.
@@ -92,7 +102,7 @@ export function startSweeper({
     if (ages.settled()) {
       const common = { now, onUncertain, by: node, everyLease: false, deadNodes: judges(), except: holding() };
       const back = await store.recover({ ...common, ...own });
-      if (back > 0) recovered(back);
+      if (back > 0) publish({ type: 'node.leases-recovered', at: clock.now(), count: back });
     }
     return ids.length;
   });

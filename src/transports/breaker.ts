@@ -5,7 +5,7 @@
  * that takes a message, or that speaks about one message only, closes it. While open nothing is attempted; then
  * exactly one attempt is, and each one that fails doubles the wait (2 s to 5 min, up to a quarter less at random).
  */
-import type { BreakerState } from '../model/events.ts';
+import type { BreakerState, PublishOf } from '../model/events.ts';
 import type { Outcome } from '../model/outcome.ts';
 
 const FAILURES_TO_OPEN = 3;
@@ -17,8 +17,7 @@ const PROBE_MS = 600_000;
 export interface BreakerParts {
   /** Numbers from 0 to below 1, as `Math.random` gives them. */
   readonly random: () => number;
-  /** Told of every change of state, with when the next attempt is worth asking for. */
-  readonly changed?: (state: BreakerState, retryAt: number | null) => void;
+  readonly publish: PublishOf<'breaker.changed'>;
 }
 
 export interface Breaker {
@@ -34,7 +33,7 @@ export interface Breaker {
 }
 
 /** A closed breaker. */
-export function createBreaker({ random, changed }: BreakerParts): Breaker {
+export function createBreaker({ random, publish }: BreakerParts): Breaker {
   let state: BreakerState = 'closed';
   let failures = 0;
   let waitMs = FIRST_WAIT_MS;
@@ -49,7 +48,7 @@ export function createBreaker({ random, changed }: BreakerParts): Breaker {
     state = next;
     since = now;
     until = now + durationMs;
-    changed?.(state, retryAt(now));
+    publish({ type: 'breaker.changed', at: now, state, retryAt: retryAt(now) });
   }
 
   function open(now: number): void {

@@ -10,28 +10,30 @@ import type { ApiParts } from '../operator/api.ts';
 const FIRST_KEY_MS = 3_600_000;
 
 export interface AboutParts {
-  readonly settings: Settings;
+  readonly settings: Pick<Settings, 'transport' | 'operatorPassword'>;
   readonly version: string;
   readonly clock: Clock;
   readonly directory: Pick<KeyDirectory, 'works'>;
   readonly subscribe: Events['subscribe'];
+  /** The raw key that the start stores where there is no account yet; elsewhere it works nowhere. */
+  readonly firstKey: string;
 }
 
 /** Learns of the public listener by its event. */
-export function aboutService({ settings, version, clock, directory, subscribe }: AboutParts): ApiParts['about'] {
+export function aboutService(parts: AboutParts): ApiParts['about'] {
+  const { settings, version, clock, directory, firstKey } = parts;
   let api: EventOf<'api.started'> | null = null;
-  subscribe({
+  parts.subscribe({
     'api.started': (event) => {
       api = event;
     },
   });
 
   /** For the page's own curl line: not for ever, and not once it works no more. */
-  function firstKey(started: EventOf<'api.started'> | null): string | null {
-    const key = started?.firstKey ?? null;
+  function shownKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
-    if (started === null || key === null || now - started.at >= FIRST_KEY_MS) return null;
-    return directory.works(key, now) ? key : null;
+    if (started === null || now - started.at >= FIRST_KEY_MS) return null;
+    return directory.works(firstKey, now) ? firstKey : null;
   }
 
   return () => ({
@@ -39,6 +41,6 @@ export function aboutService({ settings, version, clock, directory, subscribe }:
     transport: settings.transport.kind,
     password: settings.operatorPassword !== null,
     publicUrl: api?.publicUrl ?? null,
-    firstKey: firstKey(api),
+    firstKey: shownKey(api),
   });
 }

@@ -1,6 +1,6 @@
 /** The role `api`: the public listener, and on an empty store the first account with its key. */
 
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DomainDirectory } from '../domains/directory.ts';
@@ -9,7 +9,7 @@ import { createListener } from '../http/listener.ts';
 import type { ListenerLimits } from '../http/ports.ts';
 import { askTogether, SharedThrottle } from '../http/shared-throttle.ts';
 import { Throttle } from '../http/throttle.ts';
-import { newApiKey } from '../model/api-key.ts';
+import type { NewApiKey } from '../model/api-key.ts';
 import type { Publish } from '../model/events.ts';
 import { mailIds } from '../model/message-id.ts';
 import type { Dispatcher } from '../queue/dispatcher.ts';
@@ -37,6 +37,8 @@ export interface ApiParts {
   /** Null where the service can work, else what is wrong, in words fit for the public. */
   readonly ready: () => string | null;
   readonly directory: KeyDirectory;
+  /** Stored where there is no account yet. */
+  readonly firstKey: NewApiKey;
   readonly domains: DomainDirectory;
   readonly publish: Publish;
   /** The queue of this process, or null: other nodes deliver. */
@@ -50,7 +52,7 @@ export interface Api extends AsyncDisposable {
   readonly firstKey: string | null;
 }
 
-/** Listens; `firstKey` is the raw key made on an empty store. Rejects with an Error of one line. */
+/** Listens; the result's `firstKey` is the raw key where it was stored. Rejects with an Error of one line. */
 export async function startApi(parts: ApiParts): Promise<Api> {
   const { settings, place, store, transport, health, ready, directory, domains, publish, dispatcher } = parts;
   await using stack = new AsyncDisposableStack();
@@ -89,20 +91,20 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
   // Last of all: a start that fails must not use up the one chance to show the key.
-  const firstKey = await firstAccount(store, directory, clock.now());
+  const firstKey = await firstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(touchKeys(store, directory, clock, (error) => failed('touch keys', error)));
-  publish({ type: 'api.started', at: clock.now(), publicUrl, firstKey });
+  publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
   return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
-/** On an empty store: the account `default` and a key, which is returned and works at once. */
+/** On an empty store: the account `default` with the key, which is returned and works at once. */
 async function firstAccount(
   store: Pick<DirectoryStore, 'createFirstKey'>,
   directory: KeyDirectory,
+  { key, prefix, hash }: NewApiKey,
   now: number,
 ): Promise<string | null> {
-  const { key, prefix, hash } = newApiKey(randomBytes);
   const made = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
   if (made === null) return null;
   // The watch tells the directory soon; a client may be sooner.

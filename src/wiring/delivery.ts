@@ -17,8 +17,8 @@ import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.
 import { groupCommit } from '../store/group-commit.ts';
 import type { StoreHealth } from '../store/health.ts';
 import { createBreaker } from '../transports/breaker.ts';
-import type { Handover } from '../transports/open.ts';
-import { domainEvents, faults } from './events.ts';
+import type { Transport } from '../transports/transport.ts';
+import { faults } from './events.ts';
 import type { NodePlace } from './node.ts';
 
 /** Settlements of one commit at most, so that no commit takes long. */
@@ -31,7 +31,7 @@ export interface DeliveryParts {
   readonly health: StoreHealth;
   readonly directory: KeyDirectory;
   readonly domains: DomainDirectory;
-  readonly handover: Handover;
+  readonly transport: Transport;
   readonly publish: Publish;
   readonly drainMs: number;
 }
@@ -42,22 +42,19 @@ export interface Delivery extends AsyncDisposable {
 
 /** Starts to deliver; disposing ends the watch, the sweeps and the queue, the transport last. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
-  const { settings, place, store, health, directory, domains, handover, publish, drainMs } = parts;
+  const { settings, place, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership } = place;
   const failed = faults(publish, clock);
-  const recovered = (count: number) => {
-    if (count > 0) publish({ type: 'node.leases-recovered', at: clock.now(), count });
-  };
   await checkSecret(settings, store);
-  const takenBack = await store.recover({
+  const count = await store.recover({
     now: clock.now(),
     everyLease: !place.shared,
     deadNodes: false,
     onUncertain: settings.onUncertain,
     by: node,
   });
-  recovered(takenBack);
+  if (count > 0) publish({ type: 'node.leases-recovered', at: clock.now(), count });
   const now = () => performance.now();
   const settles = groupCommit(health.watched(store.settle), {
     maxBatch: BATCH,
@@ -74,11 +71,8 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     ages,
     random: Math.random,
     policy: settings,
-    transport: handover.transport,
-    breaker: createBreaker({
-      random: Math.random,
-      changed: (state, retryAt) => publish({ type: 'breaker.changed', at: clock.now(), state, retryAt }),
-    }),
+    transport,
+    breaker: createBreaker({ random: Math.random, publish }),
     claim: store.claim,
     release: store.release,
     settle: (settlement) => settles.submit(settlement),
@@ -95,7 +89,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     noted: screening.note,
     publish,
   });
-  stack.defer(() => handover.transport.close(1_000));
+  stack.defer(() => transport.close(1_000));
   stack.defer(() => dispatcher.drain(drainMs));
   stack.defer(
     startSweeper({
@@ -106,13 +100,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       store,
       judges: membership.judges,
       holding: dispatcher.holding,
-      expired(id) {
-        const unknown = { accountId: null, to: null, acceptedAt: null, attempts: null, attempt: null, dueAt: null };
-        const at = clock.now();
-        publish({ type: 'message.expired', at, id, ...unknown, reportedBy: null, detail: null, suppresses: false });
-      },
-      recovered,
-      failed,
+      publish,
     }),
   );
   stack.defer(
@@ -122,8 +110,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       find: store.findDomain,
       check: domainCheck(settings, clock),
       update: keepingProvider(settings, store.updateDomain, failed),
-      changed: domainEvents(publish, clock),
-      failed,
+      publish,
     }),
   );
   dispatcher.start();

@@ -5,7 +5,6 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
 import { createIntake } from '../feedback/intake.ts';
-import { reportEvent } from '../feedback/report-event.ts';
 import { bind, hostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
@@ -13,7 +12,7 @@ import type { Publish } from '../model/events.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 import { groupCommit } from '../store/group-commit.ts';
 import { setThreadFlags } from '../store/thread-flags.ts';
-import { certificateEvents, faults } from './events.ts';
+import { faults } from './events.ts';
 
 const BATCH = 64;
 const LOOK_AT_CERTIFICATE_MS = 1_000;
@@ -44,17 +43,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, publish, connections } = parts;
   await using stack = new AsyncDisposableStack();
   const failed = faults(publish, clock);
-  const refused = (reason: string) => publish({ type: 'report.refused', at: clock.now(), reason });
-  const certificate = certificateEvents(publish, clock);
+  const notRenewed = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
   const commits = groupCommit(store.recordFeedback, { maxBatch: BATCH, now: () => performance.now() });
-  const intake = createIntake({
-    clock,
-    record: (one) => commits.submit(one),
-    recorded(answer, report) {
-      const event = reportEvent(answer, report);
-      if (event !== null) publish(event);
-    },
-  });
+  const intake = createIntake({ clock, record: (one) => commits.submit(one), publish });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };
   await startSqs();
@@ -81,12 +72,12 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       certificate: tls === null ? null : readCertificate(tls),
       reader,
       take: intake.take,
-      refused,
+      publish,
       failed,
     });
     const bound = await listener.start();
     stack.defer(() => listener.close());
-    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, certificate));
+    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, notRenewed));
     return hostPort(bound);
   }
 
@@ -109,13 +100,12 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       fetch,
       certificate: tls === null ? null : readCertificate(tls),
       take: intake.take,
-      refused,
-      subscription: (detail) => publish({ type: 'report.subscription', at: clock.now(), detail }),
+      publish,
       failed,
     });
     const bound = await receiver.start();
     stack.defer(() => receiver.close());
-    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, certificate));
+    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, notRenewed));
     return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
   }
 
@@ -131,7 +121,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       random: Math.random,
       topics,
       take: intake.take,
-      refused,
+      publish,
       failed,
     });
     await poller.start();

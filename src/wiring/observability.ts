@@ -4,14 +4,13 @@ import type { Settings } from '../config/settings.ts';
 import { ERROR_CODES } from '../http/errors.ts';
 import type { DeliveryStatus } from '../model/runtime-status.ts';
 import type { Events } from '../observability/events.ts';
-import type { Log } from '../observability/log.ts';
 import { createMetrics, type Metrics, metricHandlers } from '../observability/metrics.ts';
 import { createNews, type News, newsHandlers, TOPICS } from '../observability/news.ts';
 import { createStanding, standingHandlers } from '../observability/standing.ts';
 import { storeChanges } from '../observability/store-changes.ts';
 import { createTraces, traceHandlers } from '../observability/traces.ts';
 import { countTraffic, trafficHandlers } from '../observability/traffic.ts';
-import type { Store } from '../store/contract.ts';
+import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
 import { faults } from './events.ts';
 
 export interface ObservabilityParts {
@@ -19,10 +18,14 @@ export interface ObservabilityParts {
   readonly version: string;
   readonly node: string;
   readonly clock: Clock;
-  readonly store: Store;
+  readonly store: Pick<AccessStore, 'listAudit'> &
+    Pick<FeedbackStore, 'lastFeedbackAt'> &
+    Pick<OverviewStore, 'changeMarks'> &
+    Pick<TrafficStore, 'putTraffic'>;
   /** The store's figures of the queue, remembered for a moment. */
-  readonly queueFigures: Store['queueFigures'];
-  readonly log: Log;
+  readonly queueFigures: OverviewStore['queueFigures'];
+  /** Lines that the log has lost so far. */
+  readonly droppedLines: () => number;
   readonly events: Events;
 }
 
@@ -34,7 +37,7 @@ export interface Observability extends AsyncDisposable {
 
 /** Subscribes all of them; each receives what was published since the start of the process. Disposing writes the last figures. */
 export function startObservability(parts: ObservabilityParts): Observability {
-  const { settings, version, node, clock, store, queueFigures, log, events } = parts;
+  const { settings, version, node, clock, store, queueFigures, droppedLines, events } = parts;
   const stack = new AsyncDisposableStack();
   const lastFeedbackAt = () => store.lastFeedbackAt();
   const metrics = createMetrics({
@@ -42,7 +45,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
     queueFigures,
     lastFeedbackAt,
     reasons: ERROR_CODES,
-    droppedLines: log.dropped,
+    droppedLines,
   });
   const traces = createTraces(version);
   const failed = faults(events.publish, clock);

@@ -70,6 +70,7 @@ const NODE_OWNERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const CLOCK = 'clock.ts';
+const LOG = 'src/observability/log.ts';
 
 /** `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
 export function roomOf(path: string): string {
@@ -96,6 +97,8 @@ function ownFault(path: string, room: string, specifier: string, typeOnly: boole
   if (!target.endsWith('.ts')) return 'name the file with its .ts ending';
   const other = roomOf(target);
   if (other === room) return null;
+  if (target === LOG && path !== 'src/main.ts')
+    return 'only observability/log-lines.ts writes the log; publish an event, and give it its line there';
   if (other === 'cli')
     return 'nothing imports the command line, which is an adapter; what it shares belongs to operations';
   if (WIRING.includes(room)) return null;

@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LOG_VERBS } from '../../src/observability/log.ts';
 import { importCycles } from './cycles.ts';
 import { importViolations, PURE_ROOMS, roomOf, unknownRooms } from './import-rule.ts';
 import { EXPOSED_ROOMS, LISTED } from './regex-list.ts';
@@ -168,6 +169,16 @@ export const RULES: readonly Rule[] = [
         src.filter((file) => roomOf(file.path) !== 'cli'),
         /\bconsole\.|\bprocess\.std(out|err)\b/g,
         'hand in the logger',
+      ),
+  },
+  {
+    name: 'only observability writes the log',
+    reason: 'what happens is an event; its line stands in observability/log-lines.ts with those of all others',
+    check: ({ src }) =>
+      findInCode(
+        src.filter((file) => roomOf(file.path) !== 'observability'),
+        new RegExp(`\\blog\\.(${Object.keys(LOG_VERBS).join('|')})\\(`, 'g'),
+        'publish an event',
       ),
   },
   {

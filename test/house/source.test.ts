@@ -74,6 +74,15 @@ describe('the import rule', () => {
     expect(breaches('src/queue/a.ts', "import { systemClock } from '../clock.ts';")).toHaveLength(1);
   });
 
+  it('the log is opened by main.ts and written by observability alone', () => {
+    for (const path of ['src/queue/a.ts', 'src/wiring/a.ts', 'src/cli/a.ts']) {
+      expect(breaches(path, "import { createLog } from '../observability/log.ts';")).toHaveLength(1);
+      expect(breaches(path, "import type { Log } from '../observability/log.ts';")).toHaveLength(1);
+    }
+    expect(breaches('src/observability/a.ts', "import type { Log } from './log.ts';")).toEqual([]);
+    expect(breaches('src/main.ts', "import { createLog } from './observability/log.ts';")).toEqual([]);
+  });
+
   it('a pure room loads nothing with effects', () => {
     expect(breaches('src/model/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
     expect(breaches('src/model/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);

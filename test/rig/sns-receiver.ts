@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { Taken } from '../../src/feedback/intake.ts';
 import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.ts';
-import { createSnsReceiver, type SnsReceiver, type SnsRefusal } from '../../src/feedback/ses/sns-receiver.ts';
+import { createSnsReceiver, type SnsReceiver } from '../../src/feedback/ses/sns-receiver.ts';
 import { bind } from '../../src/http/bind.ts';
 import type { FeedbackReport } from '../../src/model/feedback-report.ts';
 import { connectionsFor } from './connections.ts';
@@ -27,7 +27,7 @@ export async function makeAuthorities(): Promise<Authorities> {
 export interface SnsRig {
   post(body: unknown, path?: string, method?: string): Promise<{ status: number; text: string; headers: Headers }>;
   readonly reports: FeedbackReport[];
-  readonly refusals: SnsRefusal[];
+  readonly refusals: string[];
   readonly subscriptions: string[];
   /** URLs that were fetched. */
   readonly fetched: string[];
@@ -57,7 +57,7 @@ export async function snsRig(
     readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {
-  const [reports, refusals, subscriptions, fetched]: [FeedbackReport[], SnsRefusal[], string[], string[]] = [
+  const [reports, refusals, subscriptions, fetched]: [FeedbackReport[], string[], string[], string[]] = [
     [],
     [],
     [],
@@ -85,8 +85,10 @@ export async function snsRig(
       reports.push(report);
       return take(report);
     },
-    refused: (reason) => refusals.push(reason),
-    subscription: (detail) => subscriptions.push(detail),
+    publish: (event) => {
+      if (event.type === 'report.refused') refusals.push(event.reason);
+      else subscriptions.push(event.detail);
+    },
     failed: (what, error) => faults.push(`${what}: ${String(error)}`),
   });
   const { port } = await receiver.start();

@@ -11,6 +11,7 @@ import type { Clock } from '../../clock.ts';
 import type { HostPort } from '../../config/settings.ts';
 import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
+import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback-report.ts';
 import type { Taken } from '../intake.ts';
 import { takeEvent } from './report.ts';
@@ -54,9 +55,7 @@ export interface SnsReceiverParts {
   /** HTTPS with it, or null: plain HTTP, for a proxy in front. */
   readonly certificate: SnsCertificatePair | null;
   readonly take: (report: FeedbackReport) => Promise<Taken>;
-  readonly refused: (reason: SnsRefusal) => void;
-  /** A subscription was confirmed, or taken back. */
-  readonly subscription: (detail: string) => void;
+  readonly publish: PublishOf<'report.refused' | 'report.subscription'>;
   readonly failed: (what: string, error: unknown) => void;
 }
 
@@ -72,7 +71,9 @@ type Answer = SnsAnswer & { readonly refusal?: SnsRefusal };
 const TAKEN: Answer = { status: 200, message: 'taken' };
 
 export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
-  const { clock, connections, topics, certificates, certificate, take, refused, subscription, failed } = parts;
+  const { clock, connections, topics, certificates, certificate, take, publish, failed } = parts;
+  const refused = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
+  const subscription = (detail: string) => publish({ type: 'report.subscription', at: clock.now(), detail });
   const seen = new Map<string, number>();
   let toldAt = Number.NEGATIVE_INFINITY;
   const handle = (request: IncomingMessage, response: ServerResponse): void => {

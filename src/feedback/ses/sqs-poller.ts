@@ -5,6 +5,7 @@
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
+import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback-report.ts';
 import type { Taken } from '../intake.ts';
 import { oneLine } from '../read/evidence.ts';
@@ -25,6 +26,8 @@ const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
 const ANSWER_MS = 15_000;
 const CONNECT_MS = 10_000;
 
+type SqsRefusal = 'sqs-topic' | 'not-settled' | 'store';
+
 export interface SqsPollerParts {
   readonly queueUrl: string;
   /** Where the URL does not name it. */
@@ -35,7 +38,7 @@ export interface SqsPollerParts {
   /** Believed topics of messages that SNS puts into the queue; any where it is empty. */
   readonly topics: readonly string[];
   readonly take: (report: FeedbackReport) => Promise<Taken>;
-  readonly refused: (reason: 'sqs-topic' | 'not-settled' | 'store') => void;
+  readonly publish: PublishOf<'report.refused'>;
   readonly failed: (what: string, error: unknown) => void;
 }
 
@@ -53,7 +56,8 @@ interface StoreFault {
 type Fate = { readonly kind: 'delete' } | { readonly kind: 'later' } | StoreFault;
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
-  const { queueUrl: QueueUrl, clock, topics, take, refused, failed } = parts;
+  const { queueUrl: QueueUrl, clock, topics, take, publish, failed } = parts;
+  const refused = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const stop = new AbortController();
   const running: Promise<void>[] = [];
   let client: SQSClient | null = null;

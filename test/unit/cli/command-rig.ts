@@ -71,6 +71,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
               settings,
               random: randomBytes,
               status: null,
+              publish: () => undefined,
             }),
           ),
         withStore: (work) =>

@@ -32,7 +32,7 @@ function domain(name: string, given: Partial<SendingDomain> = {}): SendingDomain
 }
 
 function directoryOf(...domains: SendingDomain[]) {
-  const directory = new DomainDirectory();
+  const directory = new DomainDirectory({ clock: { now: () => 0 }, publish: () => undefined });
   directory.apply({ domains, removed: [] });
   return { directory };
 }

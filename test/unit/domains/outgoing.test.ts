@@ -21,7 +21,7 @@ const AUTHENTICATED = sendingDomain({ status: 'authenticated', checkedAt: 1, aut
 const LOST: SendingDomain = { ...AUTHENTICATED, status: 'failing', failingSince: 1, checkedAt: 1 + GRACE_MS };
 
 function sending(domain: SendingDomain | null, mustSign: boolean) {
-  const domains = new DomainDirectory();
+  const domains = new DomainDirectory({ clock: { now: () => 0 }, publish: () => undefined });
   domains.apply({ domains: domain === null ? [] : [domain], removed: [] });
   const alarms: string[] = [];
   const prepare = outgoing({

@@ -52,8 +52,10 @@ function watched(domains: SendingDomain[], event: AfterCheck['event'] = null) {
       domains[at] = value;
       return { kind: 'done', value };
     },
-    changed: ({ name }, what) => news.push(`${name} ${what}`),
-    failed: (what, error) => failures.push(`${what}: ${String(error)}`),
+    publish: (event) =>
+      event.type === 'node.fault'
+        ? failures.push(`${event.what}: ${String(event.error)}`)
+        : news.push(`${event.domain} ${event.type}`),
   });
   onTestFinished(stop);
   return {
@@ -95,7 +97,7 @@ test('a domain that is failing or has keys staged is looked at more often', () =
 test('news is told, and a fault is reported and does not end the watch', async () => {
   const watch = watched([domain('new.example')], 'authenticated');
   await watch.clock.advance(1);
-  expect(watch.news).toEqual(['new.example authenticated']);
+  expect(watch.news).toEqual(['new.example domain.authenticated']);
   watch.breakWith(new Error('dns is on fire'));
   await watch.clock.advance(10 * 60_000);
   expect(watch.failures[0]).toContain('dns is on fire');

@@ -9,7 +9,6 @@ import { ALL_ROLE_MESSAGES, HELD_BYTES, MESSAGES, ROLE_MESSAGES } from '../../..
 import {
   COMMANDS_MS,
   createSmtpListener,
-  type FeedbackRefusal,
   MAX_COMMAND_BYTES,
   MAX_ENVELOPE_COMMANDS,
   MOST_BYTES,
@@ -39,7 +38,7 @@ interface Rig {
   /** From this loopback address, 127.0.0.1 unless given. */
   readonly dialog: (from?: string) => Promise<SmtpDialog>;
   readonly reports: FeedbackReport[];
-  readonly refusals: FeedbackRefusal[];
+  readonly refusals: string[];
   readonly faults: string[];
   /** Reports that were given to the reader so far. */
   readonly reads: () => number;
@@ -60,14 +59,14 @@ async function rig(
     reader: given,
   }: { readonly clock?: Clock; readonly module?: URL; readonly reader?: Pick<ReportReader, 'read'> } = {},
 ): Promise<Rig> {
-  const [reports, refusals, faults]: [FeedbackReport[], FeedbackRefusal[], string[]] = [[], [], []];
+  const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
   const intake = createIntake({
     clock,
     record: (report) => {
       reports.push(report);
       return record(report);
     },
-    recorded: () => undefined,
+    publish: () => undefined,
   });
   let reads = 0;
   const failed = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);
@@ -91,7 +90,7 @@ async function rig(
     name: DOMAIN,
     certificate,
     take: intake.take,
-    refused: (reason) => refusals.push(reason),
+    publish: ({ reason }) => refusals.push(reason),
     failed,
   });
   const { port } = await listener.start();

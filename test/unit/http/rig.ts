@@ -82,7 +82,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     replayed: 0,
     passed: 0,
   };
-  const directory = new KeyDirectory();
+  const directory = new KeyDirectory({ clock: systemClock, publish: () => undefined });
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
   const publish = (event: ServiceEvent): void => {
     switch (event.type) {

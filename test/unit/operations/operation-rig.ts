@@ -6,6 +6,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { expect } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+import type { ServiceEvent } from '../../../src/model/events.ts';
 import type { ServiceContext } from '../../../src/operations/context.ts';
 import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
 import { audited } from '../../../src/operator/audited.ts';
@@ -18,6 +19,8 @@ export interface OperationRig {
   readonly context: ServiceContext;
   /** The whole store, to put there what operators do not: messages and reports. */
   readonly store: Store;
+  /** What operations have published. */
+  readonly events: readonly ServiceEvent[];
   /** The time that operations see. */
   now: number;
   /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
@@ -41,10 +44,12 @@ export async function operationRig(environment: Readonly<Record<string, string>>
   const settings = loadSettings(variables, null);
   const actor = 'cli:tester';
   const clock = { ...systemClock, now: () => rig.now };
+  const events: ServiceEvent[] = [];
   const own = audited(store, actor, clock.now);
   const rig: OperationRig = {
     folder,
     store,
+    events,
     context: {
       actor,
       clock,
@@ -52,6 +57,7 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       settings,
       random: randomBytes,
       status: null,
+      publish: (event) => events.push(event),
       store: own,
       installation: installationOf(settings, systemClock, (work) => work(own)),
       describeSettings: () => describeSettings(variables, null),

@@ -56,7 +56,7 @@ async function started(
         throw new Error('no operation is expected');
       },
       news,
-      changed: () => news.look(),
+      publish: () => news.look(),
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),

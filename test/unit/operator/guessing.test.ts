@@ -77,7 +77,7 @@ async function started(holdsLookups = false) {
         throw new Error('no operation is expected');
       },
       news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
-      changed: () => undefined,
+      publish: () => undefined,
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),

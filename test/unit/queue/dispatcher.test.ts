@@ -463,7 +463,13 @@ test('however long the store fails, a lease whose outcome is held here is not ta
 
 test('draining with nothing under way ends at once, also where leases have to be given back', async () => {
   const rig = queueRig({
-    parts: { breaker: { ...createBreaker({ random: () => 0 }), retryAt: () => null, admits: () => false } },
+    parts: {
+      breaker: {
+        ...createBreaker({ random: () => 0, publish: () => undefined }),
+        retryAt: () => null,
+        admits: () => false,
+      },
+    },
   });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
@@ -537,7 +543,7 @@ test('a claim under way when the node drains is waited for, and its leases go ba
 });
 
 test('a next hop that comes and goes is probed with one lease at a time and leaves no trace in other histories', async () => {
-  const breaker = createBreaker({ random: () => 0 });
+  const breaker = createBreaker({ random: () => 0, publish: () => undefined });
   let leased = 0;
   const rig = queueRig({
     parts: {
@@ -573,7 +579,7 @@ test('an attempt that never ends is given up, recorded, and does not keep the ne
     ['hold', false, 'delivered'],
     ['hold', true, 'uncertain'],
   ] as const) {
-    const breaker = createBreaker({ random: () => 0 });
+    const breaker = createBreaker({ random: () => 0, publish: () => undefined });
     for (let n = 0; n < 3; n += 1) breaker.note(deferral('transport'), START);
     let answers = 0;
     const rig = queueRig({

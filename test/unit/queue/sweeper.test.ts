@@ -61,9 +61,16 @@ function sweeperRig(
       settled: () => answers.settled?.() ?? true,
     },
     holding: () => ['in-memory', 'held-by-this-node'],
-    expired: (id) => told.expired.push(id),
-    recovered: (count) => told.recovered.push(count),
-    failed: (what, error) => told.failed.push(`${what}: ${String(error)}`),
+    publish: (event) => {
+      switch (event.type) {
+        case 'message.expired':
+          return told.expired.push(event.id);
+        case 'node.leases-recovered':
+          return told.recovered.push(event.count);
+        case 'node.fault':
+          return told.failed.push(`${event.what}: ${String(event.error)}`);
+      }
+    },
   });
   onTestFinished(stop);
   const named = (name: string) => calls.filter(([called]) => called === name);
@@ -100,7 +107,7 @@ test('rounds come again: every 5 s for expiry and leases, every minute for bodie
   expect([named('expire').length, named('recover').length, named('erase').length]).toEqual([13, 13, 2]);
 });
 
-test('a full round is followed by the next at once, until all is done, and each one is told', async () => {
+test('a full round is followed by the next at once, until all is done, and each one is published', async () => {
   const rounds = [500, 500, 3];
   const { clock, named, told } = sweeperRig({
     expire: () => Array.from({ length: rounds.shift() ?? 0 }, (_, n) => `id-${rounds.length}-${n}`),

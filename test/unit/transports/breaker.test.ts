@@ -11,14 +11,14 @@ const DELIVERED: Outcome = { kind: 'delivered', reply };
 const BOUNCED: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
 
 function opened(jitter = 0) {
-  const breaker = createBreaker({ random: () => jitter });
+  const breaker = createBreaker({ random: () => jitter, publish: () => undefined });
   for (let n = 0; n < 3; n += 1) breaker.note(DEAD, 1_000);
   return breaker;
 }
 
 describe('the breaker', () => {
   test('opens after three failures in a row, not before, and not over failures with an answer between', () => {
-    const breaker = createBreaker({ random: () => 0 });
+    const breaker = createBreaker({ random: () => 0, publish: () => undefined });
     for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
       breaker.note(DEAD, 0);
       breaker.note(DEAD, 0);
@@ -96,9 +96,9 @@ describe('the breaker', () => {
     expect(breaker.admits(500)).toBe(true);
   });
 
-  test('tells every change of state once', () => {
+  test('publishes every change of state once', () => {
     const told: unknown[] = [];
-    const breaker = createBreaker({ random: () => 0, changed: (...change) => told.push(change) });
+    const breaker = createBreaker({ random: () => 0, publish: ({ state, retryAt }) => told.push([state, retryAt]) });
     for (let n = 0; n < 5; n += 1) breaker.note(DEAD, 0);
     breaker.admits(2_000);
     breaker.note(DELIVERED, 2_000);
@@ -114,7 +114,7 @@ describe('the breaker', () => {
     const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const breaker = createBreaker({ random: () => 0.5 });
+        const breaker = createBreaker({ random: () => 0.5, publish: () => undefined });
         let now = 0;
         for (const { ms, dead } of steps) {
           now += ms;

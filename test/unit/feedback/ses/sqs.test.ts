@@ -34,7 +34,7 @@ async function rig({ take = async () => 'recorded', topics = [], quick = false }
       reports.push(report);
       return take(report);
     },
-    refused: (reason) => refusals.push(reason),
+    publish: ({ reason }) => refusals.push(reason),
     failed: (what, error) => faults.push(`${what}: ${String(error)}`),
   });
   let closed: Promise<void> | null = null;

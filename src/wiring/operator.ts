@@ -1,0 +1,127 @@
+/** The role `operator`: metrics, the dashboard with its live updates, and the operator API. */
+
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import type { SteadyClock } from '../clock.ts';
+import type { DescribedSetting } from '../config/load.ts';
+import type { Settings } from '../config/settings.ts';
+import type { DoctorStore } from '../doctor/installation.ts';
+import { operatorKey } from '../domains/setup.ts';
+import { readEntity } from '../feedback/read/entity.ts';
+import { bind } from '../http/bind.ts';
+import type { HttpConnections } from '../http/connections.ts';
+import type { KeyDirectory } from '../http/directory.ts';
+import { openApiDocument } from '../http/openapi.ts';
+import type { RuntimeStatus } from '../model/runtime-status.ts';
+import type { Events } from '../observability/events.ts';
+import { audited } from '../operator/audited.ts';
+import type { ListFiles } from '../operator/list-files.ts';
+import { createOperatorListener } from '../operator/listener.ts';
+import type { Inbox } from '../operator/mailbox.ts';
+import type { OperatorOptions } from '../operator/ports.ts';
+import type { AcceptStore, OperatorStore } from '../store/contract.ts';
+import { aboutService } from './about.ts';
+import { faults } from './events.ts';
+import { installationOf } from './installation.ts';
+import type { Observability } from './observability.ts';
+
+/** Where `npm ci` builds the operator's pages. */
+const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
+
+/** What the operator API needs of this installation. */
+export interface OperatorApi {
+  readonly version: string;
+  /** Suppression lists as files. */
+  readonly files: (store: FilesStore) => ListFiles;
+  /** The settings that the service was started with, secrets masked. */
+  readonly describeSettings: () => readonly DescribedSetting[];
+}
+type FilesStore = Pick<OperatorStore, 'addSuppressions' | 'listSuppressions' | 'writeAudit'> &
+  Pick<AcceptStore, 'newestId'>;
+
+export interface OperatorParts {
+  readonly settings: Settings;
+  /** Time as all nodes know it. */
+  readonly clock: SteadyClock;
+  readonly machineClock: SteadyClock;
+  readonly store: OperatorStore & DoctorStore;
+  readonly directory: Pick<KeyDirectory, 'works'>;
+  readonly events: Events;
+  readonly observability: Pick<Observability, 'scrape' | 'news'>;
+  readonly connections: HttpConnections;
+  /** Null where the transport captures nothing. */
+  readonly inbox: Inbox | null;
+  readonly status: () => RuntimeStatus;
+  /** The raw key that the role `api` stores where there is no account yet. */
+  readonly firstKey: string;
+  /** Null where this process has no operator API. */
+  readonly api: OperatorApi | null;
+}
+
+export interface Operator extends AsyncDisposable {
+  readonly url: string;
+  /** Signs in once, where no password is set; else null. */
+  readonly signInUrl: string | null;
+}
+
+/** Listens. Disposing first ends imports, so that whoever follows one is told. Rejects with an Error of one line. */
+export async function startOperator(parts: OperatorParts): Promise<Operator> {
+  const { settings, clock, connections, inbox } = parts;
+  await using stack = new AsyncDisposableStack();
+  const failed = faults(parts.events.publish, clock);
+  const files = parts.api?.files(parts.store) ?? null;
+  const operator = createOperatorListener({
+    settings,
+    clock,
+    bind,
+    connections,
+    metrics: parts.observability.scrape,
+    openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
+    dashboard: DASHBOARD,
+    inbox,
+    readEntity,
+    api: parts.api === null || files === null ? null : apiOf(parts, parts.api, files),
+    failed: (error) => failed('operator', error),
+  });
+  stack.defer(() => operator.close());
+  if (files !== null) stack.defer(() => files.stop());
+  const { url, signInUrl } = await operator.start();
+  // An operator's first look finds the store's reader at work and the queue counted.
+  if (parts.api !== null) void parts.store.queueFigures().catch(() => undefined);
+  const started = stack.move();
+  return { url, signInUrl, [Symbol.asyncDispose]: () => started.disposeAsync() };
+}
+
+function apiOf(
+  parts: OperatorParts,
+  { version, describeSettings }: OperatorApi,
+  files: ListFiles,
+): OperatorOptions['api'] {
+  const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
+  const { publish, subscribe } = events;
+  return {
+    store,
+    operate(actor) {
+      const own = audited(store, actor, clock.now);
+      return {
+        actor,
+        clock,
+        machineClock,
+        settings,
+        random: randomBytes,
+        status,
+        publish,
+        store: own,
+        installation: installationOf(settings, machineClock, (work) => work(own)),
+        describeSettings,
+        progress: () => undefined,
+      };
+    },
+    news: parts.observability.news,
+    publish,
+    files,
+    version,
+    about: aboutService({ settings, version, clock, directory, subscribe, firstKey }),
+    key: operatorKey(settings),
+  };
+}
