@@ -31,6 +31,7 @@ export function addDomainCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'add <account> <domain>', addDomain, {
     ...machine,
     flags: { ed25519: '--no-ed25519' },
+    flagHelp: { ed25519: 'Make no Ed25519 key beside the RSA key.' },
     text: (domain) =>
       `${styled('good', `added ${domain.domain} for account ${domain.account}`)}\n\n${recordsText(domain)}`,
   });

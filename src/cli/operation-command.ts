@@ -33,6 +33,8 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
    * takes a value is `yes` or `no`: `{ subdomains: '--subdomains <yes|no>' }`.
    */
   readonly flags?: { readonly [name in keyof Static<I>]?: string };
+  /** The help of a flag, where the member's own description says the opposite: that of `--no-ed25519`. */
+  readonly flagHelp?: { readonly [name in keyof Static<I>]?: string };
   /** Flags that stand for one value of a member: `{ '--no-volume': { member: 'volume', value: 'unlimited' } }`. */
   readonly shorthands?: {
     readonly [flag: string]: { readonly member: keyof Static<I> & string; readonly value: string };
@@ -76,7 +78,8 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
     if (positional.includes(name)) continue;
     const own = options.flags?.[name as keyof Static<I>];
     const flags = own ?? (member.type === 'boolean' ? `--${kebab(name)}` : `--${kebab(name)} <${kebab(name)}>`);
-    const { description = '' } = member as { readonly description?: string };
+    const { description: ofMember = '' } = member as { readonly description?: string };
+    const description = options.flagHelp?.[name as keyof Static<I>] ?? ofMember;
     if (isRequired(operation.input, name)) command.requiredOption(flags, description);
     else command.option(flags, description);
   }

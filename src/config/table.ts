@@ -1,6 +1,6 @@
 /**
  * The one table of settings: name, default, parser, meaning. It drives the loader, the check for unknown names,
- * `postrider config` and the table in docs/operating.md, which a test holds equal to it.
+ * `postrider config` and docs/configuration.md, which a test holds equal to it.
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
@@ -12,12 +12,26 @@ import type { DatabaseSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import { bad, formatDuration, formatSize, good, type Parsed, parseDuration, parseSize, quote } from './units.ts';
 
-export interface SettingSpec<T> {
+/** What a setting may hold. */
+interface Kind<T> {
+  readonly parse: (text: string) => Parsed<T>;
+  /** The type of the value, such as `duration`; docs/configuration.md explains the types. */
+  readonly type: string;
+  /** The values that are accepted, in words, where the type does not say it. */
+  readonly range: string | null;
+}
+
+/** `whole`: the value is a secret. `password`: it is a URL that may hold a password. */
+type Secrecy = 'no' | 'password' | 'whole';
+
+export interface SettingSpec<T> extends Kind<T> {
   readonly name: string;
   /** Text that the parser reads, or null where the setting has no value unless given. */
   readonly default: string | null;
   readonly meaning: string;
-  readonly parse: (text: string) => Parsed<T>;
+  /** A value that the parser accepts. */
+  readonly example: string;
+  readonly secret: Secrecy;
   /** The value as it may be printed. */
   readonly show: (text: string) => string;
 }
@@ -26,16 +40,28 @@ const ROLES: readonly Role[] = ['api', 'deliver', 'feedback', 'operator'];
 const SECOND = 1000;
 const DAY = 86_400_000;
 
+const SHOWN: { readonly [secrecy in Secrecy]: (text: string) => string } = {
+  no: (text) => text,
+  password: maskUrl,
+  whole: () => HIDDEN,
+};
+
+/** `given` has the default, or null; the example; and whether the value is a secret, where it is. */
 function spec<T>(
   name: string,
-  fallback: string | null,
+  given: { readonly default: string | null; readonly example: string; readonly secret?: Secrecy },
+  kind: Kind<T>,
   meaning: string,
-  parse: (text: string) => Parsed<T>,
 ): SettingSpec<T> {
-  return { name, default: fallback, meaning, parse, show: (text) => text };
+  const secret = given.secret ?? 'no';
+  return { ...kind, name, default: given.default, meaning, example: given.example, secret, show: SHOWN[secret] };
 }
 
-function oneOf<const T extends string>(choices: readonly T[]): (text: string) => Parsed<T> {
+function kind<T>(type: string, parse: (text: string) => Parsed<T>, range: string | null = null): Kind<T> {
+  return { type, parse, range };
+}
+
+function parseOneOf<const T extends string>(choices: readonly T[]): (text: string) => Parsed<T> {
   return (text) => {
     const choice = choices.find((known) => known === text);
     return choice === undefined
@@ -44,20 +70,28 @@ function oneOf<const T extends string>(choices: readonly T[]): (text: string) =>
   };
 }
 
-function durationBetween(least: number, most: number): (text: string) => Parsed<number> {
-  return (text) => {
-    const parsed = parseDuration(text);
-    if (!parsed.ok || (parsed.value >= least && parsed.value <= most)) return parsed;
-    return bad(`${quote(text)} is not between ${formatDuration(least)} and ${formatDuration(most)}`);
-  };
+function oneOf<const T extends string>(choices: readonly T[]): Kind<T> {
+  return kind('word', parseOneOf(choices), choices.map((choice) => `\`${choice}\``).join(', '));
 }
 
-function sizeBetween(least: number, most: number): (text: string) => Parsed<number> {
-  return (text) => {
-    const parsed = parseSize(text);
-    if (!parsed.ok || (parsed.value >= least && parsed.value <= most)) return parsed;
-    return bad(`${quote(text)} is not between ${formatSize(least)} and ${formatSize(most)}`);
+function durationBetween(minMs: number, maxMs: number): Kind<number> {
+  const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
+  const parse = (text: string): Parsed<number> => {
+    const parsed = parseDuration(text);
+    if (!parsed.ok || (parsed.value >= minMs && parsed.value <= maxMs)) return parsed;
+    return bad(`${quote(text)} is not between ${min} and ${max}`);
   };
+  return kind('duration', parse, `\`${min}\` to \`${max}\``);
+}
+
+function sizeBetween(minBytes: number, maxBytes: number): Kind<number> {
+  const [min, max] = [formatSize(minBytes), formatSize(maxBytes)];
+  const parse = (text: string): Parsed<number> => {
+    const parsed = parseSize(text);
+    if (!parsed.ok || (parsed.value >= minBytes && parsed.value <= maxBytes)) return parsed;
+    return bad(`${quote(text)} is not between ${min} and ${max}`);
+  };
+  return kind('size', parse, `\`${min}\` to \`${max}\``);
 }
 
 /** Parses POSTRIDER_DATABASE, or another setting of its kind. */
@@ -86,7 +120,7 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
   if (text === 'all') return good(new Set(ROLES));
   const roles = new Set<Role>();
   for (const item of text.split(',')) {
-    const role = oneOf(ROLES)(item.trim());
+    const role = parseOneOf(ROLES)(item.trim());
     if (!role.ok) return bad(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
@@ -149,137 +183,153 @@ function parseReturnPath(text: string): Parsed<string> {
   return address === null ? bad(`${quote(text)} is not a domain such as bounces.example.com`) : good(address.domain);
 }
 
+const LISTEN = kind('host:port', parseListen);
+const FILE = kind('path of a PEM file', parseFile);
+const SECRET = '9f2c4e6a8b0d1f3e5c7a9b1d3f5e7c9a0b2d4f6e8c1a3b5d7f9e0c2a4b6d8f1e';
+
 export const TABLE = {
-  database: {
-    ...spec(
-      'POSTRIDER_DATABASE',
-      'sqlite:./data/postrider.db',
-      'the file that holds everything, a relative path from the working directory; or `postgres://USER:PASSWORD@HOST/DATABASE`, which any number of nodes share',
-      parseDatabase,
-    ),
-    show: maskUrl,
-  },
-  transport: {
-    ...spec(
-      'POSTRIDER_TRANSPORT',
-      'capture:',
-      'where messages go: `capture:` (a local inbox), `smtp://user:password@host:port`, `smtps://…`, or Amazon SES, `ses://eu-west-1`',
-      parseTransport,
-    ),
-    show: maskUrl,
-  },
-  listen: spec('POSTRIDER_LISTEN', '127.0.0.1:8080', 'the public listener, `host:port`', parseListen),
+  database: spec(
+    'POSTRIDER_DATABASE',
+    {
+      default: 'sqlite:./data/postrider.db',
+      example: 'postgres://postrider:password@db.example.com/postrider?sslmode=verify-full',
+      secret: 'password',
+    },
+    kind('URL', parseDatabase, '`sqlite:FILE`, `postgres://…`'),
+    'The database. `sqlite:FILE` is the embedded database in one file; a relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share.',
+  ),
+  transport: spec(
+    'POSTRIDER_TRANSPORT',
+    {
+      default: 'capture:',
+      example: 'smtp://user:password@smtp.example.com:587?tls=required',
+      secret: 'password',
+    },
+    kind('URL', parseTransport, '`capture:`, `smtp://…`, `smtps://…`, `ses://REGION`'),
+    'The default route: where messages go. `capture:` keeps them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay, `ses:` through Amazon SES.',
+  ),
+  listen: spec(
+    'POSTRIDER_LISTEN',
+    { default: '127.0.0.1:8080', example: '0.0.0.0:8080' },
+    LISTEN,
+    'Address of the public listener, which accepts messages.',
+  ),
   operatorListen: spec(
     'POSTRIDER_OPERATOR_LISTEN',
-    '127.0.0.1:8081',
-    'the operator listener: operator API, inbox, metrics, OpenAPI document',
-    parseListen,
+    { default: '127.0.0.1:8081', example: '127.0.0.1:9081' },
+    LISTEN,
+    'Address of the operator listener: dashboard, operator API, metrics, OpenAPI documents.',
   ),
-  operatorPassword: {
-    ...spec(
-      'POSTRIDER_OPERATOR_PASSWORD',
-      null,
-      'sign-in of the operator listener; needed where that listens beyond this machine',
-      parsePassword,
-    ),
-    show: () => HIDDEN,
-  },
+  operatorPassword: spec(
+    'POSTRIDER_OPERATOR_PASSWORD',
+    { default: null, example: 'correct-horse-battery', secret: 'whole' },
+    kind('text', parsePassword, '8 to 200 characters'),
+    'Password of the operator listener. Without it the start prints a one-time sign-in link, and the listener accepts loopback addresses only.',
+  ),
   trustedProxies: spec(
     'POSTRIDER_TRUSTED_PROXIES',
-    null,
-    'reverse proxies in front of a listener, a comma list of addresses and networks such as `10.0.0.0/8`: no share of the connections limits them',
-    parseNetworks,
+    { default: null, example: '10.0.0.0/8,192.0.2.7' },
+    kind('comma list', parseNetworks, 'IP addresses and networks'),
+    'Reverse proxies in front of a listener. The limit on connections per client address does not apply to them.',
   ),
   tlsCert: spec(
     'POSTRIDER_TLS_CERT',
-    null,
-    'certificate chain (PEM file); the public listener then speaks HTTPS',
-    parseFile,
+    { default: null, example: '/etc/ssl/postrider.pem' },
+    FILE,
+    'Certificate chain of the public listener, which then speaks HTTPS. The feedback listeners use it too. Needs `POSTRIDER_TLS_KEY`. A changed file is read again without a restart.',
   ),
-  tlsKey: spec('POSTRIDER_TLS_KEY', null, 'private key of that certificate (PEM file)', parseFile),
+  tlsKey: spec(
+    'POSTRIDER_TLS_KEY',
+    { default: null, example: '/etc/ssl/postrider.key' },
+    FILE,
+    'Private key of `POSTRIDER_TLS_CERT`.',
+  ),
   senders: spec(
     'POSTRIDER_SENDERS',
-    'authenticated',
-    'whose mail is taken: `authenticated` (senders whose domain is authenticated) or `any`',
+    { default: 'authenticated', example: 'any' },
     oneOf(['authenticated', 'any']),
+    'Which senders are accepted. `authenticated`: the domain of the sender must be authenticated for the account. `any`: all senders. With `capture:` all senders are accepted.',
   ),
   maxAgeMs: spec(
     'POSTRIDER_MAX_AGE',
-    '24h',
-    'how long a message is tried before it ends as `expired`, `1s` to `30d`',
+    { default: '24h', example: '10m' },
     durationBetween(SECOND, 30 * DAY),
+    'Maximum age of a message. A message that is older and not delivered ends as `expired`. Time in which no service runs does not count.',
   ),
   maxRequestBytes: spec(
     'POSTRIDER_MAX_REQUEST',
-    '1MiB',
-    'the largest request body taken, `1KiB` to `64MiB`',
+    { default: '1MiB', example: '4MiB' },
     sizeBetween(1024, 64 * 1_048_576),
+    'Maximum size of a request body. A larger one gets 400.',
   ),
   keepBodyMs: spec(
     'POSTRIDER_KEEP_BODY',
-    '7d',
-    'a message body is erased that long after the terminal state, `0s` to `3650d`',
+    { default: '7d', example: '1d' },
     durationBetween(0, 3650 * DAY),
+    'Retention of message bodies. A body is erased this long after the message reached a terminal state, never before.',
   ),
   onUncertain: spec(
     'POSTRIDER_ON_UNCERTAIN',
-    'resend',
-    'a message handed over whose answer was lost in a crash is sent again (`resend`) or kept back (`hold`)',
+    { default: 'resend', example: 'hold' },
     oneOf(['resend', 'hold']),
+    'What happens to a message whose connection or node was lost after the whole message was sent and before the answer. `resend`: it is sent again with the same Message-ID. `hold`: it becomes `uncertain` and waits for an operator.',
   ),
-  secret: {
-    ...spec(
-      'POSTRIDER_SECRET',
-      null,
-      'seals private keys and signs return paths, 64 hexadecimal digits, the same on every node; made beside the database when unset',
-      parseSecretText,
-    ),
-    show: () => HIDDEN,
-  },
+  secret: spec(
+    'POSTRIDER_SECRET',
+    { default: null, example: SECRET, secret: 'whole' },
+    kind('hexadecimal text', parseSecretText, '64 digits'),
+    'The secret of the installation, the same on every node. It encrypts private keys at rest and signs return paths. When unset, the first start makes the file `secret` beside the database.',
+  ),
   dns: spec(
     'POSTRIDER_DNS',
-    null,
-    'the resolver asked about domains, `host:port`; the system’s when unset',
-    parseResolver,
+    { default: null, example: '127.0.0.1:53' },
+    kind('host:port', parseResolver),
+    'DNS resolver for the records of domains. When unset, the resolver of the system.',
   ),
   returnPathDomain: spec(
     'POSTRIDER_RETURN_PATH_DOMAIN',
-    null,
-    'domain of the envelope sender, whose mail must come to the feedback listener; the sender’s own address when unset',
-    parseReturnPath,
+    { default: null, example: 'bounces.example.org' },
+    kind('domain', parseReturnPath),
+    'Domain of the envelope sender. Its MX must lead to the feedback listener. When unset, the envelope sender is the sender of the message.',
   ),
   feedbackListen: spec(
     'POSTRIDER_FEEDBACK_LISTEN',
-    null,
-    'the SMTP listener for bounces and complaints that come to the return path’s domain, `host:port`; off when unset',
-    parseListen,
+    { default: null, example: '0.0.0.0:25' },
+    LISTEN,
+    'Address of the SMTP listener for bounces and complaints that come to the return path. Off when unset. Needs `POSTRIDER_RETURN_PATH_DOMAIN`.',
   ),
   feedbackHttpListen: spec(
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
-    null,
-    'the listener for Amazon SES’s notices through SNS, path `/ses`, `host:port`; HTTPS with the certificate below; off when unset',
-    parseListen,
+    { default: null, example: '0.0.0.0:8443' },
+    LISTEN,
+    'Address of the listener for provider events of Amazon SES through SNS, path `/ses`. HTTPS with `POSTRIDER_TLS_CERT`. Off when unset. Needs `POSTRIDER_SES_TOPICS`.',
   ),
-  sesTopics: spec('POSTRIDER_SES_TOPICS', null, 'the SNS topics that are believed, a comma list of ARNs', parseTopics),
-  sesQueue: {
-    ...spec(
-      'POSTRIDER_SES_QUEUE',
-      null,
-      'URL of the SQS queue that holds Amazon SES’s notices, for a service that exposes nothing',
-      parseQueue,
-    ),
-    show: maskUrl,
-  },
+  sesTopics: spec(
+    'POSTRIDER_SES_TOPICS',
+    { default: null, example: 'arn:aws:sns:eu-west-1:123456789012:ses-feedback' },
+    kind('comma list', parseTopics, 'ARNs of SNS topics'),
+    'SNS topics whose provider events are accepted.',
+  ),
+  sesQueue: spec(
+    'POSTRIDER_SES_QUEUE',
+    {
+      default: null,
+      example: 'https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback',
+      secret: 'password',
+    },
+    kind('URL', parseQueue),
+    'SQS queue from which provider events of Amazon SES are read, for a service that is not reachable from outside.',
+  ),
   roles: spec(
     'POSTRIDER_ROLES',
-    'all',
-    'what this process does: `all`, or a comma list of `api`, `deliver`, `feedback`, `operator`',
-    parseRoles,
+    { default: 'all', example: 'api,operator' },
+    kind('comma list', parseRoles, `\`all\`, or ${ROLES.map((role) => `\`${role}\``).join(', ')}`),
+    'What this node does. `api` accepts messages, `deliver` sends them, `feedback` takes bounces and complaints, `operator` serves the operator listener.',
   ),
   logLevel: spec(
     'POSTRIDER_LOG',
-    'info',
-    'the least level that is logged: `debug`, `info`, `warn`, `error`, or `silent`',
+    { default: 'info', example: 'warn' },
     oneOf(['debug', 'info', 'warn', 'error', 'silent']),
+    'Lowest level that is logged. `silent` logs nothing.',
   ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;

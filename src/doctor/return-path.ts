@@ -9,7 +9,7 @@ const MOST_EXCHANGES = 10;
 export function checkNotices(heard: boolean): readonly Finding[] {
   if (heard) return [ok(CHECK, 'not needed: Amazon SES tells of bounces and complaints by its notices')];
   const remedy =
-    'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/operating.md, Amazon SES)';
+    'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)';
   return [
     warning(CHECK, 'nothing takes the notices of Amazon SES, so that bounces and complaints are not heard of', remedy),
   ];

@@ -114,7 +114,7 @@ function trialsOf({
     case 'ses': {
       const remedy =
         feedbackHttpListen === null && sesQueue === null
-          ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/operating.md, Amazon SES)'
+          ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)'
           : 'see that the identity or configuration set sends its bounces and complaints to the topic, and that a service runs with the role feedback';
       return [
         { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expects: 'bounced', remedy },
@@ -126,7 +126,7 @@ function trialsOf({
         return failure(
           CHECK,
           'bounces do not come back to this service: it has no return path of its own',
-          'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/operating.md, What comes back)',
+          'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/feedback.md)',
         );
       }
       const remedy = `see that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;

@@ -460,6 +460,12 @@ describe('send', () => {
       }
     }));
 
+  it('the help of a flag that switches something off says so', () =>
+    inFolder(async (folder) => {
+      const { out } = await run(folder, ['domain', 'add', '--help']);
+      expect(out).toMatch(/--no-ed25519\s+Make no Ed25519 key/);
+    }));
+
   it('a refusal is the server’s own message and reason, and exit code 1', () =>
     inFolder(async (folder) => {
       const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });

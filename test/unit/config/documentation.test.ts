@@ -1,14 +1,27 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
+import type { SettingSpec } from '../../../src/config/table.ts';
 import { TABLE } from '../../../src/config/table.ts';
+import { configurationPage, readConfigurationPage } from '../../rig/configuration-page.ts';
 
-const PAGE = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8');
+const SPECS: readonly SettingSpec<unknown>[] = Object.values(TABLE);
 
-it('the settings table of docs/operating.md is the table of the code', () => {
-  const rows = PAGE.split('\n').filter((line) => line.startsWith('| `POSTRIDER_'));
-  const expected = Object.values(TABLE).map((spec) => {
-    const fallback = spec.default === null ? 'none' : `\`${spec.default}\``;
-    return `| \`${spec.name}\` | ${fallback} | ${spec.meaning} |`;
-  });
-  expect(rows).toEqual(expected);
+it('docs/configuration.md is what `npm run docs` makes of the table of settings', () => {
+  const page = readConfigurationPage();
+  expect(page).toBe(configurationPage(page));
+});
+
+it('the example of every setting is a value that the setting accepts', () => {
+  // The files are on the machine of the operator.
+  const parsed = SPECS.filter(({ type }) => type !== 'path of a PEM file').map(({ name, example, parse }) => ({
+    name,
+    ok: parse(example).ok,
+  }));
+  expect(parsed.filter(({ ok }) => !ok)).toEqual([]);
+});
+
+it('a secret is never printed', () => {
+  for (const { secret, show, example } of SPECS) {
+    if (secret === 'whole') expect(show(example)).not.toContain(example);
+    if (secret === 'password') expect(show(example)).not.toContain('password@');
+  }
 });

@@ -1,0 +1,55 @@
+/**
+ * The generated part of docs/configuration.md, out of the table of settings. Run as a program (`npm run docs`), it writes the page;
+ * a test holds the page equal to what it would write.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { SettingSpec } from '../../src/config/table.ts';
+import { TABLE } from '../../src/config/table.ts';
+
+const PAGE = new URL('../../docs/configuration.md', import.meta.url);
+const BEGIN = '<!-- Generated from src/config/table.ts by `npm run docs`; do not edit by hand. -->\n';
+const END = '<!-- End of the generated part. -->\n';
+
+export function readConfigurationPage(): string {
+  return readFileSync(PAGE, 'utf8');
+}
+
+/** The page with its generated part made anew. @throws Error where a mark is missing */
+export function configurationPage(page: string): string {
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (begin < 0 || end < begin) throw new Error('docs/configuration.md lacks the marks of its generated part');
+  return `${page.slice(0, begin)}${BEGIN}\n${settingsText()}\n${page.slice(end)}`;
+}
+
+function settingsText(): string {
+  const specs: readonly SettingSpec<unknown>[] = Object.values(TABLE);
+  const rows = specs.map(
+    (spec) => `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${fallback(spec)} | ${SECRECY[spec.secret]} |`,
+  );
+  const index = ['| setting | default | secret |', '|---|---|---|', ...rows].join('\n');
+  return `${index}\n\n${specs.map(sectionOf).join('\n')}`;
+}
+
+const SECRECY: { readonly [secrecy in SettingSpec<unknown>['secret']]: string } = {
+  no: 'no',
+  password: 'the password in it',
+  whole: 'yes',
+};
+
+function fallback(spec: SettingSpec<unknown>): string {
+  return spec.default === null ? 'none' : `\`${spec.default}\``;
+}
+
+function sectionOf(spec: SettingSpec<unknown>): string {
+  return [
+    `### ${spec.name}\n`,
+    `${spec.meaning}\n`,
+    '| default | type | range | secret |',
+    '|---|---|---|---|',
+    `| ${fallback(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRECY[spec.secret]} |\n`,
+    `    ${spec.name}=${spec.example}\n`,
+  ].join('\n');
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(PAGE, configurationPage(readConfigurationPage()));
