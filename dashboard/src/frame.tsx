@@ -14,8 +14,8 @@ import {
 import { useDisclosure } from '@mantine/hooks';
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
+import type { Session } from '../../src/operator/schemas.ts';
 import type { Live } from './api/live';
-import type { Session } from './api/types';
 import { SignOut } from './sign-out';
 
 const PLACES: readonly { readonly label: string; readonly to: string; readonly only?: 'capture' }[] = [

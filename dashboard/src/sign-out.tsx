@@ -3,8 +3,8 @@ import { Button, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { Session } from '../../src/operator/schemas.ts';
 import { signOut as askOut } from './api/session';
-import type { Session } from './api/types';
 import { Ask } from './parts/ask';
 
 export function SignOut({ session: { password } }: { readonly session: Session }) {

@@ -4,11 +4,8 @@
  */
 
 import type { Clock } from '../clock.ts';
+import type { Topic } from '../model/topic.ts';
 import type { Handlers } from './events.ts';
-
-export const TOPICS = ['messages', 'overview', 'inbox', 'accounts', 'domains', 'suppressions', 'audit'] as const;
-/** What a page shows, as the page's own queries name it. */
-export type Topic = (typeof TOPICS)[number];
 
 const LEAST_GAP_MS = 500;
 const LOOK_EVERY_MS = 1_500;

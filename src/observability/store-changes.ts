@@ -1,8 +1,8 @@
 /** What has changed in the store since it was last looked at, whoever did it: another node, the command line, this process. */
 
 import type { ChangeMarks } from '../model/overview.ts';
+import type { Topic } from '../model/topic.ts';
 import type { AccessStore, OverviewStore } from '../store/contract.ts';
-import type { Topic } from './news.ts';
 
 /** Entries of the audit log that one look reads at most; where there are more, all that operators change is told. */
 const MOST_ENTRIES = 50;

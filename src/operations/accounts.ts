@@ -19,7 +19,7 @@ import type { Account, AccountChange, AccountLimits, Guarded } from '../model/ac
 import { accountVersion } from '../model/account-version.ts';
 import { measures, percent, standing, type WindowCounts } from '../model/reputation.ts';
 import { time } from '../printing/text.ts';
-import { AccountDetails, AccountEntry } from './accounts/schemas.ts';
+import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
 import { conflict, type Failed, invalid, invalidAs, notFound, ok, parsedAs, type Result } from './errors.ts';
 import { nameOf, visibleText } from './labels.ts';
 import { operation } from './operation.ts';
@@ -27,24 +27,6 @@ import { AccountName } from './schemas.ts';
 
 const MAX_REASON_LENGTH = 500;
 
-const limitMembers = {
-  volume: Type.Optional(Type.String({ description: 'Emails in all, counted from now; or `unlimited`.' })),
-  volumeExpires: Type.Optional(
-    Type.String({ description: 'Date (UTC) or `30d`, after which nothing is accepted; or `never`.' }),
-  ),
-  rate: Type.Optional(Type.String({ description: 'Such as `1000/1h`, over which 403 is answered; or `none`.' })),
-  throttle: Type.Optional(
-    Type.String({ description: 'Such as `50/s` or `50/s:200` (burst), over which 429 is answered; or `none`.' }),
-  ),
-};
-const thresholdMembers = {
-  maxBounces: Type.Optional(
-    Type.String({ description: 'Hard bounces of 7 days that lock the account, such as `10%`; `100%` never does.' }),
-  ),
-  maxComplaints: Type.Optional(
-    Type.String({ description: 'Complaints of 7 days that lock it, such as `0.15%`; `100%` never does.' }),
-  ),
-};
 const Expected = Type.Optional(
   Type.String({ description: 'Only while the account has this `version`; otherwise nothing is done.' }),
 );

@@ -4,8 +4,10 @@ import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
 import type { PublishOf } from '../model/events.ts';
+import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { OperatorStore } from '../store/contract.ts';
+import type { ReadEntity } from './inbox/captured-mail.ts';
 
 export interface OperationContext {
   /** Who asks, as the audit log names them: `cli:NAME`, `page` or `token:NAME`. */
@@ -40,5 +42,12 @@ export interface ConfigContext {
   describeSettings(): readonly DescribedSetting[];
 }
 
+/** What the operations of the inbox are given. */
+export interface InboxContext {
+  /** Null where the transport captures nothing. */
+  readonly inbox: Inbox | null;
+  readonly readEntity: ReadEntity;
+}
+
 /** What a running service gives every operation of its API. */
-export type ServiceContext = Omit<OperationContext, 'warn'> & DoctorContext & ConfigContext;
+export type ServiceContext = Omit<OperationContext, 'warn'> & DoctorContext & ConfigContext & InboxContext;

@@ -1,33 +1,39 @@
 /**
- * The OpenAPI 3.1 document of the operator API and its page for people, both made from the routes (operation-routes.ts, inbox.ts,
- * events.ts, file-routes.ts). Pure.
+ * The OpenAPI 3.1 document of the operator's listener and its page for people, both made from the routes: those that are operations
+ * (operation-routes.ts), and the others. It names every route but the pages of the dashboard, with the schema of each answer. Pure.
  */
 
-import { type Described, type Parameter, successOf } from './described.ts';
+import type { Described, Parameter, Success } from './described.ts';
 import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
-import { INBOX_ROUTES } from './inbox.ts';
+import { INBOX_FILE_ROUTES } from './inbox.ts';
+import { LISTENER_ROUTES } from './listener-routes.ts';
 import { describedOf } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
+import { codeOf } from './refusal.ts';
+import { ErrorBody } from './schemas.ts';
+import { SESSION_ROUTES } from './session-routes.ts';
 
-/** Every route under the API's base: operations first. */
-const ALL: readonly Described[] = [
+/** Every route of the document: operations first. */
+export const DESCRIBED_ROUTES: readonly Described[] = [
   ...OPERATION_ROUTES.map(describedOf),
-  ...INBOX_ROUTES,
+  ...INBOX_FILE_ROUTES,
   ...EVENTS_ROUTES,
   ...FILE_ROUTES,
+  ...SESSION_ROUTES,
+  ...LISTENER_ROUTES,
 ];
 
-const ERROR = { $ref: '#/components/schemas/Error' };
-
-/** JSON text. */
+/** JSON text. `base` stands before every path of the API. */
 export function apiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const route of ALL) {
-    paths[route.path] ??= {};
-    Object.assign(paths[route.path] ?? {}, { [route.method.toLowerCase()]: operation(route) });
+  for (const route of DESCRIBED_ROUTES) {
+    const path = pathOf(base, route);
+    paths[path] ??= {};
+    Object.assign(paths[path] ?? {}, { [route.method.toLowerCase()]: operation(route) });
   }
+  const statuses = [...new Set(DESCRIBED_ROUTES.flatMap(({ errors }) => errors))].sort((a, b) => a - b);
   const document = {
     openapi: '3.1.0',
     info: {
@@ -35,9 +41,9 @@ export function apiDocument(version: string, base: string): string {
       version,
       description: 'The functions of the command line over JSON. Every change is in the audit log.',
     },
-    servers: [{ url: base }],
-    security: [{ token: [] }, { session: [], secret: [] }],
-    tags: [...new Set(ALL.map(({ group }) => group))].map((name) => ({ name })),
+    servers: [{ url: '/' }],
+    security: ACCESS.api,
+    tags: [...new Set(DESCRIBED_ROUTES.map(({ group }) => group))].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {
@@ -49,27 +55,51 @@ export function apiDocument(version: string, base: string): string {
           name: 'Postrider-Session',
           description: 'Answered by signing in; kept by the page. Neither admits anybody without the other.',
         },
-      },
-      schemas: {
-        Error: {
-          type: 'object',
-          required: ['result', 'code', 'message'],
-          properties: {
-            result: { const: 'error' },
-            code: { type: 'string' },
-            message: { type: 'string' },
-            field: { type: 'string', description: 'The parameter at fault, where one is.' },
-          },
-          additionalProperties: false,
+        password: {
+          type: 'http',
+          scheme: 'basic',
+          description: 'The value of `POSTRIDER_OPERATOR_PASSWORD` with any user name.',
         },
       },
+      responses: {
+        ...Object.fromEntries(statuses.map((status) => [codeOf(status), refusal(status)])),
+        error: {
+          description: 'An error that any request can meet, such as a timeout (408) or a fault of the service (500).',
+          content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+        },
+      },
+      schemas: { Error: ErrorBody },
     },
   };
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
+/** The credentials that a route asks for, any one of these. */
+const ACCESS = {
+  api: [{ token: [] }, { session: [], secret: [] }, { password: [] }],
+  password: [{ password: [] }],
+  none: [],
+} as const;
+
+function pathOf(base: string, { path, outside }: Described): string {
+  return outside === true ? path : base + path;
+}
+
+function refusal(status: number): object {
+  const headers = REFUSAL_HEADERS[status];
+  return {
+    description: REFUSALS[status],
+    ...(headers === undefined ? {} : { headers }),
+    content: {
+      'application/json': {
+        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: codeOf(status) } } },
+      },
+    },
+  };
+}
+
 function operation(route: Described): object {
-  const { operation: operationId, group, summary, parameters, answer, takes, notes, result } = route;
+  const { operation: operationId, group, summary, parameters, access, takes, notes, success, errors } = route;
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
@@ -79,40 +109,57 @@ function operation(route: Described): object {
     properties: Object.fromEntries(inBody.map((one) => [one.name, { ...schemaOf(one), description: one.about }])),
     additionalProperties: false,
   };
-  const refusals = [400, 401, 403, 404, 409, ...(takes === undefined ? [] : [413, 415]), 429, 503].map((status) => [
-    String(status),
-    { description: REFUSALS[status], content: { 'application/json': { schema: ERROR } } },
-  ]);
   return {
     operationId,
     tags: [group],
     summary,
     ...(notes === undefined ? {} : { description: notes }),
+    ...(access === undefined ? {} : { security: ACCESS[access] }),
     parameters: others.map(parameterOf),
     ...(takes === undefined ? {} : { requestBody: { required: true, content: { [takes]: { schema: {} } } } }),
     ...(inBody.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
     responses: {
-      [successOf(route)]: {
-        description: 'Done.',
-        content: { [answer ?? 'application/json']: { schema: result ?? {} } },
-      },
-      ...Object.fromEntries(refusals),
+      ...successes(success),
+      ...Object.fromEntries(
+        [...new Set(errors)]
+          .sort((a, b) => a - b)
+          .map((status) => [status, { $ref: `#/components/responses/${codeOf(status)}` }]),
+      ),
+      default: { $ref: '#/components/responses/error' },
     },
   };
 }
 
+/** By status, each with what it may hold by media type. */
+function successes(answers: readonly Success[]): object {
+  const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
+  for (const { status = 200, type = 'application/json', schema, item } of answers) {
+    byStatus[status] ??= { description: 'Done.', content: {} };
+    // OpenAPI 3.2 has `itemSchema` for this; 3.1 has nothing.
+    const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
+    Object.assign(byStatus[status].content, { [type]: media });
+  }
+  return byStatus;
+}
+
 const REFUSALS: Readonly<Record<number, string>> = {
-  400: 'A parameter is missing, unknown or wrong.',
+  400: 'A parameter is missing, unknown or wrong, or the request is malformed.',
   401: 'Not signed in.',
-  403: 'A change that does not come from a page of this listener.',
+  403: 'The request comes from a page of another origin, or the sign-in link is invalid.',
   404: 'There is no such thing.',
-  409: 'It cannot be done as things are.',
+  409: 'The request conflicts with the current state.',
   413: 'The body is too large.',
   415: 'The body is of another type.',
-  429: 'Too many wrong passwords or tokens.',
-  503: 'The database does not answer as it should.',
+  429: 'Too many wrong passwords or tokens, or too much at once.',
+  503: 'The store, DNS or the provider does not answer. The same request may succeed later.',
+};
+
+const REFUSAL_HEADERS: Readonly<Record<number, object>> = {
+  401: { 'WWW-Authenticate': { description: 'How to sign in.', required: true, schema: { type: 'string' } } },
+  429: { 'Retry-After': { description: 'Whole seconds to wait.', required: true, schema: { type: 'integer' } } },
+  503: { 'Retry-After': { description: 'Whole seconds to wait.', required: true, schema: { type: 'integer' } } },
 };
 
 function parameterOf(parameter: Parameter): object {
@@ -126,9 +173,9 @@ function schemaOf({ type, schema }: Parameter): object {
 
 /** The page for people; no script in it. */
 export function apiReference(base: string): string {
-  const groups = [...new Set(ALL.map(({ group }) => group))];
+  const groups = [...new Set(DESCRIBED_ROUTES.map(({ group }) => group))];
   const sections = groups.map((group) => {
-    const routes = ALL.filter((route) => route.group === group).map((route) => routeText(base, route));
+    const routes = DESCRIBED_ROUTES.filter((route) => route.group === group).map((route) => routeText(base, route));
     return `<h2 id="${escapeHtml(group.toLowerCase())}">${escapeHtml(group)}</h2>${routes.join('')}`;
   });
   const contents = groups.map(
@@ -145,7 +192,8 @@ export function apiReference(base: string): string {
   );
 }
 
-function routeText(base: string, { method, path, summary, parameters, notes }: Described): string {
+function routeText(base: string, route: Described): string {
+  const { method, summary, parameters, notes } = route;
   const rows = parameters.map(
     ({ name, in: place, type, required, about }) =>
       `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${escapeHtml(about)}</td></tr>`,
@@ -155,7 +203,7 @@ function routeText(base: string, { method, path, summary, parameters, notes }: D
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
   const more = notes === undefined ? '' : `<p>${inlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(base + path)}</code></h3><p>${escapeHtml(summary)}.</p>${table}${more}</section>`;
+  return `<section><h3><code>${method} ${escapeHtml(pathOf(base, route))}</code></h3><p>${escapeHtml(summary)}.</p>${table}${more}</section>`;
 }
 
 /** What stands between backticks as code. */

@@ -14,27 +14,25 @@ import type { PublishOf } from '../model/events.ts';
 import { tokenHash } from '../model/operator-token.ts';
 import { peerOf } from '../model/peer.ts';
 import type { News } from '../observability/news.ts';
-import type { ServiceContext } from '../operations/context.ts';
+import type { InboxContext, ServiceContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import type { BodyTime } from './body-time.ts';
 import { delayed } from './delay.ts';
 import { addEvents } from './events.ts';
-import { addInbox } from './inbox.ts';
-import { addListFiles, type ListFiles, TICKET } from './list-files.ts';
-import type { Inbox, ReadEntity } from './mailbox.ts';
+import { addInboxFiles } from './inbox.ts';
+import { addListFiles, type ListFiles } from './list-files.ts';
 import { answerOf, membersIn } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
-import { awayOr, FOREIGN_CREDENTIALS, FROM_ELSEWHERE, type Refusal, refuse } from './refusal.ts';
+import { awayOr, FOREIGN_CREDENTIALS, FROM_ELSEWHERE, type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
+import { type Session, type SignedIn, TICKET, type Ticket } from './schemas.ts';
 import { endedCookie, SESSION_HEADER, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
 
 export const API = '/api/v1';
 /** A token's last use is written at most so often. */
 const TOUCH_MS = 60_000;
-/** When to ask a store again that does not answer. */
-const STORE_RETRY_SECONDS = 5;
 
 export interface ApiParts {
   readonly clock: Clock;
@@ -52,25 +50,14 @@ export interface ApiParts {
   readonly bodyTime: BodyTime;
   /** What a page has to know of the installation before anything else. */
   readonly about: () => About;
-  /** Null where the transport captures nothing. */
-  readonly inbox: Inbox | null;
-  readonly readEntity: ReadEntity;
+  /** Captured messages as files. */
+  readonly captured: InboxContext;
   /** The document of this API, JSON text. */
   readonly document: string;
 }
 
-/** The installation, as a signed-in page is told of it. */
-export interface About {
-  readonly version: string;
-  /** The kind of transport. */
-  readonly transport: string;
-  /** False where the way in is the one-time link. */
-  readonly password: boolean;
-  /** Null where this process has no public listener. */
-  readonly publicUrl: string | null;
-  /** The raw key made on the empty store at this start, as the terminal shows it, for an hour; null at every other start. */
-  readonly firstKey: string | null;
-}
+/** The installation, as a signed-in page is told of it; `firstKey` as the terminal shows it. */
+export type About = Omit<Session, 'who'>;
 
 /** `until`: when the sign-in ends, in ms since the epoch. */
 type Who =
@@ -89,12 +76,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.post(`${API}/sign-in`, async (request, reply) => {
     // Before the password is judged: another site's page must not use up the attempts of a person who looks at it.
     if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
-    const refusal = await signInRefusal(request);
+    const refusal = strangeIn('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
     if (refusal !== null) return refuse(reply, refusal);
     const { cookie, secret } = sessions.begin(clock.now());
     return reply
       .header('Set-Cookie', sessionCookie(cookie, comesOverHttps(request)))
-      .send({ result: 'ok', session: secret });
+      .send({ result: 'ok', session: secret } satisfies SignedIn);
   });
   app.post(`${API}/sign-out`, async (request, reply) => {
     if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
@@ -113,18 +100,23 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
     const session = await sessionOf(request);
     if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN });
+    const strange = strangeIn('body', request.body, ['path']);
+    if (strange !== null) return refuse(reply, strange);
     const path = memberOf(request.body, 'path');
     if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
-    return reply.send({ ticket: sessions.ticket(session, path, clock.now()) });
+    return reply.send({ ticket: sessions.ticket(session, path, clock.now()) } satisfies Ticket);
   });
   app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
 
   app.get(`${API}/session`, async (request, reply) => {
     const who = await whoIs(request);
     if (who.kind === 'refused') return refuse(reply, who);
+    const strange = strangeIn('query', request.query, []);
+    if (strange !== null) return refuse(reply, strange);
     const about = parts.about();
     // A script has no use for the first key.
-    return reply.send({ who: who.who, ...about, firstKey: who.browser ? about.firstKey : null });
+    const shown: Session = { who: who.who, ...about, firstKey: who.browser ? about.firstKey : null };
+    return reply.send(shown);
   });
   addEvents(app, `${API}/events`, admitted, {
     clock,
@@ -135,7 +127,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     },
   });
 
-  addInbox(app, API, parts, admitted);
+  addInboxFiles(app, API, parts.captured, admitted);
 
   for (const route of OPERATION_ROUTES) {
     app.route({
@@ -148,7 +140,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         if (!given.ok) return reply.code(400).send(given.body);
         const { status, body } = answerOf(route, await perform(route.operation, given.members, parts.operate(who.who)));
         if (route.operation.changes) changed();
-        if (status === 503) reply.header('Retry-After', STORE_RETRY_SECONDS);
+        if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
         return reply.code(status).send(body);
       },
     });
@@ -157,8 +149,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   /** Answers who may not come. */
   async function admitted(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
     const who = await whoIs(request);
-    if (who.kind === 'refused') await refuse(reply, who);
-    return who.kind === 'known';
+    const refusal = who.kind === 'refused' ? who : strangeIn('query', request.query, knownInQuery(request));
+    if (refusal !== null) await refuse(reply, refusal);
+    return refusal === null;
   }
 
   addListFiles(app, {
@@ -310,6 +303,18 @@ const TICKETED: ReadonlySet<string> = new Set([
   `${API}/inbox/:id/source`,
   `${API}/inbox/:id/html`,
 ]);
+
+/** Where a browser gives no headers it gives a ticket. */
+function knownInQuery({ routeOptions }: FastifyRequest): readonly string[] {
+  return TICKETED.has(routeOptions.url ?? '') ? [TICKET] : [];
+}
+
+/** The first member that the route does not know, as a refusal; or null. */
+function strangeIn(place: 'query' | 'body', given: unknown, known: readonly string[]): Refusal | null {
+  const strange = Object.keys(given ?? {}).find((name) => !known.includes(name));
+  if (strange === undefined) return null;
+  return { kind: 'refused', status: 400, message: `Unknown parameter in the ${place}: ${JSON.stringify(strange)}` };
+}
 
 const TOO_MANY_TOKENS: Refusal = {
   kind: 'refused',

@@ -12,30 +12,45 @@ export interface Parameter {
   readonly schema?: object;
 }
 
-/** A route as the document and the reference tell of it. */
+/** One answer of a route that is no error. */
+export interface Success {
+  /** 200 unless given. */
+  readonly status?: number;
+  /** Media type; JSON unless given. */
+  readonly type?: string;
+  /** The JSON Schema of the body; a string where the media type is text. */
+  readonly schema: object;
+  /** Where the body is a sequence: the JSON Schema of the data of each event, or of each line. */
+  readonly item?: object;
+}
+
+/** A route as the document and the reference describe it. */
 export interface Described {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Parameters of the path in braces. */
+  /** Below the base of the API, parameters in braces. */
   readonly path: string;
+  /** The path stands alone, without the base of the API. */
+  readonly outside?: true;
   readonly operation: string;
   readonly group: string;
   readonly summary: string;
   readonly parameters: readonly Parameter[];
-  /** Media type of the answer; JSON unless given. */
-  readonly answer?: string;
+  /** Credentials that a request needs; those of the API unless given. */
+  readonly access?: 'none' | 'password';
   /** Media type of a body that is no JSON. */
   readonly takes?: string;
   /** What else there is to know; code between backticks. */
   readonly notes?: string;
-  /** The status of success and the JSON Schema of the answer, of a route that is an operation. */
-  readonly status?: number;
-  readonly result?: object;
+  /** At least one. */
+  readonly success: readonly Success[];
+  /** The statuses of errors, besides those that any request can meet before it reaches a route. */
+  readonly errors: readonly number[];
 }
 
-/** The status of an answer that is no refusal. */
-export function successOf({ status }: Described): number {
-  return status ?? 200;
-}
+/** Errors of every route behind sign-in. */
+export const SIGNED_IN_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
+/** Errors of every route that reads a body. */
+export const BODY_ERRORS: readonly number[] = [413, 415];
 
 const ACCOUNT: Parameter = {
   name: 'account',
@@ -50,5 +65,5 @@ export const MESSAGE: Parameter = {
   in: 'path',
   type: 'string',
   required: true,
-  about: 'The mail request’s id.',
+  about: 'The message’s id.',
 };

@@ -7,10 +7,12 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { News } from '../observability/news.ts';
-import type { Described } from './described.ts';
+import { type Described, SIGNED_IN_ERRORS } from './described.ts';
 import { refuse } from './refusal.ts';
+import { Change } from './schemas.ts';
 
 /** As the document and the reference have it. */
 export const EVENTS_ROUTES: readonly Described[] = [
@@ -22,7 +24,8 @@ export const EVENTS_ROUTES: readonly Described[] = [
     summary:
       'Hear what changes, as server-sent events: `event: change` with `{"topics":["messages","overview"]}`, twice a second at most',
     parameters: [],
-    answer: 'text/event-stream',
+    success: [{ type: 'text/event-stream', schema: Type.String(), item: Change }],
+    errors: SIGNED_IN_ERRORS,
   },
 ];
 

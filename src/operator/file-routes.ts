@@ -1,5 +1,7 @@
 /** The routes of list-files.ts as data for the document: suppression lists as CSV files, up and down. */
-import { type Described, LIST } from './described.ts';
+import { Type } from 'typebox';
+import { BODY_ERRORS, type Described, LIST, SIGNED_IN_ERRORS } from './described.ts';
+import { TICKET_PARAMETER } from './schemas.ts';
 
 export const FILE_ROUTES: readonly Described[] = [
   {
@@ -18,7 +20,8 @@ export const FILE_ROUTES: readonly Described[] = [
       },
     ],
     takes: 'text/csv',
-    answer: 'application/x-ndjson',
+    success: [{ type: 'application/x-ndjson', schema: Type.String() }],
+    errors: [...SIGNED_IN_ERRORS, ...BODY_ERRORS, 404],
     notes:
       'The body is CSV in UTF-8, up to 200 MB: what export writes, plain lists of addresses, exports of Postmark, SES and SendGrid. The answer begins when the file has arrived whole and is a list: lines of progress `{"read","added","known","skipped","bytes","total"}`, then one line `{"result":"ok","read","added","known","skipped":[{"line","reason"}],"skippedCount"}` with the first hundred rows that were skipped, or `{"result":"error","message"}`.',
   },
@@ -28,8 +31,9 @@ export const FILE_ROUTES: readonly Described[] = [
     operation: 'exportSuppressions',
     group: 'Suppressions',
     summary: 'A whole list as CSV, which import reads',
-    parameters: [LIST],
-    answer: 'text/csv',
+    parameters: [LIST, TICKET_PARAMETER],
+    success: [{ type: 'text/csv', schema: Type.String() }],
+    errors: [...SIGNED_IN_ERRORS, 404],
     notes: 'The columns are `address`, `reason`, `at`, `source`.',
   },
 ];

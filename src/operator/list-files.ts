@@ -15,9 +15,7 @@ import type { BodyTime } from './body-time.ts';
 import { controlsIn } from './controls.ts';
 import type { LoadFault, LoadProgress, LoadResult } from './file-routes.ts';
 import { type CommandFault, type Refusal, refusalOf, refuse } from './refusal.ts';
-
-/** The query parameter that stands for the page's secret where a browser downloads. */
-export const TICKET = 'ticket';
+import { TICKET } from './schemas.ts';
 
 /** A list of some million addresses. */
 const MOST_BYTES = 200 * 1024 * 1024;

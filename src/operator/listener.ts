@@ -164,8 +164,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   const page = addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null) {
     const document = apiDocument(api.version, API);
-    const { inbox, readEntity } = options;
-    addApi(app, { ...api, clock, connections, access, sessions, bodyTime, inbox, readEntity, document });
+    const { captured } = options;
+    addApi(app, { ...api, clock, connections, access, sessions, bodyTime, captured, document });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
   }
   app.setNotFoundHandler((request, reply) =>

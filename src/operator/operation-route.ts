@@ -4,11 +4,12 @@
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
-import { ERROR_CODES, type ErrorCode } from '../operations/errors.ts';
+import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
 import { isRequired, membersOf } from '../operations/input.ts';
 import type { Operation, Performed } from '../operations/operation.ts';
 import { controlsIn } from './controls.ts';
-import type { Described, Parameter } from './described.ts';
+import { BODY_ERRORS, type Described, type Parameter, SIGNED_IN_ERRORS } from './described.ts';
+import type { ErrorBody } from './schemas.ts';
 
 export interface OperationRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -63,8 +64,12 @@ export function describedOf(route: OperationRoute): Described {
     operation: operation.id,
     summary: operation.summary,
     parameters,
-    status,
-    result: resultOf(operation),
+    success: [{ status, schema: resultOf(operation) }],
+    errors: [
+      ...SIGNED_IN_ERRORS,
+      ...(method === 'GET' ? [] : BODY_ERRORS),
+      ...operation.errors.map((code) => ERROR_CODES[code].status),
+    ],
   };
 }
 
@@ -88,14 +93,6 @@ const WARNINGS = {
 
 function readsQuery({ method }: Pick<OperationRoute, 'method'>): boolean {
   return method === 'GET' || method === 'DELETE';
-}
-
-/** The body of every error of the operator API. */
-export interface ErrorBody {
-  readonly result: 'error';
-  readonly code: ErrorCode;
-  readonly message: string;
-  readonly field?: string;
 }
 
 /** The names of the parameters in a path. */
@@ -158,10 +155,17 @@ export function answerOf(
     const warned = warnings.length > 0 && typeof value === 'object' && value !== null && !Array.isArray(value);
     return { status: route.status, body: warned ? { ...value, warnings } : value };
   }
-  const { code, message, field } = performed.error;
+  return failureOf(performed.error);
+}
+
+/** Status and body of an operation's error. */
+export function failureOf({ code, message, field }: OperationError): {
+  readonly status: number;
+  readonly body: ErrorBody;
+} {
   return { status: ERROR_CODES[code].status, body: errorBody(code, message, field) };
 }
 
-export function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
+function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
   return { result: 'error', code, message, ...(field === null ? {} : { field }) };
 }

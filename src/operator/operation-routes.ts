@@ -22,6 +22,7 @@ import {
   verifyDomain,
 } from '../operations/domains.ts';
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
+import { listInbox, showInbox } from '../operations/inbox.ts';
 import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
@@ -70,4 +71,6 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   operationRoute('GET', '/config', 'Installation', showConfig),
   operationRoute('GET', '/doctor', 'Installation', runDoctor),
   operationRoute('POST', '/doctor/loop', 'Installation', tryLoop),
+  operationRoute('GET', '/inbox', 'Inbox', listInbox),
+  operationRoute('GET', '/inbox/{id}', 'Inbox', showInbox),
 ];

@@ -3,8 +3,8 @@ import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import type { InboxContext } from '../operations/context.ts';
 import type { ApiParts } from './api.ts';
-import type { Inbox, ReadEntity } from './mailbox.ts';
 
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword'>;
@@ -17,9 +17,8 @@ export interface OperatorOptions {
   readonly dashboard: string;
   /** The OpenAPI document, as JSON text. */
   readonly openApi: string;
-  /** Null where the transport captures nothing. */
-  readonly inbox: Inbox | null;
-  readonly readEntity: ReadEntity;
+  /** Captured messages as files. */
+  readonly captured: InboxContext;
   /** The operator API, or null where this process does not have it. */
   readonly api:
     | (Pick<ApiParts, 'store' | 'operate' | 'news' | 'publish' | 'files' | 'about'> & {

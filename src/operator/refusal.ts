@@ -1,5 +1,6 @@
 /** How the operator API says no: a status, and the two members that all errors have. */
 import type { FastifyReply } from 'fastify';
+import type { ErrorBody } from './schemas.ts';
 
 export interface Refusal {
   readonly kind: 'refused';
@@ -7,6 +8,9 @@ export interface Refusal {
   readonly message: string;
   readonly retryAfterMs?: number;
 }
+
+/** When to ask a store again that does not answer. */
+export const STORE_RETRY_MS = 5_000;
 
 export const FROM_ELSEWHERE: Refusal = {
   kind: 'refused',
@@ -25,7 +29,7 @@ export const FOREIGN_CREDENTIALS: Refusal = {
 export function awayOr(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;
   const message = 'The store does not answer; try again in a moment, and `postrider doctor` tells why';
-  return { kind: 'refused', status: 503, message, retryAfterMs: 5_000 };
+  return { kind: 'refused', status: 503, message };
 }
 
 /** Why a command did nothing. */
@@ -71,12 +75,19 @@ const CODES: Readonly<Record<number, string>> = {
   503: 'unavailable',
 };
 
-/** The body of every error of this listener. */
-export function errorOf(status: number, message: string) {
-  return { result: 'error', code: CODES[status] ?? 'internal', message } as const;
+/** The code of an error with this status. */
+export function codeOf(status: number): string {
+  return CODES[status] ?? 'internal';
 }
 
-export function refuse(reply: FastifyReply, { status, message, retryAfterMs }: Said): FastifyReply {
+/** The body of every error of this listener. */
+export function errorOf(status: number, message: string): ErrorBody {
+  return { result: 'error', code: codeOf(status), message };
+}
+
+/** Answers with a refusal. One with 503 always says when to try again. */
+export function refuse(reply: FastifyReply, { status, message, ...given }: Said): FastifyReply {
+  const retryAfterMs = given.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
   return reply.code(status).send(errorOf(status, message));

@@ -1,7 +1,7 @@
 /** Chooses the transport that the settings name; the simulator's addresses work with every one. */
 import type { SteadyClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
-import type { Inbox } from './capture/inbox.ts';
+import type { Inbox } from '../model/inbox.ts';
 import { captureInbox } from './capture/inbox.ts';
 import { captureTransport } from './capture/transport.ts';
 import { sesTransport } from './ses/transport.ts';

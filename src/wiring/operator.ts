@@ -12,12 +12,13 @@ import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { KeyDirectory } from '../http/directory.ts';
 import { openApiDocument } from '../http/openapi.ts';
+import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/runtime-status.ts';
 import type { Events } from '../observability/events.ts';
+import type { InboxContext } from '../operations/context.ts';
 import { audited } from '../operator/audited.ts';
 import type { ListFiles } from '../operator/list-files.ts';
 import { createOperatorListener } from '../operator/listener.ts';
-import type { Inbox } from '../operator/mailbox.ts';
 import type { OperatorOptions } from '../operator/ports.ts';
 import type { AcceptStore, OperatorStore } from '../store/contract.ts';
 import { aboutService } from './about.ts';
@@ -66,7 +67,8 @@ export interface Operator extends AsyncDisposable {
 
 /** Listens. Disposing first ends imports, so that whoever follows one is told. Rejects with an Error of one line. */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
-  const { settings, clock, connections, inbox } = parts;
+  const { settings, clock, connections } = parts;
+  const captured = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
   const failed = faults(parts.events.publish, clock);
   const files = parts.api?.files(parts.store) ?? null;
@@ -78,9 +80,8 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     metrics: parts.observability.scrape,
     openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD,
-    inbox,
-    readEntity,
-    api: parts.api === null || files === null ? null : apiOf(parts, parts.api, files),
+    captured,
+    api: parts.api === null || files === null ? null : apiOf(parts, parts.api, files, captured),
     failed: (error) => failed('operator', error),
   });
   stack.defer(() => operator.close());
@@ -96,6 +97,7 @@ function apiOf(
   parts: OperatorParts,
   { version, describeSettings }: OperatorApi,
   files: ListFiles,
+  captured: InboxContext,
 ): OperatorOptions['api'] {
   const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
   const { publish, subscribe } = events;
@@ -115,6 +117,7 @@ function apiOf(
         installation: installationOf(settings, machineClock, (work) => work(own)),
         describeSettings,
         progress: () => undefined,
+        ...captured,
       };
     },
     news: parts.observability.news,

@@ -66,7 +66,7 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'anchored, at most three characters',
   },
   {
-    file: 'src/operator/captured-mail.ts',
+    file: 'src/operator/framed.ts',
     regex: '/<link/gi',
     why: 'fixed text, no repetition',
   },

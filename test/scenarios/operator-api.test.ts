@@ -1,10 +1,6 @@
 /** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { EVENTS_ROUTES } from '../../src/operator/events.ts';
-import { FILE_ROUTES } from '../../src/operator/file-routes.ts';
-import { INBOX_ROUTES } from '../../src/operator/inbox.ts';
-import { describedOf } from '../../src/operator/operation-route.ts';
-import { OPERATION_ROUTES } from '../../src/operator/operation-routes.ts';
+import { DESCRIBED_ROUTES } from '../../src/operator/api-document.ts';
 import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
 import { signIn } from '../rig/session.ts';
 import { type StandingService, scenario, signedIn } from './standing.ts';
@@ -64,8 +60,8 @@ describe('signing in', () => {
       { Authorization: 'Basic OnNlY3JldA==' },
       bearer('po_wrong'),
     ]) {
-      for (const { method, path } of [...OPERATION_ROUTES.map(describedOf), ...INBOX_ROUTES, ...EVENTS_ROUTES]) {
-        if (method !== 'GET' || path.includes('{')) continue;
+      for (const { method, path, outside, access } of DESCRIBED_ROUTES) {
+        if (method !== 'GET' || path.includes('{') || outside || access === 'none') continue;
         const answer = await ask(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
         expect(answer.body).toMatchObject({ result: 'error' });
@@ -441,11 +437,7 @@ test('the document names every route, and the page for people shows it without a
   const operations = Object.values(paths).flatMap((methods) =>
     Object.values(methods).map(({ operationId }) => operationId),
   );
-  expect(operations.sort()).toEqual(
-    [...OPERATION_ROUTES.map(describedOf), ...INBOX_ROUTES, ...EVENTS_ROUTES, ...FILE_ROUTES]
-      .map(({ operation }) => operation)
-      .sort(),
-  );
+  expect(operations.sort()).toEqual(DESCRIBED_ROUTES.map(({ operation }) => operation).sort());
   expect(new Set(operations).size).toBe(operations.length);
   const page = await ask('GET', '/reference');
   expect(page.status).toBe(200);

@@ -1,14 +1,8 @@
 /** Limits as they stand in a form, and what of them was changed: only that is sent, so that nobody's change is undone unseen. */
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts/schemas.ts';
 
-export interface Limits {
-  readonly volume: string;
-  readonly volumeExpires: string;
-  readonly rate: string;
-  readonly throttle: string;
-  readonly maxBounces: string;
-  readonly maxComplaints: string;
-}
+/** One text for each limit that an account takes. */
+export type Limits = Readonly<Record<keyof typeof limitMembers | keyof typeof thresholdMembers, string>>;
 
 /** A new account has no limits, and the thresholds of the service. */
 export const NO_LIMITS: Limits = {

@@ -1,7 +1,7 @@
 /** A change that somebody makes on a page: told when it is done, and what shows it is asked anew. */
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { Topic } from './live';
+import type { Topic } from '../../../src/model/topic.ts';
 
 /** `told` makes the line that says it is done; where it is left out the page shows that itself. */
 export function useChange<Value, Result>(

@@ -1,4 +1,5 @@
 /** Talks to the operator API. Every failure is an ApiError with the service's own line, or one that says it cannot be reached. */
+import type { ErrorBody } from '../../../src/operator/schemas.ts';
 import { sessionHeader } from './secret';
 
 const API = '/api/v1';
@@ -78,7 +79,7 @@ async function answer(method: string, at: string, body?: object): Promise<Respon
 /** What a refused request was answered with. */
 export function errorOf(status: number, body: string): ApiError {
   try {
-    const { message } = JSON.parse(body) as { readonly message?: unknown };
+    const { message } = JSON.parse(body) as Partial<ErrorBody>;
     if (typeof message === 'string') return new ApiError(status, message);
   } catch {
     // Not our JSON: a proxy in between has answered.

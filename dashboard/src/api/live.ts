@@ -5,10 +5,8 @@
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import type { Change } from '../../../src/operator/schemas.ts';
 import { readEvents } from './event-stream';
-
-/** The first words of query keys, which are the topics that the service names. */
-export type Topic = 'messages' | 'overview' | 'inbox' | 'accounts' | 'domains' | 'suppressions' | 'audit';
 
 export type Live = 'connecting' | 'live' | 'lost';
 
@@ -41,7 +39,8 @@ function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () =
       },
       event: (name, data) => {
         if (name !== 'change') return;
-        const { topics } = JSON.parse(data) as { readonly topics: readonly Topic[] };
+        const { topics } = JSON.parse(data) as Change;
+        // A topic is the first word of query keys.
         for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
       },
     }).then((end) => {

@@ -4,15 +4,15 @@
  */
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { path } from '../api/client';
 import { ticketedUrl } from '../api/session';
-import type { InboxMail } from '../api/types';
 import { Empty, Failure, Loading } from '../parts/states';
 
 const PHONE_PX = 375;
 
 interface HtmlViewProps {
-  readonly mail: InboxMail;
+  readonly mail: CapturedMessage;
   /** `phone`, or anything else for all the room there is. */
   readonly width: string | null;
   readonly onWidth: (width: string | null) => void;
@@ -23,7 +23,7 @@ export function HtmlView({ mail: { id, subject, html }, width, onWidth }: HtmlVi
   return <Framed id={id} subject={subject} width={width} onWidth={onWidth} />;
 }
 
-type FramedProps = Pick<InboxMail, 'id' | 'subject'> & Omit<HtmlViewProps, 'mail'>;
+type FramedProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'mail'>;
 
 function Framed({ id, subject, width, onWidth }: FramedProps) {
   // A frame sends no header: a ticket stands for the session, anew each time the frame is shown.

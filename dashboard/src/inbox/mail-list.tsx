@@ -1,11 +1,11 @@
 /** Captured mail, the newest first, each a link. */
 import { Button, Group, Text } from '@mantine/core';
 import { Link, useSearch } from 'wouter';
-import type { InboxEntry } from '../api/types';
+import type { CapturedEntry } from '../../../src/operations/inbox/schemas.ts';
 import { When } from '../parts/when';
 
 interface MailListProps {
-  readonly mails: readonly InboxEntry[];
+  readonly mails: readonly CapturedEntry[];
   /** The id of the mail that is being read. */
   readonly shown: string | undefined;
   /** Fetches the next page; null on the last. */

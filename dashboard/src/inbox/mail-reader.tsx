@@ -4,8 +4,8 @@ import { useMediaQuery } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { Link, useSearchParams } from 'wouter';
+import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { get, path } from '../api/client';
-import type { InboxMail } from '../api/types';
 import { DownloadLink } from '../parts/download';
 import { Failure, Loading } from '../parts/states';
 import { exact, When } from '../parts/when';
@@ -20,7 +20,7 @@ export function MailReader({ id }: { readonly id: string }) {
   // What is caught does not change: no topic is told of it.
   const mail = useQuery({
     queryKey: ['captured', id],
-    queryFn: () => get<InboxMail>(path`/inbox/${id}`),
+    queryFn: () => get<CapturedMessage>(path`/inbox/${id}`),
     staleTime: Number.POSITIVE_INFINITY,
   });
   return (
@@ -35,7 +35,7 @@ export function MailReader({ id }: { readonly id: string }) {
   );
 }
 
-function Mail({ mail }: { readonly mail: InboxMail }) {
+function Mail({ mail }: { readonly mail: CapturedMessage }) {
   const { id, at, to, from, returnPath, subject, bytes } = mail;
   const [parameters, setParameters] = useSearchParams();
   const asked = parameters.get('view');

@@ -1,8 +1,8 @@
 /** What a mail says in letters: its plain text, its header fields, its source. All of it is a stranger's, and shown as text. */
 import { Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { getText, path } from '../api/client';
-import type { InboxMail } from '../api/types';
 import { Empty, Failure, Loading } from '../parts/states';
 
 /** Browsers are slow to lay out more than this; the rest is in the download. */
@@ -27,7 +27,7 @@ export function TextView({ text }: { readonly text: string | null }) {
   return <Letters text={text} />;
 }
 
-export function HeadersView({ headers }: Pick<InboxMail, 'headers'>) {
+export function HeadersView({ headers }: Pick<CapturedMessage, 'headers'>) {
   // The same name may come twice: only the order tells them apart.
   const rows = headers.map((header, at) => ({ ...header, key: `${at} ${header.name}` }));
   return (

@@ -1,6 +1,6 @@
 /** Every page and its address; one that is not needed yet is not loaded. */
 import { type ComponentType, lazy } from 'react';
-import type { Session } from '../api/types';
+import type { Session } from '../../../src/operator/schemas.ts';
 import { loaded } from './load';
 
 export interface PageProps {

@@ -2,8 +2,8 @@
 import { Anchor, Button, Group, Text } from '@mantine/core';
 import { useEffect, useMemo } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
+import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
-import type { Session } from '../api/types';
 import { described, type Filters, filtersOf, pastedId } from '../messages/filters';
 import { Results } from '../messages/results';
 import { type Changed, SearchForm } from '../messages/search-form';

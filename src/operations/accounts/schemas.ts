@@ -1,6 +1,26 @@
-/** What the operations on accounts answer with. Free of Node, so that the dashboard takes its types from here. */
+/** The limits that the operations on accounts take, and what they answer with. Free of Node, so that the dashboard takes its types from here. */
 import { type Static, Type } from 'typebox';
 import { nullable, oneOf, Time } from '../schemas.ts';
+
+/** Limits as they are given. */
+export const limitMembers = {
+  volume: Type.Optional(Type.String({ description: 'Emails in all, counted from now; or `unlimited`.' })),
+  volumeExpires: Type.Optional(
+    Type.String({ description: 'Date (UTC) or `30d`, after which nothing is accepted; or `never`.' }),
+  ),
+  rate: Type.Optional(Type.String({ description: 'Such as `1000/1h`, over which 403 is answered; or `none`.' })),
+  throttle: Type.Optional(
+    Type.String({ description: 'Such as `50/s` or `50/s:200` (burst), over which 429 is answered; or `none`.' }),
+  ),
+};
+export const thresholdMembers = {
+  maxBounces: Type.Optional(
+    Type.String({ description: 'Hard bounces of 7 days that lock the account, such as `10%`; `100%` never does.' }),
+  ),
+  maxComplaints: Type.Optional(
+    Type.String({ description: 'Complaints of 7 days that lock it, such as `0.15%`; `100%` never does.' }),
+  ),
+};
 
 const Reputation = Type.Object(
   {

@@ -6,6 +6,7 @@
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeEncodedWords } from '../../message/encoded-word-decoder.ts';
+import type { Inbox, InboxEntry } from '../../model/inbox.ts';
 import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
 
 /** Envelope, signatures, From, To and an encoded Subject of 998 bytes take 6 KiB at most; they come first. */
@@ -13,29 +14,6 @@ const HEAD_BYTES = 8_192;
 const MAX_LIMIT = 1_000;
 /** A folder changed so shortly before it was read may change again within the same tick of its clock; some file systems count in 2 s. */
 const TICK_MS = 2_000;
-
-export interface InboxEntry {
-  readonly id: string;
-  /** When it was captured, milliseconds since the epoch. */
-  readonly at: number;
-  /** As the From header says, decoded: what the recipient sees. */
-  readonly from: string;
-  /** The envelope's sender, to which bounces would come back. */
-  readonly returnPath: string;
-  /** The envelope's recipient. */
-  readonly to: string;
-  /** Decoded; empty where the message has none. */
-  readonly subject: string;
-}
-
-export interface Inbox {
-  /** The newest first; ids are UUIDv7, so their order is that of acceptance. With `before` those older than that id. */
-  list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
-  /** One, or null where there is none with this id. */
-  entry(id: string): Promise<InboxEntry | null>;
-  /** The whole message as captured, or null where there is none with this id. */
-  source(id: string): Promise<Buffer | null>;
-}
 
 /** The inbox that `captureTransport(directory, …)` fills. Empty where the directory does not exist yet. */
 export function captureInbox(directory: string): Inbox {

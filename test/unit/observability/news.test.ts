@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { AuditEntry } from '../../../src/model/audit.ts';
 import type { ChangeMarks } from '../../../src/model/overview.ts';
-import { createNews, TOPICS, type Topic } from '../../../src/observability/news.ts';
+import { TOPICS, type Topic } from '../../../src/model/topic.ts';
+import { createNews } from '../../../src/observability/news.ts';
 import { storeChanges } from '../../../src/observability/store-changes.ts';
 import { virtualClock } from '../../rig/clock.ts';
 

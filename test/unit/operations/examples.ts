@@ -2,6 +2,8 @@
  * One successful call of every operation, by its name, for walk.test.ts: with what, after what, and which audit log entries it
  * writes. A new operation gets its line here.
  */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createAccount, lockAccount } from '../../../src/operations/accounts.ts';
 import { addDomain, showDomain } from '../../../src/operations/domains.ts';
 import { createKey } from '../../../src/operations/keys.ts';
@@ -41,6 +43,12 @@ const reported = async ({ store }: OperationRig): Promise<void> => {
       last: true,
     },
   ]);
+};
+/** A captured message, as `capture:` keeps it. */
+const captured = async ({ folder }: Pick<OperationRig, 'folder'>): Promise<void> => {
+  mkdirSync(join(folder, 'inbox/new'), { recursive: true });
+  const lines = ['Return-Path: <shop@example.org>', 'Delivered-To: ada@example.com', 'Subject: Hello', '', 'Hello', ''];
+  writeFileSync(join(folder, `inbox/new/${MESSAGE.id}.eml`), lines.join('\r\n'));
 };
 const ADDRESS = { account: 'acme', address: 'ada@example.com' };
 const DOMAIN = { account: 'acme', domain: 'example.org' };
@@ -108,5 +116,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   // Nothing comes back from the transport of the example, which is a finding.
   'doctor.loop': { given: { within: '1s' } },
   'config.show': { given: {} },
+  'inbox.list': { given: {}, prepare: captured },
+  'inbox.show': { given: { id: MESSAGE.id }, prepare: captured },
   'audit.list': { given: {}, after: [[createToken, { name: 'ci' }]] },
 };

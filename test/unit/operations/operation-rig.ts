@@ -6,11 +6,13 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { expect } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { ServiceEvent } from '../../../src/model/events.ts';
 import type { ServiceContext } from '../../../src/operations/context.ts';
 import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
 import { audited } from '../../../src/operator/audited.ts';
 import type { Store } from '../../../src/store/contract.ts';
+import { captureInbox } from '../../../src/transports/capture/inbox.ts';
 import { installationOf } from '../../../src/wiring/installation.ts';
 import { commandRig } from '../cli/command-rig.ts';
 
@@ -62,6 +64,8 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       installation: installationOf(settings, systemClock, (work) => work(own)),
       describeSettings: () => describeSettings(variables, null),
       progress: () => undefined,
+      inbox: captureInbox(join(folder, 'inbox')),
+      readEntity,
     },
     now: Date.UTC(2030, 0, 1),
     async ask(operation, given) {

@@ -9,7 +9,8 @@ import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { tokenHash } from '../../../src/model/operator-token.ts';
-import { createNews, type News, TOPICS, type Topic } from '../../../src/observability/news.ts';
+import { TOPICS, type Topic } from '../../../src/model/topic.ts';
+import { createNews, type News } from '../../../src/observability/news.ts';
 import { MOST_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
@@ -43,8 +44,7 @@ async function started(
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',
-    inbox: null,
-    readEntity,
+    captured: { inbox: null, readEntity },
     api: {
       store: {
         findTokens: async () => (store.token === null ? [] : [store.token]),

@@ -61,8 +61,7 @@ async function started(holdsLookups = false) {
     metrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{}',
-    inbox: null,
-    readEntity,
+    captured: { inbox: null, readEntity },
     api: {
       store: {
         findTokens: async (hashes) => {

@@ -29,8 +29,7 @@ async function started() {
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',
-    inbox: null,
-    readEntity,
+    captured: { inbox: null, readEntity },
     api: {
       store: { findTokens: away, touchToken: away, endSession: away, isSessionEnded: away },
       operate: () => {

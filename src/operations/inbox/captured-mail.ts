@@ -1,15 +1,16 @@
 /**
- * A captured mail as it is looked at: its header fields decoded, its text, its HTML for a frame. Pure.
+ * Reads a captured message: its header fields decoded, its text, its HTML. Pure.
  *
- * Promises: linear, and never throws, whatever octets the file holds. What is shown in a frame loads and runs nothing and goes
- * nowhere: the policy that it is served under (inbox.ts) keeps that promise alone; what is done to the HTML here only helps.
+ * Guarantees: linear, and never throws, whatever octets the file holds.
  *
  * Read by the code that reads reports from strangers. postal-mime was tried: 3 s for 1 MiB of short lines, 40 s for 1 MiB of
  * empty ones, all in the service's only thread.
  */
-import type { Entity } from '../feedback/read/entity.ts';
-import { decodeEncodedWords } from '../message/encoded-word-decoder.ts';
-import type { ReadEntity } from './mailbox.ts';
+import type { Entity } from '../../feedback/read/entity.ts';
+import { decodeEncodedWords } from '../../message/encoded-word-decoder.ts';
+
+/** Cuts a message into its MIME entities, whatever octets it holds; of a leaf at most `maxBytes` octets are decoded. */
+export type ReadEntity = (raw: Uint8Array, maxBytes: number) => Entity;
 
 /** Of the header, octets and fields: ours has a dozen fields and 4 KiB at most, with signatures. */
 const LONGEST_HEADER = 131_072;
@@ -66,17 +67,4 @@ function headersOf(source: Uint8Array): readonly HeaderField[] {
     name: name.trimEnd(),
     value: decodeEncodedWords(pieces.join('').trim()),
   }));
-}
-
-/**
- * The HTML for a sandboxed frame. A link opens in a new window, which the sandbox forbids: so it shows where it leads and does
- * nothing. The mail may ask for another target, and then meets the policies of the page around it. No element `link` is left,
- * for content policies do not stop it from looking up a name or opening a connection (`dns-prefetch`, `preconnect`).
- */
-export function framed(html: string): string {
-  // Nothing may stand before the doctype, or the page is laid out as of old. A doctype ends at its first `>`, quoted or not.
-  const start = html.length - html.trimStart().length;
-  const doctype = html.slice(start, start + '<!doctype'.length).toLowerCase() === '<!doctype';
-  const end = doctype ? html.indexOf('>', start) + 1 : 0;
-  return `${html.slice(0, end)}<base target="_blank">${html.slice(end).replace(/<link/gi, '<x-link')}`;
 }

@@ -1,0 +1,159 @@
+/** Captured messages: pages of the list, one as it is read, and what is answered where there is none. */
+import { describe, expect, test } from 'vitest';
+import { readEntity } from '../../../src/feedback/read/entity.ts';
+import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';
+import { readCapturedMail } from '../../../src/operations/inbox/captured-mail.ts';
+import { listInbox, showInbox } from '../../../src/operations/inbox.ts';
+import { perform } from '../../../src/operations/operation.ts';
+
+const ids = [3, 2, 1].map((n) => `0192a3b4-c5d6-7e8f-9012-34567890000${n}`);
+const [NEWEST = '', MIDDLE = '', OLDEST = ''] = ids;
+const UNKNOWN = '0192a3b4-c5d6-7e8f-9012-345678900009';
+const HOSTILE = '</script><script>alert(1)</script>"\'&\u2028\ud83d\ude00';
+
+const mail = (html: string) =>
+  Buffer.from(
+    [
+      'Return-Path: <shop@example.org>',
+      'Delivered-To: ada@example.com',
+      'Subject: =?utf-8?B?R3LDvMOfZQ==?=',
+      ' =?utf-8?B?ICE=?= and',
+      '\tmore',
+      'X-Raw: <b>é</b>',
+      'Content-Type: multipart/alternative; boundary=b',
+      '',
+      '--b',
+      'Content-Type: text/plain; charset=utf-8',
+      '',
+      'Grüße <b>x</b>',
+      '--b',
+      'Content-Type: text/html; charset=utf-8',
+      'Content-Transfer-Encoding: base64',
+      '',
+      Buffer.from(html).toString('base64'),
+      '--b--',
+      '',
+    ].join('\r\n'),
+  );
+
+const SOURCE = mail('<html><p>x</p></html>');
+const ENTRY = {
+  to: 'ada@example.com',
+  from: 'shop@example.org',
+  returnPath: 'b-1@bounces.example.org',
+  subject: HOSTILE,
+};
+const entries: readonly InboxEntry[] = ids.map((id) => ({ id, at: 1_700_000_000_000, ...ENTRY }));
+const inbox: Inbox = {
+  list: async (limit, before = null) => entries.filter(({ id }) => before === null || id < before).slice(0, limit),
+  entry: async (id) => entries.find((one) => one.id === id) ?? null,
+  source: async (id) => (ids.includes(id) ? SOURCE : null),
+};
+const AT = '2023-11-14T22:13:20.000Z';
+
+const list = (given: Readonly<Record<string, unknown>>, from: Inbox | null = inbox) =>
+  perform(listInbox, given, { inbox: from, readEntity });
+const show = (id: string, from: Inbox | null = inbox) => perform(showInbox, { id }, { inbox: from, readEntity });
+
+describe('the list', () => {
+  test('comes page by page, the newest first', async () => {
+    const pageOf = (shown: readonly string[], next: string | null) => ({
+      ok: true,
+      value: { messages: shown.map((id) => ({ id, at: AT, ...ENTRY })), next },
+    });
+    expect(await list({ limit: '2' })).toMatchObject(pageOf([NEWEST, MIDDLE], MIDDLE));
+    expect(await list({ limit: '2', before: MIDDLE })).toMatchObject(pageOf([OLDEST], null));
+    expect(await list({})).toMatchObject(pageOf(ids, null));
+    expect(await list({}, { ...inbox, list: async () => [] })).toMatchObject(pageOf([], null));
+  });
+
+  test.each([
+    ['limit', '0'],
+    ['limit', '201'],
+    ['limit', ''],
+    ['limit', '1e1'],
+    ['limit', ' 1'],
+    ['limit', ['1', '2']],
+    ['before', ''],
+    ['before', 'elsewhere'],
+    ['before', '../../etc'],
+    ['before', [OLDEST, OLDEST]],
+  ])('%s of %j is invalid', async (field, value) => {
+    expect(await list({ [field]: value })).toMatchObject({ ok: false, error: { code: 'invalid', field } });
+  });
+
+  test.each(['colour', '__proto__'])('the member %s, which there is not, is invalid', async (name) => {
+    const given = Object.fromEntries([[name, 'x']]);
+    expect(await list(given)).toMatchObject({ ok: false, error: { code: 'invalid' } });
+  });
+});
+
+describe('one message', () => {
+  test('has its header decoded in order, its text, and whether it has HTML', async () => {
+    expect(await show(OLDEST)).toMatchObject({
+      ok: true,
+      value: {
+        id: OLDEST,
+        at: AT,
+        ...ENTRY,
+        headers: [
+          { name: 'Return-Path', value: '<shop@example.org>' },
+          { name: 'Delivered-To', value: 'ada@example.com' },
+          { name: 'Subject', value: 'Grüße ! and\tmore' },
+          { name: 'X-Raw', value: '<b>é</b>' },
+          { name: 'Content-Type', value: 'multipart/alternative; boundary=b' },
+        ],
+        text: 'Grüße <b>x</b>\n',
+        html: true,
+        bytes: SOURCE.length,
+      },
+    });
+  });
+
+  test.each([UNKNOWN, '../../etc/passwd', 'x'])('%j is not found', async (id) => {
+    expect(await show(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
+  });
+
+  test('and a list are not found where nothing is captured', async () => {
+    for (const answer of [await show(OLDEST, null), await list({}, null)])
+      expect(answer).toMatchObject({ ok: false, error: { code: 'not-found', field: null } });
+  });
+});
+
+describe('reading', () => {
+  const MIB = 1_048_576;
+  const TYPE = 'Content-Type: text/plain\r\n';
+  const nested = Array.from(
+    { length: 5_000 },
+    (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
+  );
+
+  test.each([
+    ['lines', `${TYPE}\r\n${'x\r\n'.repeat(MIB / 3)}`],
+    ['blank lines', `${TYPE}\r\n${'\n'.repeat(MIB)}`],
+    ['one line', `${TYPE}\r\n${'x'.repeat(MIB)}`],
+    ['header fields', 'X: y\r\n'.repeat(MIB / 6)],
+    ['a folded field', `X: y\r\n${' z\r\n'.repeat(MIB / 4)}`],
+    ['encoded words', `Subject: ${'=?utf-8?Q?x?= '.repeat(MIB / 14)}\r\n\r\n`],
+    ['multiparts within one another', nested.join('')],
+    ['parts', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(MIB / 10)}`],
+    ['parameters', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
+    ['NUL', '\0'.repeat(MIB)],
+  ])('1 MiB of %s is read without holding the service up', (_what, source) => {
+    const began = performance.now();
+    const read = readCapturedMail(Buffer.from(source), readEntity);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(read.headers.length).toBeLessThanOrEqual(1_000);
+  });
+
+  test('all of a long text is told', () => {
+    const text = 'né '.repeat(MIB / 3);
+    expect(readCapturedMail(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
+  });
+
+  test('what is attached is not taken for the text', () => {
+    const attached =
+      'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: Attachment; filename=x\r\n\r\nno\r\n--b\r\n\r\nyes\r\n--b--';
+    expect(readCapturedMail(Buffer.from(attached), readEntity).text).toBe('yes\n');
+  });
+});
