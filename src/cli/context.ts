@@ -55,7 +55,7 @@ export function processContext(): Context {
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     operate: (work) =>
-      context.withStore((store, settings) =>
+      open(true, (store, settings) =>
         work({
           actor: `cli:${userName()}`,
           clock: context.clock,
@@ -66,19 +66,25 @@ export function processContext(): Context {
           publish: () => undefined,
         }),
       ),
-    async withStore(work) {
-      const settings = context.settings();
-      const { openStore } = await import('../store/open.ts');
-      const { audited } = await import('../operator/audited.ts');
-      const { gentle } = await import('./gentle-add.ts');
-      const store = await openStore(settings.database, { exclusive: false, waiting: context.warn });
-      try {
-        return await work(audited(gentle(store, context.clock), `cli:${userName()}`, context.clock.now), settings);
-      } finally {
-        await store.close();
-      }
-    },
+    withStore: (work) => open(false, work),
   };
+  /** `inCaller`: a command of one operation waits for no thread to start, and has nothing else to do meanwhile. */
+  async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {
+    const settings = context.settings();
+    const { openStore } = await import('../store/open.ts');
+    const { audited } = await import('../operator/audited.ts');
+    const { gentle } = await import('./gentle-add.ts');
+    const store = await openStore(settings.database, {
+      exclusive: false,
+      waiting: context.warn,
+      ...(inCaller ? { inCaller } : {}),
+    });
+    try {
+      return await work(audited(gentle(store, context.clock), `cli:${userName()}`, context.clock.now), settings);
+    } finally {
+      await store.close();
+    }
+  }
   return context;
 }
 

@@ -2,7 +2,8 @@
  * The wire format as TypeBox schemas: the types, and the OpenAPI document, come from here. What `admit` decides and
  * these schemas say is held together by a test; formats and lengths that JSON Schema cannot say are `admit`'s alone.
  */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../model/schema.ts';
 
 export const MailRequest = Type.Object(
   {

@@ -2,7 +2,7 @@
  * Accounts: what they may send, what they have sent, and whether they are locked. A change may name the version of the
  * account that its author saw; where the account has another by now, nothing changes.
  */
-import { Type } from 'typebox';
+
 import {
   formatRate,
   formatThrottle,
@@ -18,6 +18,7 @@ import {
 import type { Account, AccountChange, AccountLimits, Guarded } from '../model/account.ts';
 import { accountVersion } from '../model/account-version.ts';
 import { measures, percent, standing, type WindowCounts } from '../model/reputation.ts';
+import { Type } from '../model/schema.ts';
 import { time } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
 import { conflict, type Failed, invalid, invalidAs, notFound, ok, parsedAs, type Result } from './errors.ts';

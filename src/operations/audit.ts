@@ -1,7 +1,8 @@
 /** The audit log: who changed what, and how it was before and after. */
-import { Type } from 'typebox';
+
 import { isoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
+import { Type } from '../model/schema.ts';
 import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';

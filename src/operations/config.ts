@@ -1,5 +1,5 @@
 /** The settings of the installation. */
-import { Type } from 'typebox';
+import { Type } from '../model/schema.ts';
 import { EffectiveSettings } from './config/schemas.ts';
 import type { ConfigContext } from './context.ts';
 import { ok } from './errors.ts';

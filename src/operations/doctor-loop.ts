@@ -3,7 +3,6 @@
  * message each, and touches no reputation and no suppression list. What fails is a finding with its remedy.
  */
 import { randomUUID } from 'node:crypto';
-import { Type } from 'typebox';
 import type { Settings } from '../config/settings.ts';
 import { parseDuration } from '../config/units.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
@@ -13,6 +12,7 @@ import { trialOf } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
 import type { NewMail } from '../model/message.ts';
 import { mailIds } from '../model/message-id.ts';
+import { Type } from '../model/schema.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';

@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Type } from 'typebox';
 import { isLoopback } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
@@ -24,6 +23,7 @@ import { recordsFor } from '../domains/records.ts';
 import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
+import { Type } from '../model/schema.ts';
 import { sendersBound } from '../model/senders.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Conversation, RelayProbe } from '../transports/smtp/probe.ts';

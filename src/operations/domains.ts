@@ -3,7 +3,7 @@
  * asks DNS. With `ses:` the identity at the provider is looked at, and made where it is missing. Private keys are made here and
  * sealed at once; no result has them. What fails has changed nothing.
  */
-import { Type } from 'typebox';
+
 import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
@@ -21,6 +21,7 @@ import {
   type SendingDomain,
 } from '../model/domain.ts';
 import { parseHost } from '../model/host.ts';
+import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
 import { detailsOf, removedDetails } from './domain-details.ts';

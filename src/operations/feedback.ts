@@ -1,7 +1,8 @@
 /** Feedback reports that were kept: those that were not understood, or are about no known message. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { isoTime } from '../config/units.ts';
 import type { KeptFeedback } from '../model/feedback-report.ts';
+import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
 import { operation } from './operation.ts';
 import { limit, nullable, rowNumber, Time } from './schemas.ts';

@@ -1,8 +1,9 @@
 /** Messages that `capture:` has kept instead of sending: the newest, and one with its header fields and its text. */
-import { Type } from 'typebox';
+
 import { isoTime } from '../config/units.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { isMailId } from '../model/message-id.ts';
+import { Type } from '../model/schema.ts';
 import type { InboxContext } from './context.ts';
 import { type Failed, invalid, notFound, ok } from './errors.ts';
 import { readCapturedMail } from './inbox/captured-mail.ts';

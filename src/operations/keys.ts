@@ -1,8 +1,9 @@
 /** API keys, with which clients send. A key is in the result of the operation that makes it, and nowhere else. */
-import { Type } from 'typebox';
+
 import { isoTime, isoTimeOrNull, parseDuration, parseMoment, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { newApiKey } from '../model/api-key.ts';
+import { Type } from '../model/schema.ts';
 import { noAccount } from './accounts.ts';
 import { conflict, type Failed, invalid, notFound, ok, parsedAs, type Result } from './errors.ts';
 import { KeyEntry, KeyId, MadeKey, RotatedKey } from './keys/schemas.ts';

@@ -1,10 +1,11 @@
 /** Finds messages by words, addresses, subject, account, state and time, page by page. Bounded in time where it is asked to be. */
-import { Type } from 'typebox';
+
 import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import type { MailSummary } from '../model/message.ts';
 import { timeOf } from '../model/message-id.ts';
 import type { RuntimeStatus } from '../model/runtime-status.ts';
+import { Type } from '../model/schema.ts';
 import { STATES, TERMINAL } from '../model/state-machine.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';

@@ -1,10 +1,11 @@
 /** Messages: the newest by filters, one with its history, why it is where it is, retry and cancel. Search: message-search.ts. */
-import { Type } from 'typebox';
+
 import { parseMoment, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import type { MailDetails, OperatorAnswer } from '../model/message.ts';
 import { isMailId } from '../model/message-id.ts';
+import { Type } from '../model/schema.ts';
 import { STATES } from '../model/state-machine.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';

@@ -1,6 +1,7 @@
 /** The overview: figures over time, the queue, the health of the parts, and what needs attention. */
-import { Type } from 'typebox';
+
 import { isoTime } from '../config/units.ts';
+import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
 import { attentionOf } from './overview/attention.ts';

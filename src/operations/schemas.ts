@@ -1,6 +1,7 @@
 /** Schemas that several operations share: names, times, pages. Each carries its description into the API reference. */
-import { type TSchema, type TUnsafe, Type } from 'typebox';
+import type { TSchema, TUnsafe } from 'typebox';
 import { MOST_INT } from '../config/units.ts';
+import { Type } from '../model/schema.ts';
 
 /** One of a closed set of strings. */
 export function oneOf<const T extends string>(

@@ -1,8 +1,9 @@
 /** Suppression lists: the addresses that receive no mail, one list per account and `*` for the whole service. */
-import { Type } from 'typebox';
+
 import { isoTime, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { parseHost } from '../model/host.ts';
+import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { invalid, noAccount, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';

@@ -1,8 +1,9 @@
 /** Tokens with which scripts of operators sign in. A token is in the result of the operation that makes it, and nowhere else. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { isoTime, isoTimeOrNull, parseMoment, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { newToken } from '../model/operator-token.ts';
+import { Type } from '../model/schema.ts';
 import { conflict, notFound, ok, parsedAs } from './errors.ts';
 import { visibleText } from './labels.ts';
 import { operation } from './operation.ts';

@@ -7,8 +7,8 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
+import { Type } from '../model/schema.ts';
 import type { News } from '../observability/news.ts';
 import { type Described, SIGNED_IN_ERRORS } from './described.ts';
 import { refuse } from './refusal.ts';

@@ -1,5 +1,5 @@
 /** The routes of list-files.ts as data for the document: suppression lists as CSV files, up and down. */
-import { Type } from 'typebox';
+import { Type } from '../model/schema.ts';
 import { BODY_ERRORS, type Described, LIST, SIGNED_IN_ERRORS } from './described.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
 

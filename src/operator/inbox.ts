@@ -8,7 +8,7 @@
  * gets the HTML wherever it opens it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
+import { Type } from '../model/schema.ts';
 import type { InboxContext } from '../operations/context.ts';
 import { type Failed, notFound } from '../operations/errors.ts';
 import { readCapturedMail } from '../operations/inbox/captured-mail.ts';

@@ -1,5 +1,5 @@
 /** The routes of the operator's listener beside its API and the dashboard, as data for the document; listener.ts has their handlers. */
-import { Type } from 'typebox';
+import { Type } from '../model/schema.ts';
 import type { Described } from './described.ts';
 import { Alive, Document } from './schemas.ts';
 

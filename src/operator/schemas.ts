@@ -1,5 +1,6 @@
 /** What those routes of the operator's listener answer that are no operations. The dashboard's types come from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
 import { nullable, oneOf } from '../operations/schemas.ts';
 import type { Parameter } from './described.ts';

@@ -7,6 +7,8 @@ import { MACHINE, type Surroundings } from './surroundings.ts';
 export interface OpenOptions {
   /** True for a service, which may be the only one on an embedded file. */
   readonly exclusive: boolean;
+  /** True for a caller that asks little and ends: an embedded store starts no thread, and each call is done when it returns. */
+  readonly inCaller?: boolean;
   /** The node's name, shown by the database server. */
   readonly node?: string;
   /** Told, in one line each, what endangers mail on this database. */
@@ -29,12 +31,14 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
     surroundings = MACHINE,
     onFilesFault,
   } = options;
+  const { inCaller = surroundings.simulated } = options;
   switch (database.kind) {
     case 'sqlite': {
       const { openSqliteStore } = await import('./sqlite/store.ts');
       return openSqliteStore({
         path: database.path,
         exclusive,
+        inCaller,
         surroundings,
         ...(onFilesFault === undefined ? {} : { onFilesFault }),
       });

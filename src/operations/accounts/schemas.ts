@@ -1,5 +1,6 @@
 /** The limits that the operations on accounts take, and what they answer with. Free of Node, so that the dashboard takes its types from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 
 /** Limits as they are given. */

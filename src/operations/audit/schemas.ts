@@ -1,5 +1,6 @@
 /** An entry of the audit log as commands and API show it. Free of Node, so that the dashboard takes its type from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { Time } from '../schemas.ts';
 
 export const AuditRecord = Type.Object({

@@ -1,5 +1,6 @@
 /** The settings of the installation as commands and API show them. Free of Node, so that the dashboard takes its type from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { nullable, oneOf } from '../schemas.ts';
 
 export const EffectiveSettings = Type.Array(

@@ -1,5 +1,6 @@
 /** What the operations on sending domains answer with. Free of Node, so that the dashboard takes its types from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 
 const KeyState = oneOf(['staged', 'active', 'retiring']);

@@ -1,5 +1,6 @@
 /** Captured messages as the operator API answers them. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { nullable, Time } from '../schemas.ts';
 
 const entryMembers = {

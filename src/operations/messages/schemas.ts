@@ -1,9 +1,10 @@
 /** What the operations on messages answer with, and how it is made of what the store holds. Pure. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { isoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
 import type { MailDetails, MailSummary } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
+import { Type } from '../../model/schema.ts';
 import { STATES } from '../../model/state-machine.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
 import { nullable, oneOf, SuppressedOn, Time } from '../schemas.ts';

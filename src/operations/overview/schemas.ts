@@ -1,5 +1,6 @@
 /** What the overview answers with: ranges, figures, queue, health, attention. Free of Node, so that the dashboard takes its types from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 

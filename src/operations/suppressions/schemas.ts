@@ -1,5 +1,6 @@
 /** What the operations on suppression lists answer with. Free of Node, so that the dashboard takes its types from here. */
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
+import { Type } from '../../model/schema.ts';
 import { nullable, SuppressedOn, suppressionMembers } from '../schemas.ts';
 
 export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });

@@ -1,4 +1,4 @@
-/** The calls of a store thread, run in the caller's thread: each is done when `call` returns. For simulations. */
+/** The calls of a store thread, run in the caller's thread: each is done when `call` returns. For simulations and short commands. */
 import { StoreError } from '../error.ts';
 import { every } from '../every.ts';
 import type { Surroundings } from '../surroundings.ts';

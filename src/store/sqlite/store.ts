@@ -45,6 +45,8 @@ export interface SqliteOptions {
   /** Hears when files of the database were removed or replaced, within a second, and null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly surroundings?: Surroundings;
+  /** True: no thread is started, as in a simulation. */
+  readonly inCaller?: boolean;
 }
 
 /** Opens the store; rejects with a StoreError of one line. */
@@ -54,6 +56,7 @@ export async function openSqliteStore({
   worker = WORKER,
   onFilesFault,
   surroundings = MACHINE,
+  inCaller = surroundings.simulated,
 }: SqliteOptions): Promise<Store> {
   const path = resolveDatabasePath(given);
   // Before anything is opened: a service that may not run must not migrate what another one runs on.
@@ -68,7 +71,7 @@ export async function openSqliteStore({
       requireUsableFiles(path);
       removeKeptLinks(path);
     }
-    writer = surroundings.simulated
+    writer = inCaller
       ? await startHere({ path, locked: exclusive, cacheKib: WRITER.cacheKib }, surroundings, onFilesFault)
       : await start(WRITER, onFilesFault);
   } catch (error) {
@@ -83,7 +86,7 @@ export async function openSqliteStore({
   const reader = keptThread(() => startBeside(READER), READER_IDLE_MS);
   const index = keptThread(() => startBeside(INDEX), INDEX_IDLE_MS);
   const besides = (kept: typeof reader): StoreThread['call'] =>
-    surroundings.simulated ? writer.call : (name, ...args) => kept.use((thread) => thread.call(name, ...args));
+    inCaller ? writer.call : (name, ...args) => kept.use((thread) => thread.call(name, ...args));
   const ask = besides(reader);
   const buildIndex = besides(index);
   const stopWatching: (() => void)[] = [];

@@ -1,0 +1,34 @@
+/** The library is the referee of the builder. */
+import { Type as TypeBox } from 'typebox';
+import { expect, test } from 'vitest';
+import { Type } from '../../../src/model/schema.ts';
+
+function example(type: typeof Type): object {
+  const nullable = type.Union([type.String({ minLength: 1 }), type.Null()], { description: 'a text' });
+  const inner = type.Object({ at: type.Optional(type.Integer({ minimum: 0, description: 'ms' })) });
+  return type.Object(
+    {
+      kind: type.Literal('error'),
+      count: type.Literal(3),
+      on: type.Boolean({ default: false }),
+      share: type.Number({ maximum: 1 }),
+      reason: type.Unsafe<'a'>({ type: 'string', enum: ['a'] }),
+      before: type.Optional(type.Unknown({ description: 'anything' })),
+      nothing: type.Null({ description: 'none' }),
+      nullable,
+      list: type.Array(inner, { maxItems: 2 }),
+      optional: type.Optional(nullable),
+    },
+    { additionalProperties: false, description: 'all of it' },
+  );
+}
+
+test('a schema has the JSON that the library gives it, member by member in the same order', () => {
+  expect(JSON.stringify(example(Type))).toBe(JSON.stringify(example(TypeBox)));
+});
+
+test('a schema that is made optional stays as it was itself', () => {
+  const text = Type.String();
+  Type.Optional(text);
+  expect(Type.Object({ text })).toMatchObject({ required: ['text'] });
+});
