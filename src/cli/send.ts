@@ -153,8 +153,11 @@ async function ask(url: URL, key: string, { to, from, subject, message }: SendFl
     response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
     text = await readStart(response);
   } catch (error) {
+    const cause = causeOf(error);
     throw new CommandFailure(
-      `no answer from ${url.origin} (${causeOf(error)}); is the service running there? --url gives another address`,
+      isCertificateFault(error)
+        ? `the certificate of ${url.origin} is not accepted (${cause}); give --url with a name in the certificate, or NODE_EXTRA_CA_CERTS for an authority of your own`
+        : `no answer from ${url.origin} (${cause}); is the service running there? --url gives another address`,
     );
   }
   const reason = response.headers.get('postrider-reason');
@@ -195,6 +198,13 @@ function readAnswer(text: string): Pick<Answer, 'id' | 'message'> {
   const id =
     typeof result === 'object' && result !== null && 'id' in result && typeof result.id === 'string' ? result.id : null;
   return { id, message };
+}
+
+/** Node's codes of a certificate that it does not accept (nodejs.org/api/tls.html, X509 certificate error codes). */
+function isCertificateFault(error: unknown): boolean {
+  const cause: unknown = error instanceof Error ? error.cause : null;
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  return ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'].some((word) => code.includes(word));
 }
 
 function causeOf(error: unknown): string {

@@ -35,5 +35,5 @@ export function span(ms: number): string {
 
 /** As a sentence: a next hop's own words may be one already. */
 export function ended(text: string): string {
-  return text.endsWith('.') ? text : `${text}.`;
+  return ['.', '?', '!'].some((end) => text.endsWith(end)) ? text : `${text}.`;
 }

@@ -1,12 +1,15 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { openStore } from '../../../src/store/open.ts';
+import { certificateFor } from '../../rig/smtp-certificate.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const MAIL_ID = '01990000-0000-7000-8000-000000000001';
@@ -531,6 +534,17 @@ describe('send', () => {
     inFolder(async (folder) => {
       const extra = { POSTRIDER_LISTEN: '127.0.0.1:1' };
       expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no answer from http://127.0.0.1:1');
+    }));
+
+  it('a certificate that is not accepted is said to be one, and not a service that does not run', () =>
+    inFolder(async (folder) => {
+      const server = createTlsServer(await certificateFor('mail.example.com'));
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const refused = await run(folder, [...flags, '--key', 'pr_k', '--url', `https://127.0.0.1:${port}`]);
+      server.close();
+      expectFailure(refused, 1, `the certificate of https://127.0.0.1:${port} is not accepted`);
     }));
 });
 
