@@ -18,8 +18,7 @@ import type { ListenerLimits } from './http/ports.ts';
 import { newApiKey } from './model/api-key.ts';
 import type { RuntimeStatus } from './model/runtime-status.ts';
 import { createEvents } from './observability/events.ts';
-import { createLog } from './observability/log.ts';
-import { logLines } from './observability/log-lines.ts';
+import { createLog, logHandlers } from './observability/log.ts';
 import type { Store } from './store/contract.ts';
 import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
@@ -96,13 +95,13 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
 
   const events = createEvents(machineClock);
   const { publish } = events;
-  events.subscribe(logLines(log, node));
-  const warn = (detail: string) => publish({ type: 'node.warning', at: machineClock.now(), detail });
+  events.subscribe(logHandlers(log, node));
+  const warn = (detail: string) => publish({ type: 'node.warned', at: machineClock.now(), detail });
   let filesFault: FilesFault | null = null;
   const onFilesFault = (fault: FilesFault | null) => {
     filesFault = fault;
     const at = machineClock.now();
-    publish(fault === null ? { type: 'store.files-back', at } : { type: 'store.files-lost', at, ...fault });
+    publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
   };
   const { waiting = warn, openStore: open } = surroundings;
   const store = await (open?.(settings) ??

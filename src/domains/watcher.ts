@@ -44,7 +44,7 @@ export interface WatcherParts {
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] } | null>;
   readonly update: DomainStore['updateDomain'];
-  readonly publish: PublishOf<(typeof EVENTS)[keyof typeof EVENTS] | 'node.fault'>;
+  readonly publish: PublishOf<(typeof EVENTS)[keyof typeof EVENTS] | 'node.operation_failed'>;
 }
 
 /** Starts watching; the returned function stops it after the check under way. */
@@ -78,7 +78,8 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     return kind !== 'done' || result.update.checkedAt !== domain.checkedAt;
   }
 
-  const failed = (what: string, error: unknown) => publish({ type: 'node.fault', at: clock.now(), what, error });
+  const failed = (operation: string, error: unknown) =>
+    publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 
   async function round(): Promise<void> {
     try {

@@ -26,8 +26,8 @@ export function reportEvent(
     case 'repeated':
       return { type: 'report.repeated', at };
     case 'foreign':
-      return { type: 'report.foreign', at };
+      return { type: 'report.unrelated', at };
     case 'kept':
-      return { type: 'report.kept', at, feedbackId: answer.feedbackId, reason: answer.reason, summary };
+      return { type: 'report.not_understood', at, feedbackId: answer.feedbackId, reason: answer.reason, summary };
   }
 }

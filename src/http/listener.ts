@@ -2,7 +2,7 @@
  * The public listener: `POST /api/v1/send-mail`, `/healthz` and `/readyz`, nothing else.
  *
  * Promises: every answer that is no success has the two members of the registry; no banner; drains within a bound.
- * Fails: `start` rejects with one clear line; a fault while running is a 500 and is published as `node.fault`.
+ * Fails: `start` rejects with one clear line; a fault while running is a 500 and is published as `node.operation_failed`.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -32,7 +32,8 @@ const FLUSH_MS = 250;
 /** Builds the listener; nothing is bound before `start`. */
 export function createListener(options: ListenerOptions): Listener {
   const { clock, settings, publish } = options;
-  const failed = (error: unknown) => publish({ type: 'node.fault', at: clock.now(), what: 'request', error });
+  const failed = (error: unknown) =>
+    publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
   const inFlight = new InFlight(limits, options.load);
   const answers = new Answers(clock, limits.lingerMs, settings.maxRequestBytes);
@@ -65,7 +66,7 @@ export function createListener(options: ListenerOptions): Listener {
             clock,
             (pair) => {
               if (server instanceof TlsServer) server.setSecureContext({ ...pair, minVersion: OLDEST_TLS });
-              publish({ type: 'certificate.renewed', at: clock.now() });
+              publish({ type: 'certificate.reloaded', at: clock.now() });
             },
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
@@ -169,7 +170,7 @@ function createApp(
     unrouted(request.raw, reply.raw);
   });
   app.setErrorHandler((error, request, reply) => {
-    options.publish({ type: 'node.fault', at: options.clock.now(), what: 'request', error });
+    options.publish({ type: 'node.operation_failed', at: options.clock.now(), operation: 'request', error });
     reply.hijack();
     if (reply.raw.headersSent) {
       reply.raw.destroy();

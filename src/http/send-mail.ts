@@ -51,7 +51,8 @@ export function createSendMail(
   connections: HttpConnections,
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { directory, throttle, clock, ids, submit, domains, publish, settings } = options;
-  const failed = (error: unknown) => publish({ type: 'node.fault', at: clock.now(), what: 'request', error });
+  const failed = (error: unknown) =>
+    publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const { maxRequestBytes } = settings;
   const bound = sendersBound(settings);
   const misses = new GatheredLookups({
@@ -310,7 +311,7 @@ export function createSendMail(
   function addIgnored(headers: Headers, ignored: IgnoredFields | null): void {
     if (ignored === null) return;
     if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
-    publish({ type: 'request.fields-ignored', at: clock.now(), count: ignored.count });
+    publish({ type: 'request.fields_ignored', at: clock.now(), count: ignored.count });
   }
 
   function onRejected(exchange: Exchange, error: unknown): void {

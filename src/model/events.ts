@@ -6,7 +6,7 @@
  * subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its commit. An
  * event holds no secret: its subscribers write it down.
  *
- * To add an event, add one member here. The type checker then asks for its log line (observability/log-lines.ts), and for its
+ * To add an event, add one member here. The type checker then asks for its log line (observability/log-events.ts), and for its
  * history entry where its name is one of `RECORDED`.
  */
 import type { NoteVerb } from './feedback.ts';
@@ -64,9 +64,9 @@ export type DropReason =
   | 'unread-answers';
 export const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
 
-/** `closed` sends, `probing` sends one at a time, `open` waits. */
-export type BreakerState = 'closed' | 'probing' | 'open';
-export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'probing', 'open'];
+/** `closed` sends, `half-open` sends one probe at a time, `open` waits. */
+export type BreakerState = 'closed' | 'half-open' | 'open';
+export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 export type ServiceEvent =
   // ── Messages ──
@@ -93,33 +93,33 @@ export type ServiceEvent =
   | Event<'message.cancelled' | 'message.retried', { id: string }>
   /** A report that stands in the history and changed no state; `verb` is the history's word. */
   | Event<'message.reported', { id: string; verb: NoteVerb; reportedBy: string; suppresses: boolean }>
-  /** It could not be signed and waits. */
-  | Event<'message.unsigned', { error: unknown }>
+  /** A message could not be signed and stays in the queue. */
+  | Event<'message.signing_failed', { error: unknown }>
   /** An attempt ended; whether its outcome is recorded is another event. */
   | Event<'attempt.ended', Message & { attempts: number; attempt: Attempt }>
   /** The next hop refuses this service itself, not the message; `reason` is one of `ALARMING`. */
-  | Event<'attempt.alarming', Message & { attempts: number; attempt: Attempt; reason: AlarmingReason }>
+  | Event<'attempt.alarm_raised', Message & { attempts: number; attempt: Attempt; reason: AlarmingReason }>
   /** Another node or the sweep ended the lease first; the attempt's outcome was not recorded. */
-  | Event<'attempt.unrecorded', Message & { attempts: number }>
+  | Event<'node.lease_lost', Message & { attempts: number }>
   // ── Requests and connections ──
   /** `code` is one of docs/errors.md; account and key are null where no valid key is known. */
   | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>
   /** A 201 was sent for a body with `count` members that the interface does not know. */
-  | Event<'request.fields-ignored', { count: number }>
+  | Event<'request.fields_ignored', { count: number }>
   /** A listener closed it to make room, or because its client does not read. */
   | Event<'connection.dropped', { listener: HttpListenerName; reason: DropReason }>
-  /** A certificate pair was taken over, or refused and the old one kept. */
-  | Event<'certificate.renewed'>
+  /** A certificate pair was read again and is in use, or cannot be used and the old one stays. */
+  | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
   /** It was there before, or is about another program's message: nothing was written. */
-  | Event<'report.repeated' | 'report.foreign'>
+  | Event<'report.repeated' | 'report.unrelated'>
   /** Not understood, or about nothing that is known: kept under the number `feedbackId`. */
-  | Event<'report.kept', { feedbackId: number; reason: string; summary: string }>
+  | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
   /** Not taken. */
   | Event<'report.refused', { reason: string }>
   /** A subscription of the provider's notifications was confirmed or cancelled. */
-  | Event<'report.subscription', { detail: string }>
+  | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and what operators change ──
   /** Known to this node: accounts or keys, domains, changed by whichever process. */
   | Event<'account.changed' | 'domain.changed'>
@@ -133,16 +133,27 @@ export type ServiceEvent =
   /** The public listener accepts. */
   | Event<'api.started', { publicUrl: string }>
   /** Leases of a node that ended, or whose time was over, were taken back. */
-  | Event<'node.leases-recovered', { count: number }>
-  | Event<'node.warning', { detail: string }>
-  /** Something failed that the node goes on without; `what` names it. */
-  | Event<'node.fault', { what: string; error: unknown }>
+  | Event<'node.leases_recovered', { count: number }>
+  | Event<'node.warned', { detail: string }>
+  /** An operation failed, and the node continues without it. */
+  | Event<'node.operation_failed', { operation: string; error: unknown }>
   /** One commit of the store: how many messages it held, how long it took. */
   | Event<'store.committed', { kind: 'accept' | 'settle'; size: number; tookMs: number }>
   /** Files of the database were removed or replaced under the service; or are those that were opened again. */
-  | Event<'store.files-lost', { reason: string; remedy: string }>
-  | Event<'store.files-back'>
-  | Event<'breaker.changed', { state: BreakerState; retryAt: number | null }>;
+  | Event<'store.files_lost', { reason: string; remedy: string }>
+  | Event<'store.files_restored'>
+  /** The circuit breaker of the transport; `retryAt` is when the next attempt may be made, null once it is closed. */
+  | Event<
+      'circuit_breaker.opened' | 'circuit_breaker.half_opened' | 'circuit_breaker.closed',
+      { retryAt: number | null }
+    >;
+
+/** The event of each state that the circuit breaker enters. */
+export const BREAKER_EVENTS = {
+  open: 'circuit_breaker.opened',
+  'half-open': 'circuit_breaker.half_opened',
+  closed: 'circuit_breaker.closed',
+} as const satisfies Readonly<Record<BreakerState, string>>;
 
 export type EventType = ServiceEvent['type'];
 export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
@@ -165,7 +176,7 @@ export const RECORDED = {
   'message.uncertain': { verb: 'uncertain', state: 'uncertain' },
   'message.cancelled': { verb: 'cancelled', state: 'cancelled' },
   'message.retried': { verb: 'retried', state: 'queued' },
-  /** Its lease was taken back; published once for all of a round, as `node.leases-recovered`. */
+  /** Its lease was taken back; published once for all of a round, as `node.leases_recovered`. */
   'message.recovered': { verb: 'recovered', state: 'queued' },
 } as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
 export type RecordedType = keyof typeof RECORDED;

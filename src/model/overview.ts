@@ -57,7 +57,7 @@ export interface OverviewFacts {
 }
 
 /** Each changes with what it stands for, and is compared only with itself. */
-export interface ChangeMarks {
+export interface ChangeFeedPosition {
   readonly newestId: string | null;
   /** The newest entry of the audit log; 0 for none. */
   readonly audit: number;

@@ -21,7 +21,7 @@ export interface Failure {
 
 /** How the deliveries of this process fare. */
 export interface DeliveryStatus {
-  readonly breaker: { readonly state: 'closed' | 'probing' | 'open'; readonly retryAt: number | null };
+  readonly breaker: { readonly state: 'closed' | 'half-open' | 'open'; readonly retryAt: number | null };
   /** The last of each reason, the newest first. */
   readonly alarms: readonly Alarm[];
   /** The last attempt that failed for a reason which is not a message's own. */

@@ -1,8 +1,8 @@
 /**
  * Carries events from their publishers to the subscribers, in the order of subscription, within the call of `publish`.
  *
- * Guarantees: a publisher never fails because of a subscriber; what one throws is published as `node.fault`. A subscriber that
- * joins during the start also receives the events from before it. An event without a subscriber costs one lookup.
+ * Guarantees: a publisher never fails because of a subscriber; what one throws is published as `node.operation_failed`. A subscriber
+ * that joins during the start also receives the events from before it. An event without a subscriber costs one look-up.
  */
 import type { EventOf, EventType, Publish, ServiceEvent } from '../model/events.ts';
 
@@ -11,7 +11,8 @@ export type Handlers = { readonly [Type in EventType]?: ((event: EventOf<Type>) 
 
 export interface Events {
   readonly publish: Publish;
-  subscribe(handlers: Handlers): void;
+  /** Calls the handlers from now on, until the returned function is called. */
+  subscribe(handlers: Handlers): () => void;
   /** The start is over: later subscribers receive later events alone. */
   started(): void;
 }
@@ -19,15 +20,17 @@ export interface Events {
 type Handler = (event: ServiceEvent) => void;
 
 export function createEvents(clock: { now(): number }): Events {
-  const handlersOf = new Map<EventType, Handler[]>();
+  const handlersOf = new Map<EventType, readonly Handler[]>();
   let early: ServiceEvent[] | null = [];
 
-  function hand(handler: Handler, event: ServiceEvent): void {
+  function call(handler: Handler, event: ServiceEvent): void {
     try {
       handler(event);
     } catch (error) {
-      // A subscriber to faults that fails itself is given up: its fault would follow itself without end.
-      if (event.type !== 'node.fault') publish({ type: 'node.fault', at: clock.now(), what: event.type, error });
+      // A subscriber to failures that fails itself is not reported: its failure would follow itself without end.
+      if (event.type !== 'node.operation_failed') {
+        publish({ type: 'node.operation_failed', at: clock.now(), operation: event.type, error });
+      }
     }
   }
 
@@ -35,23 +38,29 @@ export function createEvents(clock: { now(): number }): Events {
     early?.push(event);
     const handlers = handlersOf.get(event.type);
     if (handlers === undefined) return;
-    for (const handler of handlers) hand(handler, event);
+    for (const handler of handlers) call(handler, event);
   }
 
   return {
     publish,
     subscribe(handlers) {
       const missed = early ?? [];
-      for (const [type, handler] of Object.entries(handlers) as [EventType, Handler | null | undefined][]) {
-        if (handler === null || handler === undefined) continue;
-        const known = handlersOf.get(type);
-        if (known === undefined) handlersOf.set(type, [handler]);
-        else known.push(handler);
-      }
+      const own = Object.entries(handlers).filter(([, handler]) => handler !== null && handler !== undefined) as [
+        EventType,
+        Handler,
+      ][];
+      for (const [type, handler] of own) handlersOf.set(type, [...(handlersOf.get(type) ?? []), handler]);
       for (const event of [...missed]) {
         const handler = handlers[event.type] as Handler | null | undefined;
-        if (handler !== null && handler !== undefined) hand(handler, event);
+        if (handler !== null && handler !== undefined) call(handler, event);
       }
+      return () => {
+        for (const [type, handler] of own) {
+          const others = (handlersOf.get(type) ?? []).filter((other) => other !== handler);
+          if (others.length > 0) handlersOf.set(type, others);
+          else handlersOf.delete(type);
+        }
+      };
     },
     started() {
       early = null;

@@ -1,87 +1,40 @@
 /**
- * The log: one domain verb a line, as JSON, buffered. `log.delivered({ id, tookMs })`, never prose.
+ * The log: a subscriber that writes one JSON line for each event, to standard output.
  *
- * Promises: only the fields listed here are ever written, so that bodies, keys and passwords have no way in, and passwords of
- * URLs are masked; every text is one line and bounded, and characters that act on a terminal are escaped; a line leaves the process within a second of being written, or as soon as its reader
- * takes it; a reader that does not never slows anything down: lines are dropped then, and the log says how many.
+ * Guarantees: every line has a name and only the fields that log-events.ts lists for it, so that bodies, keys and passwords have no
+ * way in; passwords of URLs are masked; a text is one line and bounded, and characters that act on a terminal are escaped. A line is
+ * written out within a second, or as soon as the reader of standard output takes it. A slow reader never blocks the service: beyond
+ * `MAX_WAITING_CHARS` lines are dropped and counted, and a line says how many.
  */
+import { write, writeSync } from 'node:fs';
 import pino from 'pino';
-import type { Settings } from '../config/settings.ts';
+import type { EventOf, SettledType } from '../model/events.ts';
+import type { Attempt } from '../model/outcome.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { maskSecrets } from '../printing/mask.ts';
-import { type Output, standardOutput } from './output.ts';
+import type { Handlers } from './events.ts';
+import {
+  LOG_EVENTS,
+  type LogEventName,
+  type LogFields,
+  type LoggedType,
+  type LogLevel,
+  type LogValue,
+} from './log-events.ts';
 
-export type LogLevel = Settings['logLevel'];
-export type LogValue = string | number | boolean | null;
-
-/** The fields there are. A mail request's subject and message are none of them, and no credential is. */
-export const LOG_FIELDS = [
-  'id',
-  'accountId',
-  'keyId',
-  'node',
-  'domain',
-  'state',
-  'to',
-  'remote',
-  'transport',
-  'code',
-  'enhanced',
-  'reason',
-  'text',
-  'detail',
-  'attempts',
-  'count',
-  'tookMs',
-  'dueAt',
-  'until',
-  'url',
-  'error',
-] as const;
-
-export type LogField = (typeof LOG_FIELDS)[number];
-export type LogFields = { readonly [name in LogField]?: LogValue | undefined };
-
-/** Each verb and its level: what happens to every message at `debug`, how it ended at `info`. */
-export const LOG_VERBS = {
-  accepted: 'debug',
-  replayed: 'debug',
-  refused: 'debug',
-  delivered: 'info',
-  deferred: 'info',
-  bounced: 'info',
-  suppressed: 'info',
-  expired: 'info',
-  complained: 'info',
-  noted: 'info',
-  kept: 'warn',
-  uncertain: 'warn',
-  recovered: 'info',
-  paused: 'warn',
-  resumed: 'info',
-  started: 'info',
-  reloaded: 'info',
-  draining: 'info',
-  warned: 'warn',
-  failed: 'error',
-} as const satisfies Readonly<Record<string, Exclude<LogLevel, 'silent'>>>;
-
-export type LogVerb = keyof typeof LOG_VERBS;
-
-export type Log = { readonly [verb in LogVerb]: (fields: LogFields) => void } & {
-  /** False where the level of the verb is off. */
-  enabled(verb: LogVerb): boolean;
-  /** Lines lost so far because the reader of standard output did not take them. */
+export interface Log {
+  /** Writes a line where the level of the event is on. */
+  write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
+  /** False where the level of the event is off. */
+  enabled(event: LogEventName): boolean;
+  /** Lines dropped so far because the reader of standard output did not take them. */
   dropped(): number;
-  /** Writes out what is buffered, for as long as a reader takes it, and no longer than a second. */
+  /** Writes out what is buffered, for as long as the reader takes it, and for at most a second. */
   close(): Promise<void>;
-};
+}
 
-const LONGEST_TEXT = 1000;
-const FLUSH_EVERY_MS = 1000;
-const SHOWN: readonly string[] = LOG_FIELDS;
-/** As pino numbers it. */
-const WARN = 40;
+const MAX_TEXT_LENGTH = 1000;
+const FLUSH_INTERVAL_MS = 1000;
 
 /** Where the lines go, when not to standard output. */
 export interface LogDestination {
@@ -96,39 +49,23 @@ export function createLog(
 ): Log {
   const output = destination === null ? standardOutput(droppedLine, after) : direct(destination);
   const logger = pino(
-    { level, base: null, messageKey: 'verb', timestamp: pino.stdTimeFunctions.isoTime },
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
     { write: (line: string) => output.write(escapeJson(line)) },
   );
-  // A buffer nobody fills up would keep its last lines for ever; the timer never keeps the process alive.
-  const timer = setInterval(output.flush, FLUSH_EVERY_MS).unref();
-  const verb = (name: LogVerb): ((fields: LogFields) => void) => {
-    const at = LOG_VERBS[name];
-    // A level that is off costs a call and nothing else.
-    if (!logger.isLevelEnabled(at)) return () => {};
-    return (fields) => logger[at](permitted(fields), name);
-  };
+  // A buffer that does not fill up would keep its last lines for ever; the timer never keeps the process alive.
+  const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
+  const enabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
-    accepted: verb('accepted'),
-    replayed: verb('replayed'),
-    refused: verb('refused'),
-    delivered: verb('delivered'),
-    deferred: verb('deferred'),
-    bounced: verb('bounced'),
-    suppressed: verb('suppressed'),
-    expired: verb('expired'),
-    complained: verb('complained'),
-    noted: verb('noted'),
-    kept: verb('kept'),
-    uncertain: verb('uncertain'),
-    recovered: verb('recovered'),
-    paused: verb('paused'),
-    resumed: verb('resumed'),
-    started: verb('started'),
-    reloaded: verb('reloaded'),
-    draining: verb('draining'),
-    warned: verb('warned'),
-    failed: verb('failed'),
-    enabled: (name) => logger.isLevelEnabled(LOG_VERBS[name]),
+    enabled,
+    write(event, fields) {
+      // A level that is off costs a look-up and nothing else.
+      if (enabled(event)) logger[LOG_EVENTS[event].level](line(event, fields));
+    },
     dropped: output.dropped,
     close() {
       clearInterval(timer);
@@ -137,21 +74,11 @@ export function createLog(
   };
 }
 
-/** The line that stands where lines are missing, shaped like the others; shown at every level. */
-function droppedLine(count: number): string {
-  return `${JSON.stringify({ level: WARN, time: new Date().toISOString(), count, verb: 'dropped' })}\n`;
-}
-
-function direct(destination: LogDestination): Output {
-  return { write: (line) => destination.write(line), flush() {}, close: () => Promise.resolve(), dropped: () => 0 };
-}
-
-/** Only fields of the list, and only plain values: a caller that was tricked or mistyped writes nothing more. */
-function permitted(fields: LogFields): Record<string, LogValue> {
-  const shown: Record<string, LogValue> = {};
-  for (const name of Object.keys(fields)) {
-    if (!SHOWN.includes(name)) continue;
-    const value = fields[name as LogField];
+/** Name and fields of the list, and only plain values: nothing else that a caller passes is written. */
+function line(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
+  const shown: Record<string, LogValue> = { event };
+  for (const name of LOG_EVENTS[event].fields) {
+    const value = fields[name];
     if (typeof value === 'string') shown[name] = bounded(maskSecrets(value));
     else if (typeof value === 'number' || typeof value === 'boolean' || value === null) shown[name] = value;
   }
@@ -160,5 +87,241 @@ function permitted(fields: LogFields): Record<string, LogValue> {
 
 /** A text over the bound is cut. */
 function bounded(text: string): string {
-  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`;
+  return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
+}
+
+/** The line that stands where lines are missing. */
+function droppedLine(count: number): string {
+  const { level } = LOG_EVENTS['log.lines_dropped'];
+  return `${JSON.stringify({ level, time: new Date().toISOString(), event: 'log.lines_dropped', count })}\n`;
+}
+
+// ── Events ──
+
+type Lines = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
+
+/** The log as a subscriber. Events whose level is off are not subscribed to. */
+export function logHandlers(log: Log, node: string): Handlers {
+  const ofNode = () => ({ node });
+  const lines: Lines = {
+    'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
+      return { id, accountId, keyId, to, state, durationMs: tookMs };
+    },
+    'message.replayed': ({ id, accountId, keyId, tookMs }) => ({ id, accountId, keyId, durationMs: tookMs }),
+    'message.suppressed': ({ id, accountId, to }) => ({ id, accountId, to }),
+    'message.delivered': settledFields,
+    'message.deferred': (event) => ({ ...settledFields(event), retryAt: isoTime(event.dueAt) }),
+    'message.bounced': settledFields,
+    'message.complained': settledFields,
+    'message.expired': settledFields,
+    'message.uncertain': settledFields,
+    'message.reported': ({ id, verb, reportedBy }) => ({ id, reportType: verb, reportSource: reportedBy }),
+    'message.signing_failed': ({ error }) => ({ node, error: errorText(error) }),
+    'attempt.alarm_raised': (event) => ({
+      ...attemptFields(event, event.attempt),
+      reason: event.reason,
+      detail: 'the next hop refuses this service itself, not this message: an operator has to act',
+    }),
+    'node.lease_lost': ({ id, accountId, to, attempts }) => ({ node, id, accountId, to, attemptCount: attempts }),
+    'request.refused': ({ code, accountId, keyId }) => ({ reason: code, accountId, keyId }),
+    'certificate.reloaded': ofNode,
+    'certificate.refused': ({ fault }) => ({ node, error: fault }),
+    'report.not_understood': ({ feedbackId, reason, summary }) => ({ feedbackId, reason, detail: summary }),
+    'subscription.changed': ({ detail }) => ({ node, detail }),
+    'account.locked': ({ accountId, reason }) => ({ node, accountId, reason }),
+    'account.warned': ({ accountId, reason }) => ({ node, accountId, reason }),
+    'domain.authenticated': ({ domain }) => ({ node, domain }),
+    'domain.recovered': ({ domain }) => ({ node, domain }),
+    'domain.failing': ({ domain }) => ({ node, domain }),
+    'domain.blocked': ({ domain }) => ({ node, domain }),
+    'node.started': ({ transport, url }) => ({ node, transport, url }),
+    'node.draining': ofNode,
+    'node.leases_recovered': ({ count }) => ({ node, count }),
+    'node.warned': ({ detail }) => ({ node, detail }),
+    'node.operation_failed': ({ operation, error }) => ({ node, operation, error: errorText(error) }),
+    'store.files_lost': ({ reason, remedy }) => ({ node, reason: 'database-files', detail: reason, remedy }),
+    'store.files_restored': ofNode,
+    'circuit_breaker.opened': ({ retryAt }) => ({ node, retryAt: isoTime(retryAt) }),
+    'circuit_breaker.half_opened': ofNode,
+    'circuit_breaker.closed': ofNode,
+  };
+
+  function handler<Type extends LoggedType>(type: Type): (event: EventOf<Type>) => void {
+    const fields = lines[type];
+    return (event) => log.write(type, fields(event));
+  }
+  // The keys of the table are its type's.
+  const types = (Object.keys(lines) as LoggedType[]).filter(log.enabled);
+  return Object.fromEntries(types.map((type) => [type, handler(type)]));
+}
+
+function attemptFields(
+  { id, accountId, to, attempts }: Pick<EventOf<SettledType>, 'id' | 'accountId' | 'to' | 'attempts'>,
+  { outcome, remote, tookMs }: Attempt,
+) {
+  const { code, enhanced, text } = outcome.reply;
+  const reply = { nextHop: remote, smtpCode: code, enhancedCode: enhanced, replyText: text, durationMs: tookMs };
+  return { id, accountId, to, attemptCount: attempts, ...reply };
+}
+
+/** What a line says of a message whose state changed: of the attempt, or of the report, or only which message it is. */
+function settledFields(event: EventOf<SettledType>): LogFields<'message.bounced'> {
+  const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
+  if (attempt !== null) {
+    const { outcome } = attempt;
+    const fields = attemptFields(event, attempt);
+    if (type === 'message.delivered') return fields;
+    return { ...fields, reason: 'reason' in outcome ? outcome.reason : outcome.kind };
+  }
+  if (reportedBy !== null) return { id, accountId, to, reportSource: reportedBy, detail };
+  if (type !== 'message.expired') return { id, accountId, to, detail };
+  // The sweeper knows the id alone.
+  return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
+}
+
+function isoTime(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+// ── Standard output ──
+
+/** How much waits for a reader that stalls, in characters. */
+const MAX_WAITING_CHARS = 1_048_576;
+/** Written out at once when this much is buffered; less waits for the next flush. */
+const MIN_WRITE_CHARS = 4_096;
+/** Waits between writes while the reader takes nothing, doubled from the first to the last. */
+const MIN_RETRY_MS = 10;
+const MAX_RETRY_MS = 250;
+/** How long a reader that takes nothing delays a close, and the end of the process. */
+const CLOSE_TIMEOUT_MS = 1_000;
+const EXIT_TIMEOUT_MS = 100;
+const LAST_WRITE_MS = 20;
+
+const STDOUT = 1;
+const EMPTY = Buffer.alloc(0);
+
+interface Output {
+  /** Takes one line, its line feed included. */
+  write(line: string): void;
+  /** Begins to write out what is buffered. */
+  flush(): void;
+  /** Resolves once everything is written, or after a second. */
+  close(): Promise<void>;
+  /** Lines dropped so far. */
+  dropped(): number;
+}
+
+function direct(destination: LogDestination): Output {
+  return { write: (line) => destination.write(line), flush() {}, close: () => Promise.resolve(), dropped: () => 0 };
+}
+
+/**
+ * Opens standard output; `droppedLine` makes the line that says how many lines were dropped. Lines wait, bounded as for a stalled
+ * reader, until `after` has resolved; a close and the end of the process write them out without it.
+ *
+ * Writing never blocks the event loop; lines are written whole and in order. A write to a full pipe ends at once where the pipe is
+ * non-blocking, as the command line makes it (cli/main.ts); any other would keep one thread of the pool, and the end of the process,
+ * until the reader reads.
+ */
+function standardOutput(droppedLine: (count: number) => string, after: Promise<unknown> | null): Output {
+  let waiting = after !== null;
+  let buffered = '';
+  let writing: Buffer = EMPTY;
+  let underWay = false;
+  let retryMs = 0;
+  let retry: NodeJS.Timeout | null = null;
+  let dropped = 0;
+  let unreported = 0;
+  let whenEmpty: (() => void) | null = null;
+
+  /** The next bytes to write: first the rest of what is being written, then everything buffered behind it. */
+  function next(): Buffer {
+    if (writing.length > 0) return writing;
+    let text = buffered;
+    buffered = '';
+    if (unreported > 0) {
+      text += droppedLine(unreported);
+      unreported = 0;
+    }
+    writing = Buffer.from(text);
+    return writing;
+  }
+
+  function begin(): void {
+    if (underWay || retry !== null || (waiting && whenEmpty === null)) return;
+    const bytes = next();
+    if (bytes.length === 0) {
+      whenEmpty?.();
+      return;
+    }
+    underWay = true;
+    write(STDOUT, bytes, 0, bytes.length, null, written);
+  }
+
+  function written(error: Error | null, count: number): void {
+    underWay = false;
+    if (error === null) {
+      writing = writing.subarray(count);
+      retryMs = 0;
+      if (writing.length > 0 || unreported > 0 || buffered.length >= MIN_WRITE_CHARS || whenEmpty !== null) begin();
+      return;
+    }
+    // EAGAIN is a full pipe. A reader that went away, or a full disk, may come back: lines wait for either, and then drop.
+    retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
+    retry = setTimeout(() => {
+      retry = null;
+      begin();
+    }, retryMs).unref();
+  }
+
+  /** Writes what a process that ends without a close still has. */
+  function atExit(): void {
+    if (underWay) {
+      // No callback comes any more: the write is given time to happen, and counts as done.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WRITE_MS);
+      writing = EMPTY;
+    }
+    const giveUpAt = performance.now() + EXIT_TIMEOUT_MS;
+    while (next().length > 0 && performance.now() < giveUpAt) {
+      try {
+        writing = writing.subarray(writeSync(STDOUT, writing));
+      } catch {
+        // Tried again until the time is up.
+      }
+    }
+  }
+
+  void after?.then(() => {
+    waiting = false;
+    begin();
+  });
+  process.once('exit', atExit);
+  return {
+    write(line) {
+      if (buffered.length + writing.length + line.length > MAX_WAITING_CHARS) {
+        dropped += 1;
+        unreported += 1;
+        return;
+      }
+      buffered += line;
+      if (buffered.length >= MIN_WRITE_CHARS) begin();
+    },
+    flush: begin,
+    async close() {
+      let late: NodeJS.Timeout | undefined;
+      await new Promise<void>((resolve) => {
+        whenEmpty = resolve;
+        late = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+        begin();
+      });
+      clearTimeout(late);
+      whenEmpty = null;
+      process.removeListener('exit', atExit);
+    },
+    dropped: () => dropped,
+  };
 }

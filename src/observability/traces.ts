@@ -1,10 +1,9 @@
 /**
- * Traces: one for each mail request, from the request that brought it to the reply of the next hop and to what comes back days
- * later, whichever nodes had to do with it. Written through `@opentelemetry/api` after the fact, with the times at which things
- * happened, so that nothing on the way waits for it and nothing is paid where no SDK is registered.
+ * Traces: one for each message, from its request to the reply of the next hop and to reports that come days later, on whichever
+ * node. Spans are written through `@opentelemetry/api` after the fact, with the times at which things happened, so that nothing waits
+ * for them, and without an SDK they cost nothing.
  *
- * The trace's id is the mail request's own id without its hyphens (both have 128 bits): who knows the one knows the other, and
- * no context has to travel through the store.
+ * The id of the trace is the id of the message without its hyphens (both have 128 bits): no context has to pass through the store.
  */
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
@@ -20,19 +19,19 @@ export interface Traces {
     attempt: Attempt,
     change: Pick<Change, 'to'>,
   ): void;
-  /** A report that changed a message, or stands in its history, by the history's word. */
-  heard(id: string, verb: string, at: number): void;
+  /** A feedback report that changed a message or its history; `type` is the type of the history entry. */
+  reported(id: string, type: string, at: number): void;
 }
 
 const NAME = 'postrider';
 
-/** Null where no SDK is registered at this moment: then nothing of this is ever called. */
+/** Null where no SDK is registered at the start. */
 export function createTraces(version: string): Traces | null {
   const tracer = trace.getTracer(NAME, version);
   const probe = tracer.startSpan('postrider.start');
-  const listening = probe.isRecording();
+  const recording = probe.isRecording();
   probe.end();
-  if (!listening) return null;
+  if (!recording) return null;
 
   return {
     accepted({ id, accountId }, state, at, tookMs) {
@@ -73,10 +72,10 @@ export function createTraces(version: string): Traces | null {
       if (outcome.kind !== 'delivered') span.setStatus({ code: SpanStatusCode.ERROR, message: text });
       span.end(startedAt + tookMs);
     },
-    heard(id, verb, at) {
+    reported(id, type, at) {
       const span = tracer.startSpan(
         'feedback',
-        { kind: SpanKind.CONSUMER, startTime: at, attributes: attributesOf(id, { 'postrider.feedback': verb }) },
+        { kind: SpanKind.CONSUMER, startTime: at, attributes: attributesOf(id, { 'postrider.feedback': type }) },
         contextOf(id),
       );
       span.end(at);
@@ -84,14 +83,14 @@ export function createTraces(version: string): Traces | null {
   };
 }
 
-/** Without what is not known. */
+/** Attributes that are null are left out. */
 function attributesOf(id: string, known: Readonly<Record<string, string | number | null>>): Attributes {
-  const attributes: Attributes = { 'postrider.mail_request.id': id };
+  const attributes: Attributes = { 'postrider.message.id': id };
   for (const [name, value] of Object.entries(known)) if (value !== null) attributes[name] = value;
   return attributes;
 }
 
-/** A parent that no span is: the mail request itself. */
+/** The parent of every span: the message itself, which is no span. */
 function contextOf(id: string) {
   const traceId = id.replaceAll('-', '');
   // The last 64 bits are random, so never the zeros that would be no span's id.
@@ -108,7 +107,7 @@ export function traceHandlers(traces: Traces): Handlers {
   const ended = (event: EventOf<SettledType>) => {
     const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
     const { verb, state: to } = RECORDED[type];
-    if (reportedBy !== null) traces.heard(id, verb, at);
+    if (reportedBy !== null) traces.reported(id, verb, at);
     if (attempt !== null && accountId !== null && attempts !== null)
       traces.attempted({ id, accountId, attempts }, attempt, { to });
   };
@@ -120,6 +119,6 @@ export function traceHandlers(traces: Traces): Handlers {
     'message.complained': ended,
     'message.expired': ended,
     'message.uncertain': ended,
-    'message.reported': ({ id, verb, at }) => traces.heard(id, verb, at),
+    'message.reported': ({ id, verb, at }) => traces.reported(id, verb, at),
   };
 }

@@ -1,22 +1,25 @@
 /**
- * Figures over time, counted in memory by whoever hears of them and written into the store about once a second where something
- * was counted, and a last time at the stop. Nothing waits for it: a process that is killed loses at most the last second of its
- * figures, and never a mail.
+ * The time series: counts messages by minute and by hour in memory, and writes the rows into the store about once a second while
+ * something was counted, and a last time at the stop.
+ *
+ * Guarantees: counting waits for nothing. A row is written whole, so a write that happens twice counts once. A process that is killed
+ * loses at most the last second of its figures, and no message. While the store does not answer, `MAX_UNWRITTEN_ROWS` rows wait; the
+ * oldest beyond them are dropped.
  */
 
 import type { Clock } from '../clock.ts';
 import { latencyBucket } from '../model/latency.ts';
 import type { State } from '../model/state-machine.ts';
-import type { TrafficCount } from '../model/traffic.ts';
+import { HOUR_MS, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
 import type { Handlers } from './events.ts';
-import { createSpans, type Span } from './traffic-spans.ts';
 
-const WRITE_EVERY_MS = 1_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
+const WRITE_INTERVAL_MS = 1_000;
+/** Written rows that stay in memory, for a clock that is set back. */
+const MAX_CACHED_ROWS = 64;
+const MAX_UNWRITTEN_ROWS = 240;
 
-/** What leaves the queue for good, and the figure of its own that it has. */
+/** The states in which a message leaves the queue, and the figure of each. */
 const ENDS: Readonly<Partial<Record<State, TrafficCount | null>>> = {
   delivered: 'delivered',
   bounced: 'bounced',
@@ -27,10 +30,10 @@ const ENDS: Readonly<Partial<Record<State, TrafficCount | null>>> = {
 
 export interface TrafficCounter {
   accepted(): void;
-  /** A mail request entered a state through the queue or by an operator's word; `tookMs` from accepted, where it was delivered. */
+  /** A message entered a state through the queue or by an operator; `tookMs` from accepted to delivered. */
   entered(state: State, tookMs?: number): void;
-  /** A notice of later changed a state: what left the queue left it before. */
-  noticed(state: 'bounced' | 'complained'): void;
+  /** A later report changed the state: the message left the queue before. */
+  reported(state: 'bounced' | 'complained'): void;
   deferred(): void;
   alarmed(): void;
   /** Writes what is not written yet, and stops. */
@@ -41,36 +44,36 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly put: TrafficStore['putTraffic'];
-  /** Told once when writing begins to fail. */
+  /** Called once when writing begins to fail. */
   readonly failed: (error: unknown) => void;
 }
 
-/** Starts counting; nothing runs while nothing is counted. */
+/** Starts counting; no timer runs while nothing is counted. */
 export function countTraffic({ node, clock, put, failed }: TrafficParts): TrafficCounter {
-  const minutes = createSpans(MINUTE_MS);
-  const hours = createSpans(HOUR_MS);
-  let minute: Span | null = null;
-  let hour: Span | null = null;
+  const minutes = createRows(MINUTE_MS);
+  const hours = createRows(HOUR_MS);
+  let minute: CountedRow | null = null;
+  let hour: CountedRow | null = null;
   let cancel: (() => void) | null = null;
   let writing: Promise<void> = Promise.resolve();
   let failing = false;
   let stopped = false;
 
-  /** Counts in the minute and the hour of now; a clock that was set back finds those it counted in before. */
-  function count(add: (sums: Span['sums']) => void): void {
+  /** Counts in the minute and the hour of now; a clock that was set back finds the rows that it counted in before. */
+  function count(add: (sums: CountedRow['sums']) => void): void {
     const now = clock.now();
     if (minute === null || hour === null || now - minute.sums.at >= MINUTE_MS || now < minute.sums.at) {
       minute = minutes.at(now);
       hour = hours.at(now);
     }
-    for (const span of [minute, hour]) {
-      add(span.sums);
-      span.counted += 1;
+    for (const row of [minute, hour]) {
+      add(row.sums);
+      row.counted += 1;
     }
-    if (cancel === null && !stopped) cancel = clock.after(WRITE_EVERY_MS, begin);
+    if (cancel === null && !stopped) cancel = clock.after(WRITE_INTERVAL_MS, begin);
   }
 
-  function one(name: TrafficCount): void {
+  function increment(name: TrafficCount): void {
     count((sums) => {
       sums[name] += 1;
     });
@@ -81,27 +84,27 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
   }
 
   async function write(): Promise<void> {
-    const batch = unwritten().map((span) => ({ span, counted: span.counted }));
+    const batch = unwritten().map((row) => ({ row, counted: row.counted }));
     try {
       if (batch.length > 0)
         await put(
           node,
-          batch.map(({ span }) => span.sums),
+          batch.map(({ row }) => row.sums),
         );
       // What was counted meanwhile may be in those rows or not: it is written again.
-      for (const { span, counted } of batch) span.written = counted;
+      for (const { row, counted } of batch) row.written = counted;
       failing = false;
     } catch (error) {
       if (!failing) failed(error);
       failing = true;
     }
-    cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_EVERY_MS, begin) : null;
+    cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_INTERVAL_MS, begin) : null;
   }
 
   const unwritten = () => [...minutes.unwritten(), ...hours.unwritten()];
 
   return {
-    accepted: () => one('accepted'),
+    accepted: () => increment('accepted'),
     entered(state, tookMs) {
       const name = ENDS[state];
       if (name === undefined) return;
@@ -112,9 +115,9 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
         if (bucket !== null) sums.latencies.set(bucket, (sums.latencies.get(bucket) ?? 0) + 1);
       });
     },
-    noticed: one,
-    deferred: () => one('deferred'),
-    alarmed: () => one('alarmed'),
+    reported: increment,
+    deferred: () => increment('deferred'),
+    alarmed: () => increment('alarmed'),
     async stop() {
       cancel?.();
       stopped = true;
@@ -133,11 +136,70 @@ export function trafficHandlers(traffic: TrafficCounter): Handlers {
       acceptedAt === null ? traffic.entered('delivered') : traffic.entered('delivered', at - acceptedAt),
     'message.deferred': () => traffic.deferred(),
     'message.bounced': ({ reportedBy }) =>
-      reportedBy === null ? traffic.entered('bounced') : traffic.noticed('bounced'),
-    'message.complained': () => traffic.noticed('complained'),
+      reportedBy === null ? traffic.entered('bounced') : traffic.reported('bounced'),
+    'message.complained': () => traffic.reported('complained'),
     'message.expired': () => traffic.entered('expired'),
     'message.cancelled': () => traffic.entered('cancelled'),
-    'message.unsigned': () => traffic.alarmed(),
-    'attempt.alarming': () => traffic.alarmed(),
+    'message.signing_failed': () => traffic.alarmed(),
+    'attempt.alarm_raised': () => traffic.alarmed(),
+  };
+}
+
+interface CountedRow {
+  readonly sums: Record<TrafficCount, number> & {
+    readonly spanMs: TrafficRow['spanMs'];
+    readonly at: number;
+    readonly latencies: Map<number, number>;
+  };
+  /** How often something was counted in it, and how much of that is written. */
+  counted: number;
+  written: number;
+}
+
+interface Rows {
+  /** The row that a time belongs to. */
+  at(now: number): CountedRow;
+  unwritten(): readonly CountedRow[];
+}
+
+function createRows(spanMs: TrafficRow['spanMs']): Rows {
+  /** By their beginning, the least recently used first. */
+  const rows = new Map<number, CountedRow>();
+
+  /** Never the one in use: it is the last. */
+  function evict(): void {
+    for (const [at, { counted, written }] of rows) {
+      if (rows.size <= MAX_CACHED_ROWS) return;
+      if (counted === written || rows.size > MAX_UNWRITTEN_ROWS) rows.delete(at);
+    }
+  }
+
+  return {
+    at(now) {
+      const at = now - (now % spanMs);
+      const row = rows.get(at) ?? { sums: emptySums(spanMs, at), counted: 0, written: 0 };
+      rows.delete(at);
+      rows.set(at, row);
+      evict();
+      return row;
+    },
+    unwritten: () => [...rows.values()].filter(({ counted, written }) => counted !== written),
+  };
+}
+
+function emptySums(spanMs: TrafficRow['spanMs'], at: number): CountedRow['sums'] {
+  return {
+    spanMs,
+    at,
+    accepted: 0,
+    delivered: 0,
+    deferred: 0,
+    bounced: 0,
+    complained: 0,
+    suppressed: 0,
+    expired: 0,
+    ended: 0,
+    alarmed: 0,
+    latencies: new Map(),
   };
 }

@@ -13,7 +13,7 @@ import type { OperatorToken } from '../model/account.ts';
 import type { PublishOf } from '../model/events.ts';
 import { tokenHash } from '../model/operator-token.ts';
 import { peerOf } from '../model/peer.ts';
-import type { News } from '../observability/news.ts';
+import type { LiveUpdates } from '../observability/live-updates.ts';
 import type { InboxContext, ServiceContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
@@ -43,7 +43,7 @@ export interface ApiParts {
   /** What an operation is given when this actor asks. */
   readonly operate: (actor: string) => ServiceContext;
   /** Live updates. */
-  readonly news: Pick<News, 'listen'>;
+  readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
   /** Suppression lists as files. */
   readonly files: ListFiles;
@@ -66,7 +66,7 @@ type Who =
 
 /** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, connections, access, sessions, store, news, publish } = parts;
+  const { clock, connections, access, sessions, store, liveUpdates, publish } = parts;
   const changed = () => publish({ type: 'operator.changed', at: clock.now() });
   const touched = new Map<number, number>();
   const lookups = new GatheredLookups({ find: (hashes) => store.findTokens(hashes), clock });
@@ -120,7 +120,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   });
   addEvents(app, `${API}/events`, admitted, {
     clock,
-    news,
+    liveUpdates,
     holdsUntil: async (request) => {
       const who = await whoIs(request);
       return who.kind === 'refused' ? null : who.until;

@@ -1,28 +1,28 @@
 /**
  * Live updates by server-sent events (WHATWG HTML section 9.2): `event: change` with the topics that have changed, and a comment
- * now and then, so that a connection that is gone is found.
+ * every 15 s, so that a connection that is gone is found.
  *
- * Promises: for those signed in alone, and no longer than their sign-in holds; so many streams and no more; a reader that does
- * not read is dropped; nothing keeps the listener from closing.
+ * Guarantees: a stream is open only to a signed-in client, and only until its sign-in expires; at most `MAX_STREAMS` are open; a
+ * client that does not read is disconnected; no stream keeps the listener from closing.
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { Type } from '../model/schema.ts';
-import type { News } from '../observability/news.ts';
+import type { LiveUpdates } from '../observability/live-updates.ts';
 import { type Described, SIGNED_IN_ERRORS } from './described.ts';
 import { refuse } from './refusal.ts';
 import { Change } from './schemas.ts';
 
-/** As the document and the reference have it. */
+/** For the OpenAPI document and the reference. */
 export const EVENTS_ROUTES: readonly Described[] = [
   {
     method: 'GET',
     path: '/events',
-    operation: 'listenToChanges',
+    operation: 'subscribeToChanges',
     group: 'Live updates',
     summary:
-      'Hear what changes, as server-sent events: `event: change` with `{"topics":["messages","overview"]}`, twice a second at most',
+      'Live updates as server-sent events: `event: change` with `{"topics":["messages","overview"]}`, at most twice per second',
     parameters: [],
     success: [{ type: 'text/event-stream', schema: Type.String(), item: Change }],
     errors: SIGNED_IN_ERRORS,
@@ -30,26 +30,26 @@ export const EVENTS_ROUTES: readonly Described[] = [
 ];
 
 const HEARTBEAT_MS = 15_000;
-/** A page asks again so soon after its stream has ended. */
+/** A page reconnects this long after its stream has ended. */
 const RETRY_MS = 2_000;
-/** More than this waits only for a reader that does not read: one event is less than a hundredth of it. */
-const MOST_BUFFERED_BYTES = 16_384;
-export const MOST_STREAMS = 100;
-const AGAIN_MS = 10_000;
+/** More than this is buffered only for a client that does not read: one event is less than a hundredth of it. */
+const MAX_BUFFERED_BYTES = 16_384;
+export const MAX_STREAMS = 100;
+const RETRY_AFTER_MS = 10_000;
 
 export interface EventsParts {
   readonly clock: Clock;
-  readonly news: Pick<News, 'listen'>;
+  readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   /** Until when (ms since the epoch) the request's sign-in holds, or null where it does not hold now. */
   readonly holdsUntil: (request: FastifyRequest) => Promise<number | null>;
 }
 
-/** Adds the stream at `path`; `admit` answers who may not come, and is true for who may. */
+/** Adds the stream at `path`. `admit` resolves with true for a client that may subscribe, and has answered any other. */
 export function addEvents(
   app: FastifyInstance,
   path: string,
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<boolean>,
-  { clock, news, holdsUntil }: EventsParts,
+  { clock, liveUpdates, holdsUntil }: EventsParts,
 ): void {
   const open = new Set<ServerResponse>();
 
@@ -59,9 +59,9 @@ export function addEvents(
     exposeHeadRoute: false,
     handler: async (request, reply) => {
       if (!(await admit(request, reply))) return reply;
-      if (open.size >= MOST_STREAMS) {
-        const message = `Too many live streams are open (${MOST_STREAMS}); close a page that shows this service`;
-        return refuse(reply, { status: 429, message, retryAfterMs: AGAIN_MS });
+      if (open.size >= MAX_STREAMS) {
+        const message = `Too many live streams are open (${MAX_STREAMS}); close a page that shows this service`;
+        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
       await stream(request, reply);
       return reply;
@@ -75,21 +75,23 @@ export function addEvents(
     if (response.destroyed || response.closed) return;
     open.add(response);
     let cancel: () => void = () => undefined;
-    const unlisten = news.listen((topics) => write(`event: change\ndata: ${JSON.stringify({ topics })}\n\n`));
+    const unsubscribe = liveUpdates.subscribe((topics) =>
+      write(`event: change\ndata: ${JSON.stringify({ topics })}\n\n`),
+    );
     const end = () => {
       open.delete(response);
       cancel();
-      unlisten();
+      unsubscribe();
     };
     response.on('close', end).on('error', end);
 
     function write(text: string): void {
       if (response.writableEnded || response.destroyed) return;
-      if (response.writableLength > MOST_BUFFERED_BYTES) response.destroy();
+      if (response.writableLength > MAX_BUFFERED_BYTES) response.destroy();
       else response.write(text);
     }
 
-    /** Looks whether the sign-in still holds, now and at its end and at every heartbeat. */
+    /** Ends the stream once the sign-in has expired; checked now, at its expiry and at every heartbeat. */
     async function beat(first: boolean): Promise<void> {
       const until = await holdsUntil(request).catch(() => clock.now());
       const leftMs = until === null ? 0 : until - clock.now();

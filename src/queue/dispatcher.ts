@@ -94,7 +94,8 @@ type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-again';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish } = parts;
-  const failed = (what: string, error: unknown) => publish({ type: 'node.fault', at: clock.now(), what, error });
+  const failed = (operation: string, error: unknown) =>
+    publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
   const mode = createMode();
   const ready = createReady();
   const held = createHeld();
@@ -283,7 +284,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const { outcome } = attempt;
     if (isAlarming(outcome)) {
       const { reason } = outcome;
-      publish({ type: 'attempt.alarming', at, id, accountId, to, attempts, attempt, reason });
+      publish({ type: 'attempt.alarm_raised', at, id, accountId, to, attempts, attempt, reason });
     }
   }
 
@@ -302,7 +303,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         }
         return;
       case 'lost':
-        publish({ type: 'attempt.unrecorded', at: clock.now(), id, accountId, to, attempts });
+        publish({ type: 'node.lease_lost', at: clock.now(), id, accountId, to, attempts });
         return;
       case null:
         return;

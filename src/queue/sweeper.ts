@@ -52,7 +52,7 @@ export interface SweeperParts {
   readonly judges: () => boolean;
   /** All that this node holds a lease of, as far as it knows: their leases are not over, whatever the clock shows. */
   readonly holding: () => readonly string[];
-  readonly publish: PublishOf<'message.expired' | 'node.leases-recovered' | 'node.fault'>;
+  readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
 }
 
 /** Starts the sweeps; the returned function stops them after the round under way. */
@@ -77,7 +77,7 @@ export function startSweeper({
       try {
         while (!stopped && (await round(clock.now())) >= ROUND);
       } catch (error) {
-        publish({ type: 'node.fault', at: clock.now(), what, error });
+        publish({ type: 'node.operation_failed', at: clock.now(), operation: what, error });
       }
       if (!stopped) cancel = clock.after(everyMs, begin);
     };
@@ -102,7 +102,7 @@ export function startSweeper({
     if (ages.settled()) {
       const common = { now, onUncertain, by: node, everyLease: false, deadNodes: judges(), except: holding() };
       const back = await store.recover({ ...common, ...own });
-      if (back > 0) publish({ type: 'node.leases-recovered', at: clock.now(), count: back });
+      if (back > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count: back });
     }
     return ids.length;
   });

@@ -37,7 +37,7 @@ import type {
   Settlement,
 } from '../model/message.ts';
 import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../model/node.ts';
-import type { ChangeMarks, OverviewFacts, QueueFigures } from '../model/overview.ts';
+import type { ChangeFeedPosition, OverviewFacts, QueueFigures } from '../model/overview.ts';
 import type { WindowCounts } from '../model/reputation.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type { ListedSuppression, ListName, Suppression, SuppressionSearch } from '../model/suppression.ts';
@@ -320,7 +320,7 @@ export interface AccessStore {
 export interface OverviewStore {
   queueFigures(): Promise<QueueFigures>;
   overviewFacts(now: number): Promise<OverviewFacts>;
-  changeMarks(now: number): Promise<ChangeMarks>;
+  changeFeedPosition(now: number): Promise<ChangeFeedPosition>;
 }
 
 /** Everything that an operator can see and change. With `by` a change is in the audit log, written in the same transaction. */
@@ -442,6 +442,6 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   isSessionEnded: 'question',
   queueFigures: 'question',
   overviewFacts: 'question',
-  changeMarks: 'question',
+  changeFeedPosition: 'question',
   probe: 'change',
 };

@@ -1,11 +1,11 @@
 /**
- * Keeps a dead or refusing next hop from being hammered: closed → open until a time → probing with one attempt.
+ * Keeps a dead or refusing next hop from being hammered: closed → open until a time → half-open with one probe.
  *
  * Pure: time and randomness are handed in. Opens after three deferrals in a row that blame the transport; an answer
  * that takes a message, or that speaks about one message only, closes it. While open nothing is attempted; then
  * exactly one attempt is, and each one that fails doubles the wait (2 s to 5 min, up to a quarter less at random).
  */
-import type { BreakerState, PublishOf } from '../model/events.ts';
+import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
 import type { Outcome } from '../model/outcome.ts';
 
 const FAILURES_TO_OPEN = 3;
@@ -17,7 +17,7 @@ const PROBE_MS = 600_000;
 export interface BreakerParts {
   /** Numbers from 0 to below 1, as `Math.random` gives them. */
   readonly random: () => number;
-  readonly publish: PublishOf<'breaker.changed'>;
+  readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
 }
 
 export interface Breaker {
@@ -37,7 +37,7 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker {
   let state: BreakerState = 'closed';
   let failures = 0;
   let waitMs = FIRST_WAIT_MS;
-  /** When open: from when a probe may go. When probing: when the probe is given up. */
+  /** When open: from when a probe may go. When half-open: when the probe is given up. */
   let since = 0;
   let until = 0;
 
@@ -48,7 +48,7 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker {
     state = next;
     since = now;
     until = now + durationMs;
-    publish({ type: 'breaker.changed', at: now, state, retryAt: retryAt(now) });
+    publish({ type: BREAKER_EVENTS[state], at: now, retryAt: retryAt(now) });
   }
 
   function open(now: number): void {
@@ -67,7 +67,7 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker {
     admits(now: number): boolean {
       if (state === 'closed') return true;
       if (now < until && now >= since) return false;
-      enter('probing', now, PROBE_MS);
+      enter('half-open', now, PROBE_MS);
       return true;
     },
 
@@ -83,7 +83,7 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker {
           failures += 1;
           if (failures >= FAILURES_TO_OPEN) open(now);
           return;
-        case 'probing':
+        case 'half-open':
           open(now);
           return;
         case 'open':
@@ -93,7 +93,7 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker {
     },
 
     giveBack(now: number): void {
-      if (state === 'probing') enter('open', now, 0);
+      if (state === 'half-open') enter('open', now, 0);
     },
   };
 }

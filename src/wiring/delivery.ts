@@ -54,7 +54,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     onUncertain: settings.onUncertain,
     by: node,
   });
-  if (count > 0) publish({ type: 'node.leases-recovered', at: clock.now(), count });
+  if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
   const now = () => performance.now();
   const settles = groupCommit(health.watched(store.settle), {
     maxBatch: BATCH,
@@ -80,7 +80,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     prepare: outgoing({
       domains,
       ...signing(settings),
-      failed: (error) => publish({ type: 'message.unsigned', at: clock.now(), error }),
+      failed: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     trial: ({ to }) => to === trialRecipient,
     // What was leased before this node fell silent may be another one's by now.

@@ -3,8 +3,8 @@ import type { PublishOf } from '../model/events.ts';
 
 /** What parts call when something fails that they go on without. */
 export function faults(
-  publish: PublishOf<'node.fault'>,
+  publish: PublishOf<'node.operation_failed'>,
   clock: { now(): number },
-): (what: string, error: unknown) => void {
-  return (what, error) => publish({ type: 'node.fault', at: clock.now(), what, error });
+): (operation: string, error: unknown) => void {
+  return (operation, error) => publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 }

@@ -5,10 +5,9 @@ import { ERROR_CODES } from '../http/errors.ts';
 import type { DeliveryStatus } from '../model/runtime-status.ts';
 import { TOPICS } from '../model/topic.ts';
 import type { Events } from '../observability/events.ts';
+import { changeFeed, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
 import { createMetrics, type Metrics, metricHandlers } from '../observability/metrics.ts';
-import { createNews, type News, newsHandlers } from '../observability/news.ts';
-import { createStanding, standingHandlers } from '../observability/standing.ts';
-import { storeChanges } from '../observability/store-changes.ts';
+import { trackRuntimeStatus } from '../observability/runtime-status.ts';
 import { createTraces, traceHandlers } from '../observability/traces.ts';
 import { countTraffic, trafficHandlers } from '../observability/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
@@ -21,7 +20,7 @@ export interface ObservabilityParts {
   readonly clock: Clock;
   readonly store: Pick<AccessStore, 'listAudit'> &
     Pick<FeedbackStore, 'lastFeedbackAt'> &
-    Pick<OverviewStore, 'changeMarks'> &
+    Pick<OverviewStore, 'changeFeedPosition'> &
     Pick<TrafficStore, 'putTraffic'>;
   /** The store's figures of the queue, remembered for a moment. */
   readonly queueFigures: OverviewStore['queueFigures'];
@@ -32,7 +31,7 @@ export interface ObservabilityParts {
 
 export interface Observability extends AsyncDisposable {
   readonly scrape: Metrics['scrape'];
-  readonly news: News;
+  readonly liveUpdates: LiveUpdates;
   readonly deliveryStatus: () => DeliveryStatus;
 }
 
@@ -58,19 +57,18 @@ export function startObservability(parts: ObservabilityParts): Observability {
   });
   stack.defer(() => traffic.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
-  const news = createNews({ clock, topics, changes: storeChanges(store, clock.now) });
-  stack.defer(() => news.stop());
-  const standing = createStanding();
+  const liveUpdates = createLiveUpdates({ clock, topics, changes: changeFeed(store, clock.now), events });
+  stack.defer(() => liveUpdates.stop());
+  const status = trackRuntimeStatus();
   events.subscribe(metricHandlers(metrics));
   if (traces !== null) events.subscribe(traceHandlers(traces));
   events.subscribe(trafficHandlers(traffic));
-  events.subscribe(newsHandlers(news));
-  events.subscribe(standingHandlers(standing));
+  events.subscribe(status.handlers);
   events.started();
   return {
     scrape: () => metrics.scrape(),
-    news,
-    deliveryStatus: () => standing.read(clock.now()),
+    liveUpdates,
+    deliveryStatus: () => status.read(clock.now()),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }

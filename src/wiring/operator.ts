@@ -48,7 +48,7 @@ export interface OperatorParts {
   readonly store: OperatorStore & DoctorStore;
   readonly directory: Pick<KeyDirectory, 'works'>;
   readonly events: Events;
-  readonly observability: Pick<Observability, 'scrape' | 'news'>;
+  readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly connections: HttpConnections;
   /** Null where the transport captures nothing. */
   readonly inbox: Inbox | null;
@@ -120,7 +120,7 @@ function apiOf(
         ...captured,
       };
     },
-    news: parts.observability.news,
+    liveUpdates: parts.observability.liveUpdates,
     publish,
     files,
     version,

@@ -91,7 +91,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       domains: { all: 0, authenticated: 0, troubled: [] },
       notUnderstood: 0,
     });
-    expect(await store.changeMarks(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
+    expect(await store.changeFeedPosition(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
     expect(await store.queueFigures()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
@@ -186,7 +186,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the next that is due is told, those of locked accounts aside; and marks move with every change', async () => {
     const store = await opened();
-    const marks = [await store.changeMarks(NOW)];
+    const marks = [await store.changeFeedPosition(NOW)];
     const accept = async (name: string, at: number, n: number) => {
       const account = done(await store.createAccount(name, LIMITS, at));
       const mail = {
@@ -211,7 +211,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.queueFigures()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
     await store.lockAccount('first', 'unpaid', NOW);
     expect(await store.overviewFacts(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
-    marks.push(await store.changeMarks(NOW));
+    marks.push(await store.changeFeedPosition(NOW));
     await store.writeAudit({
       at: NOW,
       who: 'cli:root',
@@ -221,7 +221,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       after: null,
     });
     await store.putTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
-    marks.push(await store.changeMarks(NOW));
+    marks.push(await store.changeFeedPosition(NOW));
     expect(marks[1]).toMatchObject({ newestId: '0192a3b4-c5d6-7000-8000-000000000000', audit: 0, counted: 0 });
     expect(marks[2]).toMatchObject({ audit: 1, counted: 3, refused: 1 });
     expect(marks[2]?.newestId).toBe(marks[1]?.newestId);

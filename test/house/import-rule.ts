@@ -50,7 +50,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   operations: ['csv-parse'],
   cli: ['commander', 'csv-parse'],
   wiring: [],
-  'main.ts': ['pino', 'prom-client'],
+  'main.ts': [],
 };
 
 /** What a pure room may load of Node: tables and hashes, no effects. `null` is every name. */

@@ -88,9 +88,11 @@ export function queueRig(
     wanted: () => true,
     publish(event) {
       published.push(event);
-      if (event.type === 'attempt.unrecorded') lost.push(event.id);
-      if (event.type === 'node.fault')
-        failures.push(`${event.what}: ${event.error instanceof Error ? event.error.message : String(event.error)}`);
+      if (event.type === 'node.lease_lost') lost.push(event.id);
+      if (event.type === 'node.operation_failed')
+        failures.push(
+          `${event.operation}: ${event.error instanceof Error ? event.error.message : String(event.error)}`,
+        );
     },
     ...given.parts,
   });

@@ -60,8 +60,8 @@ test('a bounce that comes back later ends the mail request as bounced, suppresse
   await reaches(other, 'delivered');
   expect(relay.answers.at(-1)).toMatch(/^250 /);
   const { text } = await ask(`${service.operatorUrl}/metrics`);
-  expect(text).toContain('postrider_feedback_total{kind="bounced"} 1');
-  expect(text).toMatch(/postrider_feedback_age_seconds \d/);
+  expect(text).toContain('postrider_feedback_reports_total{result="bounced"} 1');
+  expect(text).toMatch(/postrider_feedback_last_report_age_seconds \d/);
 });
 
 test('a complaint ends the mail request as complained and suppresses its recipient', async () => {

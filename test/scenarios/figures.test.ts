@@ -26,10 +26,10 @@ test('every state a mail request enters is counted, the complaint after the deli
     .toEqual(
       expect.arrayContaining([
         'postrider_accepted_total 4',
-        'postrider_mail_total{state="delivered"} 2',
-        'postrider_mail_total{state="complained"} 1',
-        'postrider_mail_total{state="bounced"} 1',
-        'postrider_mail_total{state="suppressed"} 1',
+        'postrider_messages_total{state="delivered"} 2',
+        'postrider_messages_total{state="complained"} 1',
+        'postrider_messages_total{state="bounced"} 1',
+        'postrider_messages_total{state="suppressed"} 1',
         'postrider_refused_total{reason="malformed-request"} 1',
         'postrider_refused_total{reason="invalid-key"} 1',
       ]),
@@ -61,14 +61,14 @@ test('a reader of the log that stalls stops neither accepting, nor delivering, n
     }
   };
   await Promise.all(Array.from({ length: 32 }, client));
-  await expect.poll(() => figures(service)).toContain(`postrider_mail_total{state="delivered"} ${sent}`);
+  await expect.poll(() => figures(service)).toContain(`postrider_messages_total{state="delivered"} ${sent}`);
   expect((await ask(`${service.publicUrl}/readyz`)).status).toBe(200);
   service.child.kill('SIGTERM');
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
   await service.ended;
   // So much was logged that the reader did stall it, and what was kept is the beginning.
-  const lines = service.stdout().match(/"verb":"(accepted|delivered)"/g)?.length ?? 0;
+  const lines = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lines).toBeGreaterThan(10);
   expect(lines).toBeLessThan(sent);
 }, 120_000);

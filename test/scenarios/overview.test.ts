@@ -131,7 +131,7 @@ test('what an operator cancels through this node has left the queue by the figur
   expect(cancelled.status).toBe(200);
   await expect.poll(ended).toBe(before + 1);
   const metrics = await (await fetch(`${service.operatorUrl}/metrics`)).text();
-  expect(metrics).toContain('postrider_mail_total{state="cancelled"} 1');
+  expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
 
 test('what wants attention is told with its page, and no more once it is mended', async () => {

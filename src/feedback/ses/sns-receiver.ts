@@ -55,7 +55,7 @@ export interface SnsReceiverParts {
   /** HTTPS with it, or null: plain HTTP, for a proxy in front. */
   readonly certificate: SnsCertificatePair | null;
   readonly take: (report: FeedbackReport) => Promise<Taken>;
-  readonly publish: PublishOf<'report.refused' | 'report.subscription'>;
+  readonly publish: PublishOf<'report.refused' | 'subscription.changed'>;
   readonly failed: (what: string, error: unknown) => void;
 }
 
@@ -73,7 +73,7 @@ const TAKEN: Answer = { status: 200, message: 'taken' };
 export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   const { clock, connections, topics, certificates, certificate, take, publish, failed } = parts;
   const refused = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
-  const subscription = (detail: string) => publish({ type: 'report.subscription', at: clock.now(), detail });
+  const subscription = (detail: string) => publish({ type: 'subscription.changed', at: clock.now(), detail });
   const seen = new Map<string, number>();
   let toldAt = Number.NEGATIVE_INFINITY;
   const handle = (request: IncomingMessage, response: ServerResponse): void => {

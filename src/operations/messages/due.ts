@@ -51,7 +51,7 @@ function held(delivery: Delivery, now: number): string {
 }
 
 function triedNext({ breaker: { state, retryAt } }: Delivery, now: number): string {
-  if (state === 'probing') return 'one message is being tried now';
+  if (state === 'half-open') return 'one message is being tried now';
   return retryAt === null || retryAt <= now
     ? 'one message is tried next'
     : `one message is tried at ${time(retryAt)}, in ${span(retryAt - now)}`;

@@ -53,7 +53,7 @@ function transport({ settings, service, recent, now }: Facts): Health {
   switch (breaker.state) {
     case 'open':
       return told('failure', `takes nothing; tried again ${inTime(breaker.retryAt, now)}`);
-    case 'probing':
+    case 'half-open':
       return told('warning', 'took nothing; one message is being tried');
     case 'closed': {
       const refused = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING);

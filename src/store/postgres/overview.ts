@@ -59,7 +59,7 @@ const MARKS: Statement = {
     FROM traffic WHERE span = ${HOUR_MS} AND at > $1`,
 };
 
-export function prepareOverview(database: Database): Pick<OverviewStore, 'overviewFacts' | 'changeMarks'> {
+export function prepareOverview(database: Database): Pick<OverviewStore, 'overviewFacts' | 'changeFeedPosition'> {
   return {
     async overviewFacts(now) {
       const soon = now + SOON_MS;
@@ -85,7 +85,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'overvi
         notUnderstood: rows.int(kept[0] ?? {}, 'n'),
       };
     },
-    async changeMarks(now) {
+    async changeFeedPosition(now) {
       const [row = {}] = await database.query(MARKS, [now - 2 * HOUR_MS]);
       return {
         newestId: rows.textOrNull(row, 'newest'),

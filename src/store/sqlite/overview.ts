@@ -1,7 +1,7 @@
 /** An operator's first look: what wants attention, and marks of change. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
-  type ChangeMarks,
+  type ChangeFeedPosition,
   MOST_LOOKS,
   MOST_TOLD,
   NEARLY_USED,
@@ -87,7 +87,7 @@ export function prepareOverview(database: DatabaseSync) {
         notUnderstood: rows.int(kept.get(now - RECENT_MS) ?? {}, 'n'),
       };
     },
-    changeMarks(now: number): ChangeMarks {
+    changeFeedPosition(now: number): ChangeFeedPosition {
       const sums = counted.get(now - 2 * HOUR_MS) ?? {};
       const last = newest.get();
       return {

@@ -138,11 +138,11 @@ describe('serve', () => {
       await store.close();
     }
     const delivered = (out: string) =>
-      out.split('\n').filter((line) => line !== '' && JSON.parse(line).verb === 'delivered');
+      out.split('\n').filter((line) => line !== '' && JSON.parse(line).event === 'message.delivered');
 
     it('the first line is what was started, whatever the log level, and every log line follows', async () => {
       await queued();
-      const { child, said, ended } = await serve(['--json'], /"verb":"delivered".*\n/s, late);
+      const { child, said, ended } = await serve(['--json'], /"event":"message\.delivered".*\n/s, late);
       const [first = ''] = said.out.split('\n');
       expect(JSON.parse(first)).toMatchObject({
         publicUrl: expect.stringMatching(/^http:/),

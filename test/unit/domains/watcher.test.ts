@@ -53,8 +53,8 @@ function watched(domains: SendingDomain[], event: AfterCheck['event'] = null) {
       return { kind: 'done', value };
     },
     publish: (event) =>
-      event.type === 'node.fault'
-        ? failures.push(`${event.what}: ${String(event.error)}`)
+      event.type === 'node.operation_failed'
+        ? failures.push(`${event.operation}: ${String(event.error)}`)
         : news.push(`${event.domain} ${event.type}`),
   });
   onTestFinished(stop);

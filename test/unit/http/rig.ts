@@ -92,16 +92,16 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
       case 'message.replayed':
         seen.replayed += 1;
         break;
-      case 'request.fields-ignored':
+      case 'request.fields_ignored':
         seen.ignored.push(event.count);
         break;
       case 'request.refused':
         seen.refused.push(event.code);
         break;
-      case 'node.fault':
+      case 'node.operation_failed':
         seen.faults.push(event.error);
         break;
-      case 'certificate.renewed':
+      case 'certificate.reloaded':
         seen.certificates.push(null);
         break;
       case 'certificate.refused':

@@ -61,7 +61,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     .poll(async () => {
       const text = await metrics();
       return ['delivered', 'bounced', 'uncertain'].map((state) =>
-        metric(text, `postrider_mail_total{state="${state}"}`),
+        metric(text, `postrider_messages_total{state="${state}"}`),
       );
     })
     .toEqual([12, 7, 2]);
@@ -93,7 +93,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const reputation = await store.reputationOf('default', now);
   await store.close();
 
-  const byState = (state: string) => metric(counted, `postrider_mail_total{state="${state}"}`);
+  const byState = (state: string) => metric(counted, `postrider_messages_total{state="${state}"}`);
   expect(history).toEqual({
     accepted: ids.length,
     delivered: byState('delivered'),

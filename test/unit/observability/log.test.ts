@@ -1,8 +1,19 @@
+/** The log: every line has a name and the fields of its event, and nothing else gets out. */
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { createLog, LOG_FIELDS, LOG_VERBS, type LogLevel, type LogVerb } from '../../../src/observability/log.ts';
+import { createLog, type Log } from '../../../src/observability/log.ts';
+import {
+  LOG_EVENTS,
+  LOG_FIELDS,
+  type LogEventName,
+  type LogLevel,
+  logEventsPage,
+} from '../../../src/observability/log-events.ts';
 
-function logged(level: LogLevel, run: (log: ReturnType<typeof createLog>) => void): Record<string, unknown>[] {
+const NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) => (event === null ? [] : [name as LogEventName]));
+
+function logged(level: LogLevel, run: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
   run(log);
@@ -13,13 +24,26 @@ function logged(level: LogLevel, run: (log: ReturnType<typeof createLog>) => voi
   });
 }
 
-test('a line is one verb with its fields', () => {
-  const [line] = logged('info', (log) => log.delivered({ id: 'm-1', remote: 'relay:25', tookMs: 12, attempts: 1 }));
-  expect(line).toMatchObject({ verb: 'delivered', id: 'm-1', remote: 'relay:25', tookMs: 12, attempts: 1 });
-  expect(typeof line?.time).toBe('string');
+test('a line is level, time, the name of its event and its fields', () => {
+  const fields = { id: 'm-1', nextHop: 'relay:25', durationMs: 12, attemptCount: 1 };
+  const [line] = logged('info', (log) => log.write('message.delivered', fields));
+  expect(line).toEqual({ level: 'info', time: expect.any(String), event: 'message.delivered', ...fields });
+  expect(Object.keys(line ?? {}).slice(0, 3)).toEqual(['level', 'time', 'event']);
 });
 
-test('what is not in the list of fields never gets out, nor do objects and errors', () => {
+test('every log event has a name of the shape noun.verb, and every field is camelCase and used', () => {
+  for (const name of NAMES) expect(name).toMatch(/^[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*$/);
+  for (const field of Object.keys(LOG_FIELDS)) expect(field).toMatch(/^[a-z]+(?:[A-Z][a-z]+)*$/);
+  const used = new Set<string>(NAMES.flatMap((name) => [...LOG_EVENTS[name].fields]));
+  expect(Object.keys(LOG_FIELDS).filter((field) => !used.has(field))).toEqual([]);
+});
+
+test('docs/log-events.md is the page that the definitions give', () => {
+  const page = readFileSync(new URL('../../../docs/log-events.md', import.meta.url), 'utf8');
+  expect(page).toBe(logEventsPage());
+});
+
+test('a field that the event does not list never gets out, nor do objects and errors', () => {
   const secrets = {
     message: 'SECRET-1',
     subject: 'SECRET-2',
@@ -27,35 +51,36 @@ test('what is not in the list of fields never gets out, nor do objects and error
     authorization: 'SECRET-4',
     apiKey: 'SECRET-5',
   };
-  const nested: unknown = { text: { inner: 'SECRET-6' }, error: new Error('SECRET-7'), ...secrets };
+  const nested: unknown = { detail: { inner: 'SECRET-6' }, error: new Error('SECRET-7'), ...secrets };
   const lines = logged('debug', (log) => {
-    for (const verb of Object.keys(LOG_VERBS) as LogVerb[]) log[verb](Object.assign({ id: 'm' }, nested));
+    for (const name of NAMES) log.write(name, Object.assign({ id: 'm' }, nested));
   });
-  expect(lines).toHaveLength(Object.keys(LOG_VERBS).length);
+  expect(lines.map(({ event }) => event)).toEqual(NAMES);
   expect(JSON.stringify(lines)).not.toContain('SECRET');
   for (const name of ['message', 'subject', 'password', 'body', 'authorization'])
-    expect(LOG_FIELDS).not.toContain(name);
+    expect(Object.keys(LOG_FIELDS)).not.toContain(name);
 });
 
 test('texts are one line and bounded', () => {
-  const [line] = logged('info', (log) => log.bounced({ text: `a\r\nb\u2028c\u0000${'x'.repeat(5000)}` }));
-  const text = String(line?.text);
+  const replyText = `a\r\nb\u2028c\u0000${'x'.repeat(5000)}`;
+  const [line] = logged('info', (log) => log.write('message.bounced', { replyText }));
+  const text = String(line?.replyText);
   expect(text.startsWith('a\r\nb\u2028c\u0000x')).toBe(true);
   expect(text.length).toBeLessThanOrEqual(1001);
 });
 
 test('accepted is for debugging, outcomes are information, silent is silent', () => {
-  const run = (log: ReturnType<typeof createLog>) => {
-    log.accepted({ id: 'm' });
-    log.bounced({ id: 'm' });
-    log.warned({ text: 'x' });
-    log.failed({ text: 'x' });
+  const run = (log: Log) => {
+    log.write('message.accepted', { id: 'm' });
+    log.write('message.bounced', { id: 'm' });
+    log.write('node.warned', { detail: 'x' });
+    log.write('node.operation_failed', { operation: 'x' });
   };
-  const verbs = (level: LogLevel) => logged(level, run).map((line) => line.verb);
-  expect(verbs('debug')).toEqual(['accepted', 'bounced', 'warned', 'failed']);
-  expect(verbs('info')).toEqual(['bounced', 'warned', 'failed']);
-  expect(verbs('error')).toEqual(['failed']);
-  expect(verbs('silent')).toEqual([]);
+  const names = (level: LogLevel) => logged(level, run).map((line) => line.event);
+  expect(names('debug')).toEqual(['message.accepted', 'message.bounced', 'node.warned', 'node.operation_failed']);
+  expect(names('info')).toEqual(['message.bounced', 'node.warned', 'node.operation_failed']);
+  expect(names('error')).toEqual(['node.operation_failed']);
+  expect(names('silent')).toEqual([]);
 });
 
 test('what is buffered is written out at close, and by a process that ends without one', () => {
@@ -69,7 +94,7 @@ test('what is buffered is written out at close, and by a process that ends witho
 function loggedByProcess(end: string): { status: number | null; lines: string[] } {
   const path = new URL('../../../src/observability/log.ts', import.meta.url).href;
   const script = `const { createLog } = await import(${JSON.stringify(path)}); const log = createLog('info');
-    for (let i = 0; i < 500; i += 1) log.delivered({ count: i }); ${end}`;
+    for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${end}`;
   const run = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   return { status: run.status, lines: run.stdout.trim().split('\n') };
 }

@@ -21,7 +21,7 @@ test('counts what it is told, and shows zero before', async () => {
   metrics.entered('bounced');
   metrics.deferred();
   metrics.committed('accept', 8, 4);
-  metrics.breaker('open');
+  metrics.circuitBreaker('open');
   const { text, contentType } = await metrics.scrape();
   expect(contentType).toContain('text/plain');
   for (const line of [
@@ -31,18 +31,18 @@ test('counts what it is told, and shows zero before', async () => {
     'postrider_refused_total{reason="invalid-key"} 1',
     'postrider_refused_total{reason="throttled"} 0',
     'postrider_attempts_total{outcome="delivered"} 1',
-    'postrider_mail_total{state="bounced"} 1',
-    'postrider_mail_total{state="delivered"} 0',
+    'postrider_messages_total{state="bounced"} 1',
+    'postrider_messages_total{state="delivered"} 0',
     'postrider_deferred_total 1',
-    'postrider_accept_seconds_count 2',
-    'postrider_attempt_seconds_sum 0.03',
+    'postrider_accept_duration_seconds_count 2',
+    'postrider_attempt_duration_seconds_sum 0.03',
     'postrider_commit_size_sum{kind="accept"} 8',
-    'postrider_commit_seconds_sum{kind="accept"} 0.004',
-    'postrider_breaker_state{state="open"} 1',
-    'postrider_breaker_state{state="closed"} 0',
+    'postrider_commit_duration_seconds_sum{kind="accept"} 0.004',
+    'postrider_circuit_breaker_state{state="open"} 1',
+    'postrider_circuit_breaker_state{state="closed"} 0',
     'postrider_queue_depth{state="queued"} 3',
     'postrider_queue_depth{state="uncertain"} 1',
-    'postrider_queue_oldest_seconds 6',
+    'postrider_queue_oldest_age_seconds 6',
   ]) {
     expect(text.split('\n')).toContain(line);
   }
@@ -55,7 +55,7 @@ test('a reason to alarm is there before it first happens: no alert sees a series
     'configuration',
     'reputation',
     'signing',
-    'domain-lost',
+    'domain-failing',
     'domain-blocked',
     'account-locked',
     'database-files',
@@ -100,5 +100,5 @@ test('a store that cannot answer takes its own figures out and nothing else', as
   const { text } = await metrics.scrape();
   expect(text).toContain('postrider_accepted_total 0');
   expect(text).not.toMatch(/^postrider_queue_depth\{/m);
-  expect(text).not.toMatch(/^postrider_queue_oldest_seconds /m);
+  expect(text).not.toMatch(/^postrider_queue_oldest_age_seconds /m);
 });

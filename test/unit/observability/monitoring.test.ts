@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ERROR_CODES } from '../../../src/http/errors.ts';
 import { STATES } from '../../../src/model/state-machine.ts';
-import { createMetrics } from '../../../src/observability/metrics.ts';
+import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../../monitoring/${name}`, import.meta.url), 'utf8');
 
@@ -37,24 +37,29 @@ const EXPRESSIONS = [
   ...RULES.map(({ alert, expr }) => [alert, expr] as const),
 ];
 
-/** Every series that a scrape has, once everything has happened. */
-async function series(): Promise<{
-  readonly names: ReadonlySet<string>;
-  readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
-}> {
+/** The metrics once everything has happened. */
+function metricsAfterEverything(): Metrics {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
     queueFigures: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
     lastFeedbackAt: async () => 1,
     reasons: ERROR_CODES,
   });
-  metrics.feedbackRefused('store');
+  metrics.reportRefused('store');
   metrics.accepted(1);
   metrics.attempted('delivered', 1);
   for (const kind of ['accept', 'settle'] as const) metrics.committed(kind, 1, 1);
+  return metrics;
+}
+
+/** Every series of a scrape. */
+async function series(): Promise<{
+  readonly names: ReadonlySet<string>;
+  readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
+}> {
   const names = new Set<string>(['up']);
   const labels = new Map<string, Set<string>>();
-  for (const line of (await metrics.scrape()).text.split('\n')) {
+  for (const line of (await metricsAfterEverything().scrape()).text.split('\n')) {
     const name = /^([a-z_][a-z0-9_]*)/.exec(line)?.[1];
     if (name === undefined) continue;
     names.add(name);
@@ -90,6 +95,24 @@ test('every metric of the service is shown', () => {
     const own = [...names].filter((name) => name.startsWith('postrider_') && !/_(?:bucket|sum|count)$/.test(name));
     expect(own.filter((name) => !shown.includes(name))).toEqual([]);
   });
+});
+
+test('every metric of the service has its row in docs/monitoring.md, and no row is of another', async () => {
+  const page = readFileSync(new URL('../../../docs/monitoring.md', import.meta.url), 'utf8');
+  const text = (await metricsAfterEverything().scrape()).text;
+  const labels = new Map<string, Set<string>>();
+  for (const [, name = '', pairs = ''] of text.matchAll(/^(postrider_[a-z_]+?)(?:_bucket|_sum|_count)?\{([^}]*)\}/gm)) {
+    for (const [, label = ''] of pairs.matchAll(/([a-z_]+)="/g))
+      if (label !== 'le') labels.set(name, (labels.get(name) ?? new Set()).add(label));
+  }
+  const types = new Map([...text.matchAll(/^# TYPE (postrider_\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
+  const rows = [...types].map(([name = '', type]) => {
+    const of = [...(labels.get(name) ?? [])].join(',');
+    return `| \`${name}${of === '' ? '' : `{${of}}`}\` | ${type}`;
+  });
+  expect(rows.length).toBeGreaterThan(15);
+  const shown = [...page.matchAll(/^(\| `postrider_[^|]*\| \w+) \| \S/gm)].map(([, row]) => row);
+  expect(shown.toSorted()).toEqual(rows.toSorted());
 });
 
 test('panels lie beside each other and not over each other', () => {

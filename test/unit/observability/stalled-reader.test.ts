@@ -15,7 +15,7 @@ const SCRIPT = `
   process.stdout.on('error', () => {}); // as the command line does
   const { createLog } = await import(${JSON.stringify(LOG)});
   const log = createLog('info');
-  for (let i = 0; i < ${LINES}; i += 1) log.delivered({ count: i, text: 'x'.repeat(200) });
+  for (let i = 0; i < ${LINES}; i += 1) log.write('node.leases_recovered', { node: 'x'.repeat(200), count: i });
   setInterval(() => process.stderr.write('alive ' + log.dropped() + '\\n'), 100);
   process.stdin.once('data', async () => { await log.close(); process.stderr.write('closed\\n'); process.exit(0); });`;
 
@@ -43,10 +43,10 @@ test('a reader that stalls freezes nothing: lines over the bound are dropped and
   child.stdout.on('data', (chunk) => {
     text += chunk;
   });
-  await expect.poll(() => text.includes('"verb":"dropped"')).toBe(true);
+  await expect.poll(() => text.includes('"event":"log.lines_dropped"')).toBe(true);
   const lines = text.trimEnd().split('\n');
   const shown = lines.map((line) => JSON.parse(line));
-  expect(shown.at(-1)).toMatchObject({ verb: 'dropped', count: dropped });
+  expect(shown.at(-1)).toMatchObject({ event: 'log.lines_dropped', count: dropped });
   expect(shown.slice(0, -1).map(({ count }) => count)).toEqual(
     Array.from({ length: LINES - dropped }, (_, index) => index),
   );

@@ -1,4 +1,4 @@
-/** Traces: one for each mail request, whatever node does what, with the times at which it happened; nothing where nobody listens. */
+/** Traces: one for each message, on whichever node, with the times at which things happened; none without an SDK. */
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ afterEach(() => {
   context.disable();
 });
 
-function listen(): InMemorySpanExporter {
+function record(): InMemorySpanExporter {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
   return exporter;
@@ -29,8 +29,8 @@ test('without an SDK there are none, and nothing to call', () => {
   expect(createTraces('1')).toBeNull();
 });
 
-test('request, attempts and notices of a mail request are one trace, under the mail request’s own id', () => {
-  const exporter = listen();
+test('request, attempts and reports of a message are one trace, whose id is that of the message', () => {
+  const exporter = record();
   const traces = createTraces('1.2.3');
   exporter.reset();
   const at = Date.now();
@@ -41,7 +41,7 @@ test('request, attempts and notices of a mail request are one trace, under the m
   traces?.accepted(mail, 'sending', at, 12);
   traces?.attempted(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
   traces?.attempted({ ...leased, attempts: 2 }, { ...attemptWith(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
-  traces?.heard(mail.id, 'bounced', at + 90_000);
+  traces?.reported(mail.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([mail.id.replaceAll('-', '')]));
@@ -57,6 +57,6 @@ test('request, attempts and notices of a mail request are one trace, under the m
     status: { code: 2, message: 'later' },
     attributes: { 'smtp.reply.code': 451, 'postrider.outcome': 'deferred', 'postrider.state': 'queued' },
   });
-  expect(spans[3]?.attributes).toMatchObject({ 'postrider.feedback': 'bounced', 'postrider.mail_request.id': mail.id });
+  expect(spans[3]?.attributes).toMatchObject({ 'postrider.feedback': 'bounced', 'postrider.message.id': mail.id });
   expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(mail.to);
 });

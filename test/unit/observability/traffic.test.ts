@@ -34,7 +34,7 @@ test('what was counted is written within a second or so, whole, and nothing wher
   counter.entered('delivered', 20);
   await clock.advance(1_000);
   counter.entered('bounced');
-  counter.noticed('complained');
+  counter.reported('complained');
   counter.deferred();
   await clock.advance(60_000);
   expect(writes).toHaveLength(2);

@@ -100,7 +100,7 @@ describe('in one line', () => {
     expect(line({ dueAt: T0 }, ACCOUNT, { delivery: OPEN })).toBe(
       'the next hop, which takes nothing: one message is tried at 2030-01-01 12:03:00Z, in 2 min; its last failure: connection: 127.0.0.1:9 connection refused',
     );
-    const probing = { ...OPEN, breaker: { state: 'probing', retryAt: null }, lastFailure: null } as const;
+    const probing = { ...OPEN, breaker: { state: 'half-open', retryAt: null }, lastFailure: null } as const;
     expect(line({ dueAt: T0 }, ACCOUNT, { delivery: probing })).toBe(
       'the next hop, which takes nothing: one message is being tried now',
     );

@@ -1,12 +1,14 @@
 /** What only a running service knows, and what nodes tell of each other: in the health of the parts and in what wants attention. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
+import type { AlarmingReason } from '../../../src/model/events.ts';
 import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
-import { createStanding } from '../../../src/observability/standing.ts';
+import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
 import { attentionOf } from '../../../src/operations/overview/attention.ts';
 import type { Facts } from '../../../src/operations/overview/facts.ts';
 import { healthOf } from '../../../src/operations/overview/health.ts';
+import { attemptWith } from '../../rig/mail.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR = 3_600_000;
@@ -89,11 +91,17 @@ test('files of the database that are gone are told with the remedy that the stor
 });
 
 test('what the next hop holds against the service is told in its words for an hour, each reason once', () => {
-  const standing = createStanding();
-  standing.alarmed('configuration', 'first', NOW - 2_000);
-  standing.alarmed('configuration', '535 bad credentials', NOW - 1_000);
-  standing.alarmed('reputation', '550 blocked', NOW - HOUR);
-  const given = facts(RELAY, { service: { ...SERVICE, delivery: standing.read(NOW) } });
+  const status = trackRuntimeStatus();
+  const alarm = (reason: AlarmingReason, text: string, at: number) => {
+    const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
+    const attempt = attemptWith({ kind: 'deferred', reply, reason, scope: 'transport' });
+    const event = { at, id: 'm', accountId: 1, to: 'ada@example.com', attempts: 1, attempt, reason } as const;
+    status.handlers['attempt.alarm_raised']?.({ type: 'attempt.alarm_raised', ...event });
+  };
+  alarm('configuration', 'first', NOW - 2_000);
+  alarm('configuration', '535 bad credentials', NOW - 1_000);
+  alarm('reputation', '550 blocked', NOW - HOUR);
+  const given = facts(RELAY, { service: { ...SERVICE, delivery: status.read(NOW) } });
   expect(health(given, 'transport')).toMatchObject({ level: 'warning' });
   expect(attentionOf(given)).toMatchObject([
     { level: 'failure', text: 'The next hop refuses this service (configuration), 1 s ago: 535 bad credentials' },
@@ -117,9 +125,10 @@ test('alarms of other nodes are told by their number', () => {
 });
 
 test('mail that cannot be signed is told as that, with why, and is nothing that the next hop does', () => {
-  const standing = createStanding();
-  standing.alarmed('signing', 'the DKIM key cannot be opened', NOW - 2_000);
-  const given = facts(RELAY, { service: { ...SERVICE, delivery: standing.read(NOW) } });
+  const status = trackRuntimeStatus();
+  const error = new Error('the DKIM key cannot be opened');
+  status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
+  const given = facts(RELAY, { service: { ...SERVICE, delivery: status.read(NOW) } });
   expect(attentionOf(given)).toMatchObject([
     { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
   ]);

@@ -10,8 +10,8 @@ import { bind } from '../../../src/http/bind.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { tokenHash } from '../../../src/model/operator-token.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
-import { createNews, type News } from '../../../src/observability/news.ts';
-import { MOST_STREAMS } from '../../../src/operator/events.ts';
+import { createLiveUpdates, type LiveUpdates } from '../../../src/observability/live-updates.ts';
+import { MAX_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_MS } from '../../../src/operator/sessions.ts';
@@ -30,7 +30,12 @@ afterEach(async () => {
 /** `token` works while it is there. */
 async function started(
   clock: Clock = systemClock,
-  news = createNews({ clock, topics: TOPICS, changes: async () => [] }),
+  liveUpdates = createLiveUpdates({
+    clock,
+    topics: TOPICS,
+    changes: async () => [],
+    events: { subscribe: () => () => undefined },
+  }),
 ) {
   const at = { createdAt: 0, expiresAt: null, revokedAt: null, lastUsedAt: null };
   const store: { token: OperatorToken | null } = {
@@ -55,8 +60,8 @@ async function started(
       operate: () => {
         throw new Error('no operation is expected');
       },
-      news,
-      publish: () => news.look(),
+      liveUpdates,
+      publish: () => liveUpdates.poll(),
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
@@ -70,7 +75,7 @@ async function started(
   const { port, signInUrl } = await listener.start();
   const session = await signInByLink(signInUrl ?? '');
   const lines = Object.entries(session).map(([name, value]) => `${name}: ${value}`);
-  return { port, news, store, listener, session: lines.join('\r\n') };
+  return { port, liveUpdates, store, listener, session: lines.join('\r\n') };
 }
 
 interface Stream {
@@ -122,7 +127,7 @@ function settable(): Clock & { on(ms: number): void } {
 }
 
 test('a change is told to sessions and tokens, as an event of its topics', async () => {
-  const { port, news, session } = await started();
+  const { port, liveUpdates, session } = await started();
   const streams = [listen(port, session), listen(port, bearer)];
   for (const { text } of streams) {
     await expect.poll(text).toContain('retry: ');
@@ -130,7 +135,7 @@ test('a change is told to sessions and tokens, as an event of its topics', async
     expect(text()).toMatch(/content-type: text\/event-stream; charset=utf-8/i);
     expect(text()).toMatch(/content-security-policy: /i);
   }
-  news.tell('messages', 'overview');
+  liveUpdates.publish('messages', 'overview');
   for (const { text } of streams)
     await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
 });
@@ -147,7 +152,7 @@ test('nobody hears who is not signed in, and a HEAD opens nothing', async () => 
 
 test('there are so many streams and no more; one that ends makes room', async () => {
   const { port } = await started();
-  const streams = Array.from({ length: MOST_STREAMS }, () => listen(port, bearer));
+  const streams = Array.from({ length: MAX_STREAMS }, () => listen(port, bearer));
   for (const { text } of streams) await expect.poll(text).toContain('retry: ');
   const refused = await fetch(`http://127.0.0.1:${port}/api/v1/events`, { headers: { Authorization: 'Bearer po_ci' } });
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
@@ -193,28 +198,28 @@ describe('a stream ends with its sign-in', () => {
 });
 
 test('a reader that does not read is dropped, and the others hear on', async () => {
-  const heards = new Set<(topics: readonly Topic[]) => void>();
-  const news: News = {
-    tell: () => undefined,
-    look: () => undefined,
+  const subscribers = new Set<(topics: readonly Topic[]) => void>();
+  const liveUpdates: LiveUpdates = {
+    publish: () => undefined,
+    poll: () => undefined,
     stop: () => undefined,
-    listen(heard) {
-      heards.add(heard);
-      return () => void heards.delete(heard);
+    subscribe(onChange) {
+      subscribers.add(onChange);
+      return () => void subscribers.delete(onChange);
     },
   };
-  const { port } = await started(systemClock, news);
+  const { port } = await started(systemClock, liveUpdates);
   listen(port, bearer, false);
   const reader = listen(port, bearer);
-  await expect.poll(() => heards.size).toBe(2);
+  await expect.poll(() => subscribers.size).toBe(2);
   await expect.poll(reader.text).toContain('retry: ');
   const topics = Array.from({ length: 100 }, () => 'messages' as const);
   // Until the buffers of the system between the two are full; the reader is waited for.
-  for (let told = 10; heards.size === 2; told += 10) {
-    for (let n = 0; n < 10; n += 1) for (const heard of heards) heard(topics);
+  for (let told = 10; subscribers.size === 2; told += 10) {
+    for (let n = 0; n < 10; n += 1) for (const onChange of subscribers) onChange(topics);
     while (reader.text().split('event: change').length <= told) await turn();
   }
-  expect([heards.size, reader.ended()]).toEqual([1, false]);
+  expect([subscribers.size, reader.ended()]).toEqual([1, false]);
 });
 
 test('the listener closes at once, whoever listens', async () => {

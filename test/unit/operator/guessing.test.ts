@@ -7,7 +7,7 @@ import { bind } from '../../../src/http/bind.ts';
 import { QUERY_INTERVAL_MS } from '../../../src/http/gathered-lookups.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { tokenHash } from '../../../src/model/operator-token.ts';
-import { createNews } from '../../../src/observability/news.ts';
+import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { connectionsFor } from '../../rig/connections.ts';
@@ -75,7 +75,12 @@ async function started(holdsLookups = false) {
       operate: () => {
         throw new Error('no operation is expected');
       },
-      news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
+      liveUpdates: createLiveUpdates({
+        clock: systemClock,
+        topics: [],
+        changes: async () => [],
+        events: { subscribe: () => () => undefined },
+      }),
       publish: () => undefined,
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',

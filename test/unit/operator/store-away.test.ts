@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { createNews } from '../../../src/observability/news.ts';
+import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/error.ts';
@@ -35,7 +35,12 @@ async function started() {
       operate: () => {
         throw new Error('no operation is expected');
       },
-      news: createNews({ clock: systemClock, topics: [], changes: async () => [] }),
+      liveUpdates: createLiveUpdates({
+        clock: systemClock,
+        topics: [],
+        changes: async () => [],
+        events: { subscribe: () => () => undefined },
+      }),
       publish: () => undefined,
       files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',

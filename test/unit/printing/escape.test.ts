@@ -33,11 +33,11 @@ test('a log line holds no control as it is, and whatever parses it gets the same
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => lines.push(line) });
   const text = CONTROLS.slice(0, -1).join('x');
-  log.bounced({ text, to: 'a\u0085b\u202ec' });
+  log.write('message.bounced', { detail: text, to: 'a\u0085b\u202ec' });
   void log.close();
   const line = lines.join('');
   expect(raw(line.slice(0, -1))).toEqual([]);
-  expect(JSON.parse(line)).toMatchObject({ text, to: 'a\u0085b\u202ec' });
+  expect(JSON.parse(line)).toMatchObject({ detail: text, to: 'a\u0085b\u202ec' });
 });
 
 test('text for people has U+FFFD for each control, and everything else as it is', () => {

@@ -658,7 +658,7 @@ test('an outcome that is not recorded is no event of its message', async () => {
   rig.store.accept([newMail({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'attempt.unrecorded']);
+  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
 });
 
 test('an outcome is published after its commit, however long the store takes', async () => {

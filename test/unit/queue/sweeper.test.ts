@@ -65,10 +65,10 @@ function sweeperRig(
       switch (event.type) {
         case 'message.expired':
           return told.expired.push(event.id);
-        case 'node.leases-recovered':
+        case 'node.leases_recovered':
           return told.recovered.push(event.count);
-        case 'node.fault':
-          return told.failed.push(`${event.what}: ${String(event.error)}`);
+        case 'node.operation_failed':
+          return told.failed.push(`${event.operation}: ${String(event.error)}`);
       }
     },
   });

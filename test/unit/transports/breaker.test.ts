@@ -36,7 +36,7 @@ describe('the breaker', () => {
     expect(breaker.retryAt(1_000)).toBe(3_000);
     expect(breaker.admits(2_999)).toBe(false);
     expect(breaker.admits(3_000)).toBe(true);
-    expect(breaker.state).toBe('probing');
+    expect(breaker.state).toBe('half-open');
     expect(breaker.admits(3_000)).toBe(false);
     expect(breaker.admits(60_000)).toBe(false);
   });
@@ -98,15 +98,15 @@ describe('the breaker', () => {
 
   test('publishes every change of state once', () => {
     const told: unknown[] = [];
-    const breaker = createBreaker({ random: () => 0, publish: ({ state, retryAt }) => told.push([state, retryAt]) });
+    const breaker = createBreaker({ random: () => 0, publish: ({ type, retryAt }) => told.push([type, retryAt]) });
     for (let n = 0; n < 5; n += 1) breaker.note(DEAD, 0);
     breaker.admits(2_000);
     breaker.note(DELIVERED, 2_000);
     breaker.note(DELIVERED, 2_001);
     expect(told).toEqual([
-      ['open', 2_000],
-      ['probing', 602_000],
-      ['closed', null],
+      ['circuit_breaker.opened', 2_000],
+      ['circuit_breaker.half_opened', 602_000],
+      ['circuit_breaker.closed', null],
     ]);
   });
 
@@ -121,7 +121,7 @@ describe('the breaker', () => {
           if (breaker.state === 'open')
             expect((breaker.retryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
           if (!breaker.admits(now)) continue;
-          if (breaker.state === 'probing') expect(breaker.admits(now)).toBe(false);
+          if (breaker.state === 'half-open') expect(breaker.admits(now)).toBe(false);
           breaker.note(dead ? DEAD : DELIVERED, now);
         }
       }),

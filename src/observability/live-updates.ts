@@ -1,0 +1,194 @@
+/**
+ * Live updates of the dashboard: publishes changed topics to subscribers, at most twice per second.
+ *
+ * Guarantees: while there is a subscriber, a change by this process is published within half a second, and a change by another
+ * process, which is found by polling the change feed of the store, within two. A topic that changes while there is no subscriber is
+ * dropped: without subscribers there is no subscription to events and no poll. A poll that fails is repeated.
+ */
+
+import type { Clock } from '../clock.ts';
+import type { ChangeFeedPosition } from '../model/overview.ts';
+import type { Topic } from '../model/topic.ts';
+import type { AccessStore, OverviewStore } from '../store/contract.ts';
+import type { Events, Handlers } from './events.ts';
+
+const MIN_INTERVAL_MS = 500;
+const POLL_INTERVAL_MS = 1_500;
+/** Entries of the audit log that one poll reads; where there are more, all topics that operators change are published. */
+const MAX_AUDIT_ENTRIES = 50;
+
+export interface LiveUpdates {
+  publish(...topics: readonly Topic[]): void;
+  /** Polls the change feed at once: an operator has changed something through this process. */
+  poll(): void;
+  /** Calls `onChange` with the changed topics until the returned function is called. */
+  subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
+  /** Removes all subscribers. */
+  stop(): void;
+}
+
+export interface LiveUpdateParts {
+  readonly clock: Clock;
+  /** Those that this installation has; others are not published. */
+  readonly topics: readonly Topic[];
+  /** Topics that have changed in the store since the last call; the first answer after a pause is not published. */
+  readonly changes: () => Promise<readonly Topic[]>;
+  readonly events: Pick<Events, 'subscribe'>;
+}
+
+export function createLiveUpdates({ clock, topics: known, changes, events }: LiveUpdateParts): LiveUpdates {
+  const subscribers = new Set<(topics: readonly Topic[]) => void>();
+  const pending = new Set<Topic>();
+  let publishedAt = 0;
+  let cancelPublishing: (() => void) | null = null;
+  let cancelPoll: (() => void) | null = null;
+  let unsubscribe: (() => void) | null = null;
+  let polling = false;
+  let pollAgain = false;
+
+  const updates: LiveUpdates = {
+    publish,
+    poll() {
+      if (subscribers.size > 0) void poll(true);
+    },
+    subscribe(onChange) {
+      subscribers.add(onChange);
+      unsubscribe ??= events.subscribe(liveUpdateHandlers(updates));
+      // The first poll finds the position in the change feed.
+      if (subscribers.size === 1) void poll(false);
+      return () => {
+        subscribers.delete(onChange);
+        if (subscribers.size === 0) pause();
+      };
+    },
+    stop() {
+      subscribers.clear();
+      pause();
+    },
+  };
+  return updates;
+
+  function publish(...topics: readonly Topic[]): void {
+    if (subscribers.size === 0) return;
+    for (const topic of topics) if (known.includes(topic)) pending.add(topic);
+    if (cancelPublishing !== null || pending.size === 0) return;
+    const sinceMs = clock.now() - publishedAt;
+    // A clock that was set back waits for one interval.
+    const waitMs = sinceMs < 0 ? MIN_INTERVAL_MS : Math.max(0, MIN_INTERVAL_MS - sinceMs);
+    cancelPublishing = clock.after(waitMs, callSubscribers);
+  }
+
+  function callSubscribers(): void {
+    cancelPublishing = null;
+    publishedAt = clock.now();
+    const topics = known.filter((topic) => pending.has(topic));
+    pending.clear();
+    for (const onChange of [...subscribers]) onChange(topics);
+  }
+
+  async function poll(publishing: boolean): Promise<void> {
+    cancelPoll?.();
+    cancelPoll = null;
+    if (polling) {
+      pollAgain = true;
+      return;
+    }
+    polling = true;
+    try {
+      const topics = await changes();
+      if (publishing) publish(...topics);
+    } catch {
+      // The health check reports a store that does not answer; the next poll finds what this one missed.
+    }
+    polling = false;
+    if (subscribers.size === 0) return;
+    if (pollAgain) {
+      pollAgain = false;
+      void poll(true);
+    } else cancelPoll = clock.after(POLL_INTERVAL_MS, () => void poll(true));
+  }
+
+  function pause(): void {
+    unsubscribe?.();
+    cancelPublishing?.();
+    cancelPoll?.();
+    unsubscribe = null;
+    cancelPublishing = null;
+    cancelPoll = null;
+    pollAgain = false;
+    pending.clear();
+  }
+}
+
+/** The live updates as a subscriber: the topics of each event. */
+function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
+  const messages = () => updates.publish('messages', 'overview');
+  const overview = () => updates.publish('overview');
+  const ended = ({ suppresses }: { readonly suppresses: boolean }) => {
+    messages();
+    if (suppresses) updates.publish('suppressions');
+  };
+  return {
+    'message.accepted': messages,
+    'message.suppressed': messages,
+    'message.delivered': (event) => {
+      ended(event);
+      updates.publish('inbox');
+    },
+    'message.deferred': ended,
+    'message.bounced': ended,
+    'message.complained': ended,
+    'message.expired': ended,
+    'message.uncertain': ended,
+    'message.cancelled': messages,
+    'message.retried': messages,
+    'message.reported': ended,
+    'report.not_understood': messages,
+    'account.changed': () => updates.publish('accounts', 'overview'),
+    'domain.changed': () => updates.publish('domains', 'overview'),
+    'operator.changed': () => updates.poll(),
+    'store.files_lost': overview,
+    'store.files_restored': overview,
+    'circuit_breaker.opened': overview,
+    'circuit_breaker.half_opened': overview,
+    'circuit_breaker.closed': overview,
+  };
+}
+
+/** The topics of an audit log entry, by the first word of its action. */
+const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
+  account: ['accounts', 'overview'],
+  key: ['accounts', 'overview'],
+  domain: ['domains', 'overview'],
+  suppression: ['suppressions'],
+  message: ['messages', 'overview'],
+  token: [],
+};
+const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
+
+/**
+ * Reads the change feed of the store: each call resolves with the topics that have changed since the last one, whichever process
+ * changed them. Rejects where the store does not answer; the next call then finds the same changes.
+ */
+export function changeFeed(
+  store: Pick<OverviewStore, 'changeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
+  now: () => number,
+): () => Promise<readonly Topic[]> {
+  let last: ChangeFeedPosition | null = null;
+  return async () => {
+    const position = await store.changeFeedPosition(now());
+    const before = last ?? position;
+    const topics: Topic[] = [];
+    if (position.newestId !== before.newestId) topics.push('messages', 'overview');
+    if (position.counted !== before.counted) topics.push('messages', 'overview', 'inbox');
+    if (position.refused !== before.refused) topics.push('suppressions');
+    if (position.audit !== before.audit) {
+      const entries = (await store.listAudit(null, MAX_AUDIT_ENTRIES)).filter(({ id }) => id > before.audit);
+      const changed = entries.flatMap(({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS);
+      topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changed : ALL_AUDIT_TOPICS));
+    }
+    // Only here: a poll that fails before is repeated.
+    last = position;
+    return topics;
+  };
+}

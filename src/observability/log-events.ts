@@ -1,0 +1,292 @@
+/**
+ * The log events: name, level, fields and meaning of every line that the log can have. Data alone; docs/log-events.md is generated
+ * from it. An event of the union (model/events.ts) stands here under its own name; null says that it has no line.
+ *
+ * Names and fields are stable: scripts and alerts depend on them. A field's unit stands in its name; times are ISO 8601, UTC.
+ */
+import type { Settings } from '../config/settings.ts';
+import type { EventType } from '../model/events.ts';
+
+export type LogLevel = Settings['logLevel'];
+export type LineLevel = Exclude<LogLevel, 'silent'>;
+
+/** The fields there are, with what each holds. A message's subject and text are none of them, and no credential is. */
+export const LOG_FIELDS = {
+  id: 'the id of the message',
+  accountId: 'the number of the account',
+  keyId: 'the number of the API key; `key_12` has the number 12',
+  node: 'the name of the node that writes the line',
+  domain: 'the sending domain',
+  to: 'the recipient',
+  state: 'the state of the message, see [states.md](states.md)',
+  attemptCount: 'delivery attempts so far',
+  nextHop: 'the server that was asked, such as `relay.example:587`',
+  smtpCode: 'the SMTP reply code, such as `550`',
+  enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
+  replyText: 'the reply of the next hop; written by that server, so not to be trusted',
+  reason: 'a code, or the stored reason of a lock',
+  reportSource: 'where the report came from: `smtp`, `sns` or `sqs`',
+  reportType: 'what the report says, such as `soft-bounced`',
+  feedbackId: 'the number of the kept report, for `postrider feedback show`',
+  durationMs: 'milliseconds',
+  retryAt: 'when the next attempt is due',
+  count: 'a number of messages, or of lines',
+  transport: 'the kind of the transport, such as `smtp`',
+  url: 'the address of the listener',
+  operation: 'the operation that failed',
+  detail: 'one sentence for people',
+  remedy: 'what the operator can do, for people',
+  error: 'the text of the error, for people',
+} as const;
+
+export type LogField = keyof typeof LOG_FIELDS;
+
+export interface LogEvent {
+  readonly level: LineLevel;
+  /** Those that a line can have, in this order. A field without a value is left out or null. */
+  readonly fields: readonly LogField[];
+  readonly meaning: string;
+}
+
+const REPLY = ['nextHop', 'smtpCode', 'enhancedCode', 'replyText', 'durationMs'] as const;
+const ATTEMPT = ['id', 'accountId', 'to', 'attemptCount', ...REPLY] as const;
+const ENDED = [...ATTEMPT, 'reason', 'reportSource', 'detail'] as const;
+
+export const LOG_EVENTS = {
+  'message.accepted': {
+    level: 'debug',
+    fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
+    meaning:
+      'The message is stored, and the client gets a 201. `durationMs` is the time from the key check to the answer.',
+  },
+  'message.replayed': {
+    level: 'debug',
+    fields: ['id', 'accountId', 'keyId', 'durationMs'],
+    meaning: 'A request repeated an idempotency key and got the first answer again.',
+  },
+  'message.suppressed': {
+    level: 'info',
+    fields: ['id', 'accountId', 'to'],
+    meaning: 'The message ended: its recipient is on a suppression list.',
+  },
+  'message.delivered': {
+    level: 'info',
+    fields: ATTEMPT,
+    meaning: 'The next hop accepted the message.',
+  },
+  'message.deferred': {
+    level: 'info',
+    fields: [...ENDED, 'retryAt'],
+    meaning: 'The attempt failed for now. The next attempt is due at `retryAt`.',
+  },
+  'message.bounced': {
+    level: 'info',
+    fields: ENDED,
+    meaning:
+      'The message was refused permanently, by the next hop or by a later report. Only a report gives `reportSource`.',
+  },
+  'message.complained': {
+    level: 'info',
+    fields: ENDED,
+    meaning: 'The recipient reported the message as spam.',
+  },
+  'message.expired': {
+    level: 'info',
+    fields: ENDED,
+    meaning: 'The message was still not delivered at its maximum age.',
+  },
+  'message.uncertain': {
+    level: 'warn',
+    fields: ENDED,
+    meaning: 'The answer to the final dot was lost. The message may have been delivered and is not sent again.',
+  },
+  'message.cancelled': null,
+  'message.retried': null,
+  'message.reported': {
+    level: 'info',
+    fields: ['id', 'reportType', 'reportSource'],
+    meaning: 'A report was added to the history of a message and changed no state.',
+  },
+  'message.signing_failed': {
+    level: 'error',
+    fields: ['node', 'error'],
+    meaning: 'A message could not be signed. It stays in the queue.',
+  },
+  'attempt.ended': null,
+  'attempt.alarm_raised': {
+    level: 'warn',
+    fields: [...ATTEMPT, 'reason', 'detail'],
+    meaning: 'The next hop refuses this service itself, not this message. An operator has to act.',
+  },
+  'node.lease_lost': {
+    level: 'warn',
+    fields: ['node', 'id', 'accountId', 'to', 'attemptCount'],
+    meaning: 'The lease ended during an attempt. The outcome of the attempt was not recorded.',
+  },
+  'request.refused': {
+    level: 'debug',
+    fields: ['reason', 'accountId', 'keyId'],
+    meaning: 'A request was refused. `reason` is a code of [errors.md](errors.md).',
+  },
+  'request.fields_ignored': null,
+  'connection.dropped': null,
+  'certificate.reloaded': {
+    level: 'info',
+    fields: ['node'],
+    meaning: 'The TLS certificate was read again and is in use.',
+  },
+  'certificate.refused': {
+    level: 'warn',
+    fields: ['node', 'error'],
+    meaning: 'The new TLS certificate cannot be used. The old one stays in use.',
+  },
+  'report.repeated': null,
+  'report.unrelated': null,
+  'report.not_understood': {
+    level: 'warn',
+    fields: ['feedbackId', 'reason', 'detail'],
+    meaning: 'A report was not understood, or names no known message. It is kept for `postrider feedback show`.',
+  },
+  'report.refused': null,
+  'subscription.changed': {
+    level: 'info',
+    fields: ['node', 'detail'],
+    meaning: 'A subscription to the notifications of Amazon SES was confirmed or cancelled.',
+  },
+  'account.changed': null,
+  'account.locked': {
+    level: 'warn',
+    fields: ['node', 'accountId', 'reason'],
+    meaning: 'The account is locked: its requests are refused and its messages wait.',
+  },
+  'account.warned': {
+    level: 'warn',
+    fields: ['node', 'accountId', 'reason'],
+    meaning: 'The account has reached half of a threshold at which it is locked.',
+  },
+  'domain.changed': null,
+  'domain.authenticated': {
+    level: 'info',
+    fields: ['node', 'domain'],
+    meaning: 'The DKIM records of the domain were found. Its messages are accepted.',
+  },
+  'domain.recovered': {
+    level: 'info',
+    fields: ['node', 'domain'],
+    meaning: 'A domain that was failing has its DNS records again.',
+  },
+  'domain.failing': {
+    level: 'warn',
+    fields: ['node', 'domain'],
+    meaning: 'The domain has lost its DNS records. Its messages are refused once that has lasted 72 hours.',
+  },
+  'domain.blocked': {
+    level: 'warn',
+    fields: ['node', 'domain'],
+    meaning: 'The domain has been without its DNS records for 72 hours. Its messages are refused.',
+  },
+  'operator.changed': null,
+  'node.started': {
+    level: 'info',
+    fields: ['node', 'transport', 'url'],
+    meaning: 'The node is ready.',
+  },
+  'node.draining': {
+    level: 'info',
+    fields: ['node'],
+    meaning: 'The node is shutting down. It finishes the attempts under way and begins no other.',
+  },
+  'node.leases_recovered': {
+    level: 'info',
+    fields: ['node', 'count'],
+    meaning: 'Messages whose lease had expired, or whose node is dead, were queued again.',
+  },
+  'node.warned': {
+    level: 'warn',
+    fields: ['node', 'detail'],
+    meaning: 'A condition that the operator should know of, such as a low limit of open files.',
+  },
+  'node.operation_failed': {
+    level: 'error',
+    fields: ['node', 'operation', 'error'],
+    meaning: 'An operation failed. The node continues without it.',
+  },
+  'api.started': null,
+  'store.committed': null,
+  'store.files_lost': {
+    level: 'error',
+    fields: ['node', 'reason', 'detail', 'remedy'],
+    meaning:
+      'Files of the embedded database were removed or replaced. Nothing is accepted. `reason` is `database-files`.',
+  },
+  'store.files_restored': {
+    level: 'info',
+    fields: ['node'],
+    meaning: 'The files of the embedded database are in place again.',
+  },
+  'circuit_breaker.opened': {
+    level: 'warn',
+    fields: ['node', 'retryAt'],
+    meaning: 'Attempts failed because of the next hop. None is made before `retryAt`.',
+  },
+  'circuit_breaker.half_opened': {
+    level: 'debug',
+    fields: ['node'],
+    meaning: 'One probe attempt is under way.',
+  },
+  'circuit_breaker.closed': {
+    level: 'info',
+    fields: ['node'],
+    meaning: 'The next hop answers again. Attempts are made as usual.',
+  },
+  /** The log's own line. */
+  'log.lines_dropped': {
+    level: 'warn',
+    fields: ['count'],
+    meaning:
+      'The reader of standard output stalled, and this number of lines is missing here. Written at every level but `silent`.',
+  },
+} as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
+
+type Table = typeof LOG_EVENTS;
+/** The names of all log events. */
+export type LogEventName = { [Name in keyof Table]: Table[Name] extends null ? never : Name }[keyof Table];
+/** The events of the union that have a line. */
+export type LoggedType = Extract<LogEventName, EventType>;
+export type LogValue = string | number | boolean | null;
+/** The fields of one log event. */
+export type LogFields<Name extends LogEventName> = {
+  readonly [Field in NonNullable<Table[Name]>['fields'][number]]?: LogValue | undefined;
+};
+
+/** docs/log-events.md, whole. */
+export function logEventsPage(): string {
+  const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
+    event === null
+      ? []
+      : [
+          `| \`${name}\` | ${event.level} | ${event.fields.map((field) => `\`${field}\``).join(', ')} | ${event.meaning} |`,
+        ],
+  );
+  const fields = Object.entries(LOG_FIELDS).map(([name, holds]) => `| \`${name}\` | ${holds} |`);
+  return `# Log events
+
+This page lists every line that the log can have, for people who search the log or write alerts. A test holds it equal to the code
+(\`src/observability/log-events.ts\`).
+
+The log goes to standard output, one JSON object a line. Every line has \`level\`, \`time\` (ISO 8601, UTC) and \`event\`, then the
+fields of its event. Names and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is written.
+
+## Events
+
+| event | level | fields | meaning |
+|---|---|---|---|
+${rows.join('\n')}
+
+## Fields
+
+| field | holds |
+|---|---|
+${fields.join('\n')}
+`;
+}

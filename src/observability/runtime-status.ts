@@ -1,0 +1,53 @@
+/**
+ * The runtime status of delivery: the state of the circuit breaker, recent alarms and the last failure of the next hop. In memory
+ * alone; a restart begins anew.
+ */
+
+import { type Alarm, type DeliveryStatus, type Failure, SIGNING } from '../model/runtime-status.ts';
+import type { Handlers } from './events.ts';
+
+/** Alarms are shown for one hour. */
+const ALARM_TTL_MS = 3_600_000;
+
+export interface RuntimeStatusTracker {
+  /** What the tracker subscribes to. */
+  readonly handlers: Handlers;
+  read(now: number): DeliveryStatus;
+}
+
+export function trackRuntimeStatus(): RuntimeStatusTracker {
+  let breaker: DeliveryStatus['breaker'] = { state: 'closed', retryAt: null };
+  let lastFailure: Failure | null = null;
+  const alarms = new Map<string, Alarm>();
+  return {
+    handlers: {
+      'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
+        // What the circuit breaker counts against the next hop.
+        if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'transport')) return;
+        const { code, enhanced, text } = outcome.reply;
+        const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
+        lastFailure = { text: `${'reason' in outcome ? outcome.reason : outcome.kind}: ${reply}`, at };
+      },
+      'attempt.alarm_raised': ({ at, reason, attempt }) => {
+        alarms.set(reason, { reason, text: attempt.outcome.reply.text, lastAt: at });
+      },
+      'message.signing_failed': ({ at, error }) => {
+        const text = error instanceof Error ? error.message : String(error);
+        alarms.set(SIGNING, { reason: SIGNING, text, lastAt: at });
+      },
+      'circuit_breaker.opened': ({ retryAt }) => {
+        breaker = { state: 'open', retryAt };
+      },
+      'circuit_breaker.half_opened': ({ retryAt }) => {
+        breaker = { state: 'half-open', retryAt };
+      },
+      'circuit_breaker.closed': () => {
+        breaker = { state: 'closed', retryAt: null };
+      },
+    },
+    read(now) {
+      const recent = [...alarms.values()].filter(({ lastAt }) => now - lastAt < ALARM_TTL_MS);
+      return { breaker, alarms: recent.sort((a, b) => b.lastAt - a.lastAt), lastFailure };
+    },
+  };
+}

@@ -1,0 +1,152 @@
+import { expect, test } from 'vitest';
+import type { AuditEntry } from '../../../src/model/audit.ts';
+import type { ChangeFeedPosition } from '../../../src/model/overview.ts';
+import { TOPICS, type Topic } from '../../../src/model/topic.ts';
+import { createEvents } from '../../../src/observability/events.ts';
+import { changeFeed, createLiveUpdates } from '../../../src/observability/live-updates.ts';
+import { virtualClock } from '../../rig/clock.ts';
+
+function rig(topics: readonly Topic[] = TOPICS) {
+  const clock = virtualClock(Date.UTC(2030, 0, 1));
+  const store = { polls: 0, changed: [] as Topic[] };
+  const events = createEvents(clock);
+  events.started();
+  const updates = createLiveUpdates({
+    clock,
+    events,
+    topics,
+    changes: async () => {
+      store.polls += 1;
+      return store.changed.splice(0);
+    },
+  });
+  const published: Topic[][] = [];
+  const onChange = (changed: readonly Topic[]) => void published.push([...changed]);
+  return { clock, events, updates, store, published, onChange };
+}
+
+test('a changed topic is published at once, at most twice per second, and once in each update', async () => {
+  const { clock, updates, published, onChange } = rig();
+  updates.subscribe(onChange);
+  for (let n = 0; n < 1_000; n += 1) {
+    updates.publish('overview', 'messages');
+    await clock.advance(2);
+  }
+  expect(published.length).toBeGreaterThanOrEqual(4);
+  expect(published.length).toBeLessThanOrEqual(5);
+  expect(published[0]).toEqual(['messages', 'overview']);
+  await clock.advance(1_000);
+  const before = published.length;
+  await clock.advance(10_000);
+  expect(published).toHaveLength(before);
+});
+
+test('without a subscriber nothing is published and the store is not polled', async () => {
+  const { clock, updates, store, published, onChange } = rig();
+  updates.publish('messages');
+  updates.poll();
+  await clock.advance(60_000);
+  expect([store.polls, published]).toEqual([0, []]);
+  const stop = updates.subscribe(onChange);
+  await clock.advance(4_000);
+  expect(store.polls).toBeGreaterThan(1);
+  stop();
+  const polls = store.polls;
+  updates.publish('messages');
+  await clock.advance(60_000);
+  expect([store.polls, published]).toEqual([polls, []]);
+});
+
+test('a change by another process is published within two seconds, and nothing that was there before', async () => {
+  const { clock, updates, store, published, onChange } = rig();
+  store.changed = ['audit'];
+  updates.subscribe(onChange);
+  await clock.advance(100);
+  store.changed = ['accounts'];
+  await clock.advance(2_000);
+  expect(published).toEqual([['accounts']]);
+  store.changed = ['domains'];
+  updates.poll();
+  await clock.advance(100);
+  expect(published).toEqual([['accounts'], ['domains']]);
+});
+
+test('a topic that this installation does not have is not published', async () => {
+  const { clock, updates, published, onChange } = rig(['messages']);
+  updates.subscribe(onChange);
+  updates.publish('inbox');
+  await clock.advance(1_000);
+  updates.publish('inbox', 'messages');
+  await clock.advance(1_000);
+  expect(published).toEqual([['messages']]);
+});
+
+test('the change feed names the topics of what changed, and of an operator’s action those of its kind', async () => {
+  let position: ChangeFeedPosition = { newestId: null, audit: 0, counted: 0, refused: 0 };
+  const entries: AuditEntry[] = [];
+  const changed = (action: string) => {
+    const id = entries.length + 1;
+    entries.unshift({ id, at: 0, who: 'cli:root', action, subject: '', before: null, after: null });
+    position = { ...position, audit: id };
+  };
+  const changes = changeFeed(
+    { changeFeedPosition: async () => position, listAudit: async (_, limit) => entries.slice(0, limit) },
+    () => 0,
+  );
+  expect(await changes()).toEqual([]);
+  expect(await changes()).toEqual([]);
+  position = { ...position, newestId: 'one' };
+  expect(await changes()).toEqual(['messages', 'overview']);
+  position = { ...position, counted: 1, refused: 1 };
+  expect(await changes()).toEqual(['messages', 'overview', 'inbox', 'suppressions']);
+  changed('account.lock');
+  expect(await changes()).toEqual(['audit', 'accounts', 'overview']);
+  changed('suppression.add');
+  changed('message.cancel');
+  expect((await changes()).toSorted()).toEqual(['audit', 'messages', 'overview', 'suppressions']);
+  changed('something.new');
+  expect(await changes()).toEqual(expect.arrayContaining(['audit', 'accounts', 'domains', 'suppressions', 'messages']));
+});
+
+test('a change during a poll that failed is found by the next poll', async () => {
+  let position: ChangeFeedPosition = { newestId: null, counted: 0, audit: 0, refused: 0 };
+  let away = true;
+  const entry = { id: 1, at: 0, who: 'cli:root', action: 'account.lock', subject: '', before: null, after: null };
+  const changes = changeFeed(
+    {
+      changeFeedPosition: async () => position,
+      listAudit: async () => {
+        if (away) throw new Error('the store is away');
+        return [entry];
+      },
+    },
+    () => 0,
+  );
+  expect(await changes()).toEqual([]);
+  position = { ...position, newestId: 'one', audit: 1 };
+  await expect(changes()).rejects.toThrow('away');
+  away = false;
+  expect(await changes()).toEqual(['messages', 'overview', 'audit', 'accounts', 'overview']);
+  expect(await changes()).toEqual([]);
+});
+
+test('events are subscribed to only while there is a subscriber', async () => {
+  const { clock, events, updates, published, onChange } = rig();
+  const change = () => events.publish({ type: 'domain.changed', at: 0 });
+  change();
+  const unsubscribe = updates.subscribe(onChange);
+  await clock.advance(1_000);
+  expect(published).toEqual([]);
+  change();
+  await clock.advance(1_000);
+  expect(published).toEqual([['overview', 'domains']]);
+  unsubscribe();
+  const again = updates.subscribe(onChange);
+  change();
+  await clock.advance(1_000);
+  expect(published).toHaveLength(2);
+  again();
+  change();
+  await clock.advance(1_000);
+  expect(published).toHaveLength(2);
+});
