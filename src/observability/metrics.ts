@@ -1,5 +1,5 @@
 /**
- * Metrics in the Prometheus text format, on a registry of their own. docs/operating.md lists them.
+ * Metrics in the Prometheus text format, on a registry of their own. docs/monitoring.md lists them.
  *
  * Guarantees: counting is one addition (every child is made beforehand); the figures of the queue are read from the store on a scrape
  * alone, at most once a second; a store that does not answer leaves them out and the rest of the scrape whole.
