@@ -7,9 +7,9 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NewMail } from '../src/model/message.ts';
 import { mailIds } from '../src/model/message-id.ts';
+import { pack } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
-import { createEngine } from '../src/store/sqlite/engine.ts';
-import { pack } from '../src/store/sqlite/settle.ts';
+import { createEngine } from '../src/store/sqlite/thread.ts';
 import { benchFolder, removeFolder } from './postrider.ts';
 
 const ACCOUNTS = 1_000;

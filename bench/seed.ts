@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { NewMail } from '../src/model/message.ts';
 import { mailIds } from '../src/model/message-id.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
-import { createEngine } from '../src/store/sqlite/engine.ts';
+import { createEngine } from '../src/store/sqlite/thread.ts';
 
 const LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
 const BATCH = 10_000;

@@ -26,6 +26,16 @@ export const systemClock: SteadyClock = {
   },
 };
 
+/** Runs `run` each `everyMs` of the clock; the returned function ends it. */
+export function every(clock: Clock, everyMs: number, run: () => void): () => void {
+  let cancel = clock.after(everyMs, again);
+  function again(): void {
+    run();
+    cancel = clock.after(everyMs, again);
+  }
+  return () => cancel();
+}
+
 /** A clock that follows another one, such as the database server's that all nodes share. */
 export interface FollowingClock extends SteadyClock {
   /**

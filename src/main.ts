@@ -7,8 +7,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { SteadyClock } from './clock.ts';
-import { systemClock } from './clock.ts';
+import { type SteadyClock, systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { DomainDirectory } from './domains/directory.ts';
 import { dataFolder, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
@@ -19,12 +18,12 @@ import { newApiKey } from './model/api-key.ts';
 import type { RuntimeStatus } from './model/runtime-status.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
+import { watchHealth } from './store/commits.ts';
 import type { Store } from './store/contract.ts';
-import { watchHealth } from './store/health.ts';
 import { openStore } from './store/open.ts';
 import { remember } from './store/remember.ts';
 import { startIndexer } from './store/search/indexer.ts';
-import type { FilesFault } from './store/sqlite/files.ts';
+import type { FilesFault } from './store/sqlite/thread.ts';
 import { openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';

@@ -8,8 +8,15 @@ import type { RuntimeStatus } from '../model/runtime-status.ts';
 import { Type } from '../model/schema.ts';
 import { STATES, TERMINAL } from '../model/state-machine.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { ALL_FIELDS, type Field, MOST_WANTS, type Want, wantsOf } from '../store/search/query.ts';
-import type { MailFound, MailSearch } from '../store/search.ts';
+import {
+  ALL_FIELDS,
+  type Field,
+  type MailFound,
+  type MailSearch,
+  MOST_WANTS,
+  type Want,
+  wantsOf,
+} from '../store/search/query.ts';
 import { invalid, invalidAs, noAccount, ok, type Result } from './errors.ts';
 import { waitsFor } from './messages/explain.ts';
 import { MessagePage, summaryOf } from './messages/schemas.ts';

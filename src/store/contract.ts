@@ -43,7 +43,8 @@ import type { RunningTime } from '../model/running-time.ts';
 import type { ListedSuppression, ListName, Suppression, SuppressionSearch } from '../model/suppression.ts';
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
 import type { StoreError } from './error.ts';
-import type { IndexProgress, IndexStep, MailFound, MailSearch } from './search.ts';
+import type { IndexProgress, IndexStep } from './search/index-step.ts';
+import type { MailFound, MailSearch } from './search/query.ts';
 
 /** How much a claim may lease. The first mail request is leased whatever its size, so that none is too large for ever. */
 export interface ClaimRoom {

@@ -1,7 +1,7 @@
 /** Chooses the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import type { Store } from './contract.ts';
-import type { FilesFault } from './sqlite/files.ts';
+import type { FilesFault } from './sqlite/thread.ts';
 import { MACHINE, type Surroundings } from './surroundings.ts';
 
 export interface OpenOptions {

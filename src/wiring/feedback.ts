@@ -9,9 +9,9 @@ import { bind, hostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { Publish } from '../model/events.ts';
+import { groupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
-import { groupCommit } from '../store/group-commit.ts';
-import { setThreadFlags } from '../store/thread-flags.ts';
+import { setThreadFlags } from '../store/threads.ts';
 import { faults } from './events.ts';
 
 const BATCH = 64;

@@ -50,7 +50,7 @@ export function installationOf(
 /** Not there yet, or not there any more. Makes nothing. */
 async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
-  const { isServed } = await import('../store/sqlite/serve-lock.ts');
+  const { isServed } = await import('../store/sqlite/files.ts');
   try {
     if (isServed(path)) {
       const why = `the database ${path} is missing, and a service runs on it: it was removed or moved`;

@@ -5,9 +5,8 @@ import type { NewMail } from '../../src/model/message.ts';
 import { timeOf } from '../../src/model/message-id.ts';
 import { STATES, type State } from '../../src/model/state-machine.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { leastIdAt } from '../../src/store/search/bounds.ts';
-import { ALL_FIELDS, type Field, matches, type Want, wantsOf } from '../../src/store/search/query.ts';
-import type { MailSearch } from '../../src/store/search.ts';
+import { leastIdAt } from '../../src/store/rules/messages.ts';
+import { ALL_FIELDS, type Field, type MailSearch, matches, type Want, wantsOf } from '../../src/store/search/query.ts';
 import { idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 

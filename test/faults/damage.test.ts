@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import { createEngine } from '../../src/store/sqlite/engine.ts';
+import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMail } from '../rig/mail.ts';
 import { runCommand, startProcess, submit } from '../rig/service.ts';

@@ -11,7 +11,7 @@ import type { Notice } from '../../src/model/notice.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
-import { prove } from '../../src/store/postgres/proof.ts';
+import { prove } from '../../src/store/postgres/session.ts';
 import { virtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { extent } from '../rig/extent.ts';

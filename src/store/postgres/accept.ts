@@ -1,9 +1,10 @@
 /**
  * Accepting: idempotency, exact volume and rate, suppression, the rows, in one transaction that waits twice for the server
- * and once for the sync. Within a batch each mail request sees what those before it did.
+ * and once for the sync. Within a batch each message sees what those before it did.
  *
  * Accounts with a limit are locked in order of their number, so that all nodes together count exactly and no two batches
  * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
+ * Each statement is for a whole batch; arrays of one length are its columns.
  */
 
 import type { Account } from '../../model/account.ts';
@@ -11,13 +12,76 @@ import { type Counts, countsOf, keysOverAt, limitsLeft } from '../../model/limit
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
 import { suppressedEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
-import { type AcceptedState, acceptance, type Lookups } from '../rules/acceptance.ts';
+import { type AcceptedState, acceptance, type Lookups } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { MACHINE } from '../surroundings.ts';
-import * as sql from './accept-sql.ts';
-import { appendEvents } from './event.ts';
-import { prove } from './proof.ts';
-import type { Database, Row, Session, Transaction } from './session.ts';
+import { ACCOUNTS } from './directory.ts';
+import { appendEvents } from './queue.ts';
+import { type Database, prove, type Row, type Session, type Statement, type Transaction } from './session.ts';
+
+/** Only those with a limit: what they have left is then read, and written, by nobody else. */
+const HOLD: Statement = {
+  name: 'accept_hold',
+  text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
+    ORDER BY id FOR NO KEY UPDATE`,
+};
+// A statement of its own after the locks: it sees what was committed while they were waited for.
+const READ: Statement = { name: 'accept_read', text: `${ACCOUNTS} WHERE a.id = ANY($1::int[])` };
+const READ_KEYS: Statement = {
+  name: 'accept_read_keys',
+  text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
+    JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`,
+};
+const READ_SUPPRESSIONS: Statement = {
+  name: 'accept_suppressions',
+  text: 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])',
+};
+const READ_IDS: Statement = {
+  name: 'accept_read_ids',
+  text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
+    LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
+};
+// In order of the keys, so that no two batches wait for each other in a circle. What was stored up to `over_at` is free again.
+const WRITE_KEYS: Statement = {
+  name: 'accept_write_keys',
+  text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
+    SELECT account_id, key, fingerprint, id, at
+    FROM unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS k(account_id, key, fingerprint, id, at)
+    ORDER BY account_id, key
+    ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, id = excluded.id, at = excluded.at
+      WHERE i.at <= (SELECT o.over_at FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, over_at)
+        WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
+    RETURNING 1 AS one`,
+};
+const WRITE_MAIL: Statement = {
+  name: 'accept_write_mail',
+  text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
+      $9::text[], $10::text[], $11::text[])`,
+};
+const WRITE_BODIES: Statement = {
+  name: 'accept_write_bodies',
+  text: 'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])',
+};
+const WRITE_QUEUE: Statement = {
+  name: 'accept_write_queue',
+  text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
+    SELECT id, account_id, state, 0, due_at, owner, attempts, accepted_at, bytes
+    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::bigint[], $8::int[])
+      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes)`,
+};
+const WRITE_COUNTS: Statement = {
+  name: 'accept_write_counts',
+  text: `UPDATE account a SET volume_used = a.volume_used + c.added, rate_used = c.rate_used, rate_window_at = c.rate_window_at
+    FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[]) AS c(id, added, rate_used, rate_window_at)
+    WHERE a.id = c.id`,
+};
+const WRITE_USAGE: Statement = {
+  name: 'accept_write_usage',
+  text: `INSERT INTO account_usage AS u (account_id, slot, emails)
+    SELECT id, $1::smallint, emails FROM unnest($2::int[], $3::bigint[]) AS c(id, emails) ORDER BY id
+    ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`,
+};
 
 /** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
 const DOUBT_MS = 60_000;
@@ -100,13 +164,13 @@ async function read(transaction: Transaction, batch: readonly NewMail[], doubt: 
   );
   const nothing: readonly Row[] = [];
   const [held, accounts, keys, suppressions, stored] = await Promise.all([
-    transaction.query(sql.HOLD, [ids]),
-    transaction.query(sql.READ, [ids]),
+    transaction.query(HOLD, [ids]),
+    transaction.query(READ, [ids]),
     keyed.length === 0
       ? nothing
-      : transaction.query(sql.READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
-    transaction.query(sql.READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
-    doubt ? transaction.query(sql.READ_IDS, [batch.map(({ id }) => id)]) : nothing,
+      : transaction.query(READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
+    transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
+    doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
   ]);
   const counts = accounts.map((row) => countsOf(rows.account(row)));
   // A limit that was set between the two statements: others count under it already, and nothing locks it here.
@@ -134,7 +198,7 @@ async function allStored(
   answers: readonly AcceptAnswer[],
 ): Promise<boolean> {
   const accepted = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
-  const found = await session.query(sql.READ_IDS, [accepted]);
+  const found = await session.query(READ_IDS, [accepted]);
   return found.length === accepted.length;
 }
 
@@ -161,7 +225,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
     const keys = [...keyed.values()];
     work.push(
       transaction
-        .query(sql.WRITE_KEYS, [
+        .query(WRITE_KEYS, [
           keys.map(({ accountId }) => accountId),
           keys.map(({ key }) => key),
           keys.map(({ fingerprint }) => fingerprint),
@@ -176,7 +240,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
   }
   if (written.length > 0) {
     work.push(
-      transaction.query(sql.WRITE_MAIL, [
+      transaction.query(WRITE_MAIL, [
         ids,
         accountIds,
         written.map(({ keyId }) => keyId),
@@ -189,13 +253,13 @@ async function write(transaction: Transaction, written: readonly Written[], foun
         written.map(({ from }) => from),
         written.map(({ subject }) => subject),
       ]),
-      transaction.query(sql.WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
+      transaction.query(WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
     );
   }
   const open = written.filter(({ state }) => state !== 'suppressed');
   if (open.length > 0) {
     work.push(
-      transaction.query(sql.WRITE_QUEUE, [
+      transaction.query(WRITE_QUEUE, [
         open.map(({ id }) => id),
         open.map(({ accountId }) => accountId),
         open.map(({ state }) => state),
@@ -233,7 +297,7 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
   const work: Promise<unknown>[] = [];
   if (limited.length > 0)
     work.push(
-      transaction.query(sql.WRITE_COUNTS, [
+      transaction.query(WRITE_COUNTS, [
         limited.map(({ account }) => account.id),
         limited.map((counts) => added(counts.account.id, counts)),
         limited.map(({ rateUsed }) => rateUsed),
@@ -242,7 +306,7 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
     );
   if (unlimited.length > 0)
     work.push(
-      transaction.query(sql.WRITE_USAGE, [
+      transaction.query(WRITE_USAGE, [
         transaction.slot,
         unlimited.map(({ account }) => account.id),
         unlimited.map((counts) => added(counts.account.id, counts)),

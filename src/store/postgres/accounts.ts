@@ -3,11 +3,11 @@
 import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/accounts.ts';
+import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { note } from './audit.ts';
+import { ACCOUNTS, nextRevision } from './directory.ts';
 import { forgive, windowOf, windows } from './reputation.ts';
-import { ACCOUNTS, nextRevision } from './revision.ts';
 import type { Database, Session, Statement } from './session.ts';
 
 const BY_NAME: Statement = { name: 'account_by_name', text: `${ACCOUNTS} WHERE a.name = $1` };

@@ -1,17 +1,33 @@
 /**
- * The directory: accounts, keys and domains that running nodes keep by heart. One counter grows with every change of any
+ * The directory: accounts, keys and domains that running nodes keep in memory. One counter grows with every change of any
  * of them, in the order of the commits, since its row stays locked until each is committed; so a node asks only for
  * what it has not seen. A notification is a hint, a poll stands behind it.
  */
+
+import { every } from '../../clock.ts';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
-import { every } from '../every.ts';
 import * as rows from '../rules/rows.ts';
 import type { Surroundings } from '../surroundings.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
-import type { DomainOperations } from './domains.ts';
-import { ACCOUNTS, CHANNEL } from './revision.ts';
-import type { Statement } from './session.ts';
+import type { Session, Statement } from './session.ts';
+
+/** Notified with each change, once it is committed. */
+const CHANNEL = 'postrider_directory';
+
+const BUMP: Statement = {
+  name: 'directory_bump',
+  text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
+};
+const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
+/** Accounts with all that was counted for them. */
+export const ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
+
+/** The next revision, for the rows of this transaction; every node is told once it is committed. */
+export async function nextRevision(session: Session): Promise<number> {
+  const [[row = {}]] = await Promise.all([session.query(BUMP, []), session.query(NOTIFY, [])]);
+  return rows.int(row, 'revision');
+}
 
 /** The poll behind the notifications; well under the promised second. */
 const WATCH_MS = 400;
@@ -40,7 +56,7 @@ const ACCOUNTS_BY_ID: Statement = {
 export function prepareDirectory(
   pool: Pool,
   { clock, simulated }: Surroundings,
-  { domainsSince }: Pick<DomainOperations, 'domainsSince'>,
+  domainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
 ) {
   let stopped = false;
   const stops = new Set<() => void>();

@@ -3,10 +3,10 @@ import type { Changed, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
 import type { DomainStore } from '../contract.ts';
-import { domainUpdate } from '../rules/domain-update.ts';
+import { domainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { note } from './audit.ts';
-import { nextRevision } from './revision.ts';
+import { nextRevision } from './directory.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
 /** Each domain with its keys as JSON, in the order in which they were made. */

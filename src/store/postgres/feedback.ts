@@ -3,14 +3,11 @@ import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback-report
 import { complainantOf } from '../../model/reputation.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted, type Recording } from '../rules/feedback.ts';
+import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { Tallies } from '../rules/tallies.ts';
-import { endMail } from './end.ts';
-import { appendEvents } from './event.ts';
-import { prove } from './proof.ts';
+import { appendEvents, endMail, SUPPRESS } from './queue.ts';
 import { complained, count } from './reputation.ts';
-import type { Database, Statement, Transaction } from './session.ts';
-import { SUPPRESS } from './settle.ts';
+import { type Database, prove, type Statement, type Transaction } from './session.ts';
 
 const KNOWN: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
 const BY_REFERENCE: Statement = {

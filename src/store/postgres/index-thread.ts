@@ -4,9 +4,8 @@
  */
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';
-import { INDEX_MEMORY } from '../search/politeness.ts';
-import type { IndexProgress, IndexStep } from '../search.ts';
-import { setThreadFlags } from '../thread-flags.ts';
+import type { IndexProgress, IndexStep } from '../search/index-step.ts';
+import { INDEX_MEMORY, setThreadFlags } from '../threads.ts';
 import type { PostgresSetting } from './connection.ts';
 
 export interface IndexThreadData {

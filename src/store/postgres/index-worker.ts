@@ -1,10 +1,10 @@
 /** The module that the index's thread runs. It is started by index-thread.ts and never imported. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { yieldThisThread } from '../search/politeness.ts';
-import type { IndexStep } from '../search.ts';
+import type { IndexStep } from '../search/index-step.ts';
+import { yieldThisThread } from '../threads.ts';
 import { createPool } from './database.ts';
 import type { IndexReply, IndexThreadData } from './index-thread.ts';
-import { indexOn } from './search-index.ts';
+import { indexOn } from './search.ts';
 
 /** A step may find the processor taken for long. */
 const LIMIT_MS = 120_000;

@@ -3,8 +3,7 @@
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
 import { note, writeEntry } from './audit.ts';
-import { prove } from './proof.ts';
-import type { Database, Statement } from './session.ts';
+import { type Database, prove, type Statement } from './session.ts';
 
 const LIST: Statement = {
   name: 'audit_list',

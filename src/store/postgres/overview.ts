@@ -3,11 +3,11 @@ import { MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../mo
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { ACCOUNTS } from './revision.ts';
+import { ACCOUNTS } from './directory.ts';
 import type { Database, Statement } from './session.ts';
 
 const NEWEST: Statement = { name: 'overview_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
-// One seek for each account with something queued, as in turn.ts.
+// One seek for each account with something queued, as the queue takes turns.
 const NEXT_DUE: Statement = {
   name: 'overview_next_due',
   text: `WITH RECURSIVE seen AS (

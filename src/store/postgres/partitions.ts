@@ -4,9 +4,9 @@
  * (a clock that is wrong, ids of an old store moved here) lies in the one for the rest, and is found all the same.
  */
 
+import { leastIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { codeOf } from './fault.ts';
-import { firstIdAt } from './ids.ts';
 import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;
@@ -86,7 +86,7 @@ export async function dropSpentBodies(database: Database, before: number): Promi
     const day = /^body_(\d{4})(\d\d)(\d\d)$/.exec(name);
     if (day === null) continue;
     const [, { from, to }] = dayOf(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
-    if (firstIdAt(before) < to) continue;
+    if (leastIdAt(before) < to) continue;
     const gone = await patiently(database, async (transaction) => {
       const kept = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
         WHERE ${within({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
@@ -150,7 +150,7 @@ function dayOf(ms: number): readonly [string, Period] {
 }
 
 function period(name: string, from: number, to: number): Period {
-  return { name, from: firstIdAt(from), to: firstIdAt(to) };
+  return { name, from: leastIdAt(from), to: leastIdAt(to) };
 }
 
 /** `20260105`. */

@@ -13,7 +13,7 @@ import {
   needsJudging,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { nextRevision } from './revision.ts';
+import { nextRevision } from './directory.ts';
 import type { Session, Statement, Transaction } from './session.ts';
 
 const ADD: Statement = {

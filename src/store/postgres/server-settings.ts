@@ -1,7 +1,9 @@
 /**
  * The settings of a server connection: set by statements after connecting and read back, since a pooler may refuse or drop
- * what comes with the start, and a role or a database may have settings of its own.
+ * what comes with the start, and a role or a database may have settings of its own; and what the server's own settings say about
+ * the safety of accepted messages.
  */
+import type { Session, Statement } from './session.ts';
 
 export interface ServerSetting {
   readonly name: string;
@@ -98,4 +100,27 @@ function escaped(word: string): string {
 
 function isSpace(character: string): boolean {
   return ' \t\n\v\f\r'.includes(character);
+}
+
+const SETTINGS: Statement = {
+  name: 'server_settings',
+  text: "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')",
+};
+
+/** One line for each setting under which a crash can lose what was acknowledged; `synchronous_commit` is on by ourselves. */
+export async function serverWarnings({
+  query,
+  where,
+}: Session & { readonly where: string }): Promise<readonly string[]> {
+  const settings = new Map((await query(SETTINGS, [])).map(({ name, setting }) => [String(name), String(setting)]));
+  const lines: string[] = [];
+  if (settings.get('fsync') === 'off')
+    lines.push(
+      `${where} runs with fsync=off: a crash of its machine loses accepted mail. Set fsync=on in postgresql.conf.`,
+    );
+  if (settings.get('full_page_writes') === 'off')
+    lines.push(
+      `${where} runs with full_page_writes=off: a crash of its machine can damage the database. Set it to on.`,
+    );
+  return lines;
 }

@@ -4,31 +4,29 @@
  */
 
 import type { Store } from '../contract.ts';
-import { keptThread } from '../kept-thread.ts';
 import { MACHINE, type Surroundings, serverTime } from '../surroundings.ts';
+import { keptThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
-import { prepareClaim } from './claim.ts';
 import type { PostgresSetting } from './connection.ts';
 import { createPool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
 import { startIndexThread } from './index-thread.ts';
-import { prepareMail } from './mail.ts';
+import { prepareMail } from './messages.ts';
 import { migrate } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
 import { watchOpening } from './opening.ts';
 import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
-import { prepareSearch } from './search.ts';
-import { indexOn } from './search-index.ts';
-import { prepareSettle } from './settle.ts';
+import { prepareClaim, prepareSettle } from './queue.ts';
+import { prepareSweep } from './retention.ts';
+import { indexOn, prepareSearch } from './search.ts';
+import { serverWarnings } from './server-settings.ts';
 import { prepareSuppressions } from './suppressions.ts';
-import { prepareSweep } from './sweep.ts';
 import { prepareTraffic } from './traffic.ts';
-import { serverWarnings } from './warnings.ts';
 
 /** The thread that works on the index is ended when it has had nothing to do for so long. */
 const INDEX_IDLE_MS = 60_000;
@@ -67,7 +65,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     stopWatch();
   }
   const { domainsSince, ...domains } = prepareDomains(pool);
-  const { stopWatching, ...directory } = prepareDirectory(pool, surroundings, { domainsSince });
+  const { stopWatching, ...directory } = prepareDirectory(pool, surroundings, domainsSince);
   const index = keptThread(async () => startIndexThread({ setting, application }), INDEX_IDLE_MS);
   return {
     accept: prepareAccept(pool, clock.monotonic),

@@ -6,8 +6,7 @@ import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
 import { note } from './audit.ts';
-import { prove } from './proof.ts';
-import type { Database, Statement } from './session.ts';
+import { type Database, prove, type Statement } from './session.ts';
 
 const SERVICE = 0;
 /** Rows of one statement. */

@@ -7,9 +7,8 @@ import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
 import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback-report.ts';
 import type { MailEvent } from '../../model/message.ts';
 import type { Notice } from '../../model/notice.ts';
-import type { Attempt } from '../../model/outcome.ts';
 import type { State } from '../../model/state-machine.ts';
-import { transition } from './transition.ts';
+import { transition } from './messages.ts';
 
 /** The message that a report is about, as it is stored. */
 export interface ReportedMessage {
@@ -96,11 +95,6 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
  */
 export function isCounted({ counts }: Pick<Recording, 'counts'>, suppressed: boolean): boolean {
   return counts === 'always' || (counts === 'if-suppressed' && suppressed);
-}
-
-/** The provider's own id that an attempt was answered with, or null. */
-export function referenceOf(attempt: Attempt | null): string | null {
-  return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
 
 /**

@@ -1,12 +1,17 @@
-/** Hourly buckets of an account's reputation, and what a batch that was counted does to the account. Pure. */
+/**
+ * Reputation of accounts, decided for both databases: what a batch of events adds to it (`Tallies`), its hourly buckets, and what
+ * a batch that was counted does to the account. Pure.
+ */
 import {
   BUCKET_MS,
   standing,
   type Tally,
   type Thresholds,
+  tallyOf,
   WINDOW_HOURS,
   type WindowCounts,
 } from '../../model/reputation.ts';
+import type { State } from '../../model/state-machine.ts';
 
 /** The bucket of a time. */
 export function hourOf(ms: number): number {
@@ -52,5 +57,31 @@ export function judge(window: WindowCounts, thresholds: Thresholds, isWarned: bo
       return isWarned ? { kind: 'none' } : { kind: 'warn', warning: verdict.reason };
     case 'good':
       return isWarned ? { kind: 'warn', warning: null } : { kind: 'none' };
+  }
+}
+
+export class Tallies {
+  readonly #byAccount = new Map<number, Tally & { at: number }>();
+
+  /** A message that went from one state to another at `at`, or a late report of it; `tallyOf` (model/reputation.ts) says what counts. */
+  add(accountId: number, from: State, to: State, fresh: boolean, at: number): void {
+    const added = tallyOf(from, to, fresh);
+    if (added === null) return;
+    const tally = this.#byAccount.get(accountId);
+    if (tally === undefined) {
+      this.#byAccount.set(accountId, { ...added, at });
+      return;
+    }
+    tally.emails += added.emails;
+    tally.bounces += added.bounces;
+    tally.complaints += added.complaints;
+    tally.at = at;
+  }
+
+  /** The tallies with the time of the last change in each, in order of account. */
+  all(): readonly (readonly [accountId: number, tally: Tally, at: number])[] {
+    return [...this.#byAccount]
+      .sort(([a], [b]) => a - b)
+      .map(([accountId, tally]) => [accountId, tally, tally.at] as const);
   }
 }

@@ -7,8 +7,8 @@
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
-import type { IndexProgress } from '../search.ts';
-import { leastIdAt } from './bounds.ts';
+import { leastIdAt } from '../rules/messages.ts';
+import type { IndexProgress } from './index-step.ts';
 
 const ROUND_MS = 5_000;
 const COMMITTED_MS = 10_000;

@@ -1,13 +1,15 @@
 /**
- * What an operator asks for in words, and whether one mail request is it. Pure; both stores decide by it, whatever their indexes
+ * What an operator asks for in words, and whether one message is it. Pure; both stores decide by it, whatever their indexes
  * have found, so they answer alike.
  *
  * Words stand in any order and each must be in one of its fields; the last one may be the beginning of a longer word, unless it
  * is in double quotes. A word with an `@` inside is a whole address or its beginning, one that begins with `@` a domain or its
- * beginning. The id of a mail request is that mail request.
+ * beginning. The id of a message is that message. Words are the same for what is written in messages and for what an operator
+ * asks: case, accents and compatibility forms make no difference (`GRÜSSE`, `Grüße` and `gruesse` differ by the last one only).
  */
+import type { MailSummary } from '../../model/message.ts';
 import { isMailId } from '../../model/message-id.ts';
-import { fold, wordsOf } from './words.ts';
+import type { State } from '../../model/state-machine.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
@@ -28,6 +30,30 @@ export interface SearchedMail {
   readonly recipient: string | null;
   readonly from: string;
   readonly subject: string;
+}
+
+export interface MailSearch {
+  /** All of them; none for every mail request. */
+  readonly wants: readonly Want[];
+  readonly accountId: number | null;
+  readonly state: State | null;
+  /** Accepted at or after it; times are those in the ids. */
+  readonly since: number | null;
+  /** Accepted before it. */
+  readonly until: number | null;
+  /** With an id less than this one, for the next page. */
+  readonly before: string | null;
+  readonly limit: number;
+}
+
+export interface MailFound {
+  /** The newest first, `limit` at most. */
+  readonly mails: readonly MailSummary[];
+  /**
+   * Null where everything has been searched. Else the search goes on with it as `before`: the page is full, or the time was
+   * over, and then there may be fewer mails than wanted, or none.
+   */
+  readonly searchedTo: string | null;
 }
 
 export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
@@ -113,4 +139,42 @@ function holds(text: string, want: Exclude<Want, { kind: 'id' }>): boolean {
       return wordsOf(text).some((word) => (want.prefix ? word.startsWith(want.text) : word === want.text));
     }
   }
+}
+
+/** Longer words are told apart by their beginning only. */
+const LONGEST_WORD = 40;
+
+const ACCENTS = /[\u0300-\u036f]/g;
+const ASCII_WORDS = /[a-z0-9]+/g;
+/**
+ * Scripts that put no space between words: each of their letters, with its marks, is a word of its own, so that a part of a
+ * sentence is found by its letters.
+ */
+const WORDS =
+  /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv;
+
+/** The text as it is compared. */
+export function fold(text: string): string {
+  if (isAscii(text)) return text.toLowerCase();
+  // Upper case first: it alone tells that ß is SS. A sigma at the end of a word is a sigma.
+  const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+  return cased.normalize('NFC');
+}
+
+/** The words of a folded text, in order. */
+export function wordsOf(folded: string): readonly string[] {
+  const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
+  return found.map((word) => cutTo(LONGEST_WORD, word));
+}
+
+/** At most so many units of the text, no character parted. */
+export function cutTo(most: number, text: string): string {
+  if (text.length <= most) return text;
+  const last = text.charCodeAt(most - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
+}
+
+function isAscii(text: string): boolean {
+  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) > 127) return false;
+  return true;
 }

@@ -1,15 +1,16 @@
 /**
- * A segment: the index of some thousand mail requests that follow one another, made once and never changed. Its terms stand
- * sorted in pages of few kilobytes, each term with the numbers of the mail requests that have it (0 is the oldest of the
- * segment); the directory tells with which term each page begins. Beside them are the places (seq.ts) of the mail requests.
+ * A segment: the index of some thousand messages that follow one another, made once and never changed. Its terms stand
+ * sorted in pages of few kilobytes, each term with the numbers of the messages that have it (0 is the oldest of the
+ * segment); the directory tells with which term each page begins. Beside them are the places (`seqOf`) of the messages.
+ *
+ * A term is a word or a domain with its `@`, behind it a NUL and the letter of the field; or `#` and an account's number. Every
+ * message that has what is wanted has one of the terms of `rangesOf`; some that have one are not wanted, which query.ts finds out.
  *
  * Term in a page: how much of its beginning it shares with the term before, the rest as text, the size of its numbers times
  * two, plus one where they are a bitmap, and the numbers: a bitmap, or the steps from each to the next.
  */
-import { seqOf } from '../seq.ts';
-import { ByteReader, ByteWriter } from './bytes.ts';
-import type { SearchedMail } from './query.ts';
-import { type TermRange, termsOf } from './terms.ts';
+import { seqOf } from '../rules/messages.ts';
+import { ALL_FIELDS, cutTo, type Field, fieldTexts, type SearchedMail, type Want, wordsOf } from './query.ts';
 
 /** A bitmap of so many is 2 KB, and no term's numbers are larger. */
 export const MOST_MAILS = 16_384;
@@ -169,5 +170,156 @@ export function markNumbers(page: Uint8Array, { first, past, letters }: TermRang
       bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
       if (list.done) break;
     }
+  }
+}
+
+/** Longer domains are told apart by their beginning only; so long is no real one. */
+const LONGEST_DOMAIN = 120;
+const END = '\u0000';
+const PAST_END = '\u0001';
+const LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
+
+/** Terms from `first` to before `past` that end with one of the letters; without letters all of them. */
+export interface TermRange {
+  readonly first: string;
+  readonly past: string;
+  readonly letters: string | null;
+}
+
+/** Every term of a mail request, some of them twice. */
+export function termsOf(mail: SearchedMail): readonly string[] {
+  const terms = [accountTerm(mail.accountId)];
+  for (const field of ALL_FIELDS) {
+    const end = END + LETTERS[field];
+    for (const text of fieldTexts(mail, field)) {
+      for (const word of wordsOf(text)) terms.push(word + end);
+      if (field === 'subject') continue;
+      // A quoted local part may hold an @ of its own.
+      for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1))
+        terms.push(cutDomain(text.slice(at)) + end);
+    }
+  }
+  return terms;
+}
+
+export function accountRange(accountId: number): TermRange {
+  const term = accountTerm(accountId);
+  return { first: term, past: term + END, letters: null };
+}
+
+/** What must all be there for a want; the search of each alone would find too much. */
+export function rangesOf(want: Exclude<Want, { kind: 'id' }>): readonly TermRange[] {
+  const letters = want.fields.map((field) => LETTERS[field]).join('');
+  const range = (text: string, prefix: boolean): TermRange => {
+    return prefix
+      ? { first: text, past: `${text}\uffff`, letters }
+      : { first: text + END, past: text + PAST_END, letters };
+  };
+  switch (want.kind) {
+    case 'word':
+      return [range(want.text, want.prefix)];
+    case 'domain':
+      return [range(cutDomain(want.text), want.prefix)];
+    case 'address': {
+      const at = want.text.lastIndexOf('@');
+      const domain = want.text.slice(at);
+      const words = wordsOf(want.text.slice(0, at)).map((word) => range(word, false));
+      return domain === '@' ? words : [...words, range(cutDomain(domain), want.prefix)];
+    }
+  }
+}
+
+function accountTerm(accountId: number): string {
+  return `#${accountId}`;
+}
+
+function cutDomain(domain: string): string {
+  return cutTo(LONGEST_DOMAIN, domain);
+}
+
+/** Grows as needed. */
+class ByteWriter {
+  #bytes = Buffer.allocUnsafe(4096);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** A whole number from 0 to 2^53, seven bits to a byte. */
+  number(value: number): void {
+    let rest = value;
+    this.#reserve(8);
+    while (rest >= 128) {
+      this.#bytes[this.#length++] = (rest % 128) + 128;
+      rest = Math.floor(rest / 128);
+    }
+    this.#bytes[this.#length++] = rest;
+  }
+
+  /** As UTF-8, its length before it. */
+  text(value: string): void {
+    const size = Buffer.byteLength(value);
+    this.number(size);
+    this.#reserve(size);
+    this.#length += this.#bytes.write(value, this.#length);
+  }
+
+  bytes(value: Uint8Array): void {
+    this.#reserve(value.length);
+    this.#bytes.set(value, this.#length);
+    this.#length += value.length;
+  }
+
+  /** A copy of what has been written, and begins anew. */
+  take(): Uint8Array {
+    const taken = new Uint8Array(this.#length);
+    taken.set(this.#bytes.subarray(0, this.#length));
+    this.#length = 0;
+    return taken;
+  }
+
+  #reserve(more: number): void {
+    if (this.#length + more <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + more));
+    this.#bytes.copy(larger, 0, 0, this.#length);
+    this.#bytes = larger;
+  }
+}
+
+class ByteReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  number(): number {
+    let value = 0;
+    let scale = 1;
+    for (;;) {
+      const byte = this.#bytes[this.#at++] ?? 0;
+      if (byte < 128) return value + byte * scale;
+      value += (byte - 128) * scale;
+      scale *= 128;
+    }
+  }
+
+  text(): string {
+    const size = this.number();
+    const begin = this.#at;
+    this.#at += size;
+    return this.#bytes.toString('utf8', begin, begin + size);
+  }
+
+  bytes(size: number): Uint8Array {
+    const begin = this.#at;
+    this.#at += size;
+    return this.#bytes.subarray(begin, begin + size);
   }
 }

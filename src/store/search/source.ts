@@ -1,8 +1,12 @@
-/** What a store must be able to do for the course of a search. Everything is told the newest first. */
+/**
+ * What a store must be able to do for a search, and the steps that a search is made of. The embedded store answers a step at once,
+ * inside its thread; PostgreSQL answers later. So a search is a generator: it pauses where the answer is still to come.
+ * Everything is told the newest first.
+ */
 import type { State } from '../../model/state-machine.ts';
-import type { Window } from './bounds.ts';
-import type { SearchedMail } from './query.ts';
-import type { Soon } from './step.ts';
+import { leastIdAt, seqOf } from '../rules/messages.ts';
+import type { MailSearch, SearchedMail } from './query.ts';
+import { decodeDirectory } from './segment.ts';
 
 /** What the store itself can tell without looking at words. Null is any. */
 export interface Narrow {
@@ -53,4 +57,93 @@ export function placesKey(segment: number, page: number): number {
 /** Keys of all pages of a segment are from the first to before the second. */
 export function keysOf(segment: number): readonly [number, number] {
   return [segment * PAGES, (segment + 1) * PAGES];
+}
+
+/** From `first` to before `past`. */
+export interface Window {
+  readonly first: string;
+  readonly past: string;
+}
+
+/** Before every id, and past every id. */
+export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+const PAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** The place of the first. */
+export const START = seqOf(FIRST_ID);
+
+export function windowOf({ since, until, before }: Pick<MailSearch, 'since' | 'until' | 'before'>): Window {
+  const past = until === null ? PAST_ID : leastIdAt(until);
+  return {
+    first: since === null ? FIRST_ID : leastIdAt(since),
+    past: before !== null && before < past ? before : past,
+  };
+}
+
+/** Part of a steps; `yield*` gives its value. */
+export type Step<T> = Generator<Promise<unknown>, T, unknown>;
+
+/** What is here at once, or comes later. */
+export type Soon<T> = T | Promise<T>;
+
+/** The step of waiting for a value, where it is not here yet. */
+export function* got<T>(value: Soon<T>): Step<T> {
+  return value instanceof Promise ? ((yield value) as T) : value;
+}
+
+/** Runs a steps whose steps never wait. */
+export function runAtOnce<T>(steps: Step<T>): T {
+  const step = steps.next();
+  if (step.done !== true) throw new Error('a step of this steps waits');
+  return step.value;
+}
+
+/** Runs a steps, waiting where it waits. */
+export async function runWaiting<T>(steps: Step<T>): Promise<T> {
+  let step = steps.next();
+  while (step.done !== true) {
+    let value: unknown;
+    try {
+      value = await step.value;
+    } catch (error) {
+      step = steps.throw(error);
+      continue;
+    }
+    step = steps.next(value);
+  }
+  return step.value;
+}
+
+/** About 10 MB. */
+const MOST_KEPT = 1_000;
+
+export class DirectoryCache {
+  readonly #kept = new Map<number, readonly string[]>();
+
+  /** Those of the numbers that are not kept. */
+  missing(numbers: readonly number[]): readonly number[] {
+    return numbers.filter((number) => !this.#kept.has(number));
+  }
+
+  /** The kept ones of the numbers and those just read. */
+  of(
+    numbers: readonly number[],
+    read: readonly (readonly [number, Uint8Array])[],
+  ): ReadonlyMap<number, readonly string[]> {
+    const fresh = new Map(read.map(([number, directory]) => [number, decodeDirectory(directory)]));
+    const all = new Map<number, readonly string[]>();
+    for (const number of numbers) {
+      const directory = fresh.get(number) ?? this.#kept.get(number);
+      if (directory === undefined) continue;
+      all.set(number, directory);
+      // The last asked for stands last.
+      this.#kept.delete(number);
+      this.#kept.set(number, directory);
+    }
+    for (const number of this.#kept.keys()) {
+      if (this.#kept.size <= MOST_KEPT) break;
+      this.#kept.delete(number);
+    }
+    return all;
+  }
 }

@@ -7,10 +7,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Counts, countsOf, keysOverAt } from '../../model/limits.ts';
 import type { AcceptAnswer, NewMail } from '../../model/message.ts';
 import { suppressedEntry } from '../../model/stored-entries.ts';
-import { type AcceptedState, acceptance, type Lookups } from '../rules/acceptance.ts';
+import { type AcceptedState, acceptance, type Lookups, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { seqOf } from '../seq.ts';
-import { prepareAppend } from './event.ts';
+import { prepareAppend } from './queue.ts';
 
 export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[]) => AcceptAnswer[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');

@@ -4,7 +4,7 @@ import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { WindowCounts } from '../../model/reputation.ts';
 import type { Store } from '../contract.ts';
-import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/accounts.ts';
+import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';

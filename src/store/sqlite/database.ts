@@ -7,8 +7,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
 import { explained, reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
-import { identityOf, requireUsableFiles, resolveDatabasePath, restoreMarker, sameFile } from './files.ts';
-import { tryServeLock } from './serve-lock.ts';
+import { identityOf, requireUsableFiles, resolveDatabasePath, restoreMarker, sameFile, tryServeLock } from './files.ts';
 
 /** `PRAGMA application_id` of a Postrider database ("PRDR"). */
 const APPLICATION_ID = 0x50524452;

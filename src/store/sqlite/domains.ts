@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Changed, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
-import { domainUpdate } from '../rules/domain-update.ts';
+import { domainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 

@@ -10,10 +10,10 @@ import {
   type FeedbackDecision,
   isCounted,
 } from '../rules/feedback.ts';
+import { seqOf } from '../rules/messages.ts';
+import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { Tallies } from '../rules/tallies.ts';
-import { seqOf } from '../seq.ts';
-import { prepareAppend } from './event.ts';
+import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
   /** Adds to an account's reputation, in the same transaction. */

@@ -1,12 +1,13 @@
 /**
- * The files of the embedded database: which file a path means, whether a process may open it, and whether they are still
- * the files that were opened.
+ * The files of the embedded database: which file a path means, whether a process may open it, and the lock of the one service
+ * that may run on it.
  *
  * SQLite keeps the log and the locks of a database beside it, under its name. So a file has one name here: symbolic links
- * are followed to the real path, and a second hard link is refused. Faults are StoreErrors of one line with the remedy.
+ * are followed to the real path, and a second hard link is refused. The serve lock is SQLite's own lock on a small file beside the
+ * database: the operating system frees it when the process ends, however it ends. A process that migrates, moves or restores the
+ * database holds it too. Faults are StoreErrors of one line with the remedy.
  */
 import {
-  type BigIntStats,
   closeSync,
   existsSync,
   fsyncSync,
@@ -18,8 +19,9 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
-import { codeOf } from './fault.ts';
+import { codeOf, reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
 
 /** What SQLite keeps beside a database, and the database itself. `-journal` is of a database that is not in WAL mode. */
 export const DATABASE_FILES = ['', '-wal', '-shm', '-journal'] as const;
@@ -157,27 +159,10 @@ export function removeKeptLinks(path: string): void {
   }
 }
 
-/** Why what is written now would not be kept. */
-export interface FilesFault {
-  /** Fit for the public: names no path. */
-  readonly reason: string;
-  /** For the operator: the file, and what to do. */
-  readonly remedy: string;
-}
-
 interface Identity {
   readonly dev: bigint;
   readonly ino: bigint;
 }
-
-/** The files that are watched, each with what to call it. */
-const WATCHED = [
-  ['', 'the database file'],
-  ['-wal', 'the write-ahead log of the database'],
-  ['-shm', 'the shared memory file of the database'],
-  ['-serve', 'the lock file of the database'],
-] as const;
-type WatchedEnd = (typeof WATCHED)[number][0];
 
 /** Tells the file at `path` from others; null where there is none. */
 export function identityOf(path: string): Identity | null {
@@ -190,64 +175,6 @@ export function sameFile(one: Identity | null, other: Identity | null): boolean 
   return one !== null && other !== null && one.dev === other.dev && one.ino === other.ino;
 }
 
-/**
- * Remembers the files that are open now. The returned function compares them with what is there, in 8 to 36 µs (2 busy cores), and says
- * what is wrong first. It never opens a file: closing one would drop the locks that SQLite holds on it.
- */
-export function guardFiles(path: string): () => FilesFault | null {
-  const opened = WATCHED.map(([end, name]) => ({ end, name, was: identityOf(path + end) }));
-  const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
-  return () => {
-    for (const { end, name, was } of opened) {
-      // What was not there at the start is nothing to miss: the lock file is a service's alone.
-      if (was === null) continue;
-      let now: BigIntStats | undefined;
-      try {
-        now = statSync(path + end, { bigint: true, throwIfNoEntry: false });
-      } catch (error) {
-        return unreachable(path + end, name, codeOf(error));
-      }
-      if (now === undefined) return faultOf(path, end, `${name} was removed`);
-      if (!sameFile(was, now)) return faultOf(path, end, `${name} was replaced`);
-      // A link that an interrupted restore made may go at any time.
-      if (now.nlink > BigInt(end === '' ? links : 1)) return faultOf(path, end, `${name} has got a second hard link`);
-    }
-    return null;
-  };
-}
-
-/** The folder has become closed to this user, or its disk fails. */
-function unreachable(file: string, name: string, code: string): FilesFault {
-  return {
-    reason: `${name} cannot be reached (${code})`,
-    remedy: `Check the owner, the permissions and the disk of the folder of ${file}; the service then goes on.`,
-  };
-}
-
-function faultOf(path: string, end: WatchedEnd, reason: string): FilesFault {
-  const file = path + end;
-  if (reason.endsWith('hard link'))
-    return { reason, remedy: `Remove the other name of ${file}; the service then goes on.` };
-  switch (end) {
-    case '':
-      return {
-        reason,
-        remedy: `Put the file that was at ${path} back, and the service goes on. Where it was deleted, stop the service, move ${path}* aside and run \`postrider restore FILE\` with a backup.`,
-      };
-    case '-wal':
-      return {
-        reason,
-        remedy: `Stop the service with SIGTERM and start it again: while it stops it writes what the log held into ${path}. Do not end it with SIGKILL, and run no command meanwhile.`,
-      };
-    case '-shm':
-    case '-serve':
-      return {
-        reason,
-        remedy: `Stop the service and start it again; it makes ${file} anew. Run no command meanwhile.`,
-      };
-  }
-}
-
 /** Syncs a file or a folder: a new name is on disk only once its folder is. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r');
@@ -256,4 +183,45 @@ export function syncPath(path: string): void {
   } finally {
     closeSync(file);
   }
+}
+
+/**
+ * Takes the lock, waiting for it up to `waitMs`, until the returned function is called. Null where another process
+ * holds it; throws a StoreError where it cannot be taken for any other reason.
+ */
+export function tryServeLock(path: string, waitMs: number): (() => void) | null {
+  const file = `${path}-serve`;
+  let lock: DatabaseSync | null = null;
+  try {
+    // SQLite would make it readable by others, and whoever may read a file may hold a lock on it that stops the next start.
+    closeSync(openSync(file, 'a', 0o600));
+    const opened = new DatabaseSync(file, { timeout: waitMs });
+    lock = opened;
+    opened.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    return () => opened.close();
+  } catch (error) {
+    lock?.close();
+    if (resultCode(error) === SQLITE_BUSY) return null;
+    throw new StoreError(
+      `cannot lock ${file} (${reasonOf(error)}). Check its owner and permissions and the disk's space; while no service runs it may be removed.`,
+    );
+  }
+}
+
+/** Takes the lock of a service until the returned function is called; throws a StoreError where another holds it. */
+export function takeServeLock(path: string): () => void {
+  const unlock = tryServeLock(path, 0);
+  if (unlock !== null) return unlock;
+  throw new StoreError(
+    `another service runs on ${path}, or a restore or a move. Stop it, or set POSTRIDER_DATABASE to another file.`,
+  );
+}
+
+/** True where a process holds the lock. Makes no file. */
+export function isServed(path: string): boolean {
+  const real = resolveDatabasePath(path);
+  if (!existsSync(`${real}-serve`)) return false;
+  const unlock = tryServeLock(real, 0);
+  unlock?.();
+  return unlock === null;
 }

@@ -41,8 +41,8 @@ import {
   restoreMarker,
   sameFile,
   syncPath,
+  takeServeLock,
 } from './files.ts';
-import { takeServeLock } from './serve-lock.ts';
 
 const CHUNK_BYTES = 1_048_576;
 /** How long a command beside may take to end. */

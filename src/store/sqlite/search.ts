@@ -1,17 +1,34 @@
-/** Finding mail requests in the embedded database: what the course of a search asks for, answered at once. */
+/**
+ * Finding messages in the embedded database: what the steps of a search ask for, answered at once; and the index. Steps of the
+ * index are read and built on a thread of their own, and written by the writer.
+ */
+
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
 import type { MailSummary } from '../../model/message.ts';
 import type { State } from '../../model/state-machine.ts';
 import { StoreError } from '../error.ts';
+import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import type { Window } from '../search/bounds.ts';
-import { searchCourse } from '../search/course.ts';
-import { Directories } from '../search/directories.ts';
-import type { SearchedMail } from '../search/query.ts';
-import type { Narrow, SearchSource } from '../search/source.ts';
-import { runAtOnce } from '../search/step.ts';
-import type { MailFound, MailSearch } from '../search.ts';
-import { seqOf } from '../seq.ts';
+import { searchSteps } from '../search/execute.ts';
+import {
+  type BuiltStep,
+  type IndexChange,
+  type IndexSource,
+  type IndexStep,
+  indexSteps,
+} from '../search/index-step.ts';
+import type { MailFound, MailSearch, SearchedMail } from '../search/query.ts';
+import {
+  DirectoryCache,
+  keysOf,
+  type Narrow,
+  placesKey,
+  runAtOnce,
+  type SearchSource,
+  START,
+  termsKey,
+  type Window,
+} from '../search/source.ts';
 
 type Mail = MailSummary & SearchedMail;
 
@@ -30,7 +47,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   );
   const directory = database.prepare('SELECT directory FROM search_segment WHERE number = ?');
   const page = database.prepare('SELECT page FROM search_page WHERE key = ?');
-  const directories = new Directories();
+  const directories = new DirectoryCache();
 
   function select({ first, past }: Window, { accountId, state }: Narrow, limit: number, more: string): Mail[] {
     const values: SQLInputValue[] = [seqOf(first), seqOf(past)];
@@ -104,7 +121,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       // One view of the store, whatever is written meanwhile.
       database.exec('BEGIN');
       try {
-        const { mails, searchedTo } = runAtOnce(searchCourse(source, search, () => monotonic() >= until));
+        const { mails, searchedTo } = runAtOnce(searchSteps(source, search, () => monotonic() >= until));
         return { mails: mails.map(({ recipient: _, ...mail }) => mail), searchedTo };
       } finally {
         database.exec('COMMIT');
@@ -125,4 +142,79 @@ function bytes(value: SQLOutputValue | undefined): Uint8Array {
 
 function mailOf(row: rows.Row): Mail {
   return { ...rows.summary(row), recipient: rows.textOrNull(row, 'recipient') };
+}
+
+const INDEXED_COLUMNS = 'id, account_id, "to", recipient, "from", subject';
+
+export function prepareSearchIndex(database: DatabaseSync) {
+  const segments = database.prepare(
+    'SELECT number, first, past, mails, built_at, looked, replaced_at FROM search_segment ORDER BY first DESC',
+  );
+  const count = database.prepare(
+    'SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? LIMIT ?)',
+  );
+  const oldest = database.prepare(
+    `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?`,
+  );
+  const newest = database.prepare(
+    `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
+  );
+  const add = database.prepare(
+    'INSERT INTO search_segment (first, past, mails, built_at, looked, directory) VALUES (?, ?, ?, ?, 0, ?)',
+  );
+  const addPage = database.prepare('INSERT INTO search_page (key, page) VALUES (?, ?)');
+  const replace = database.prepare('UPDATE search_segment SET replaced_at = ? WHERE number = ?');
+  const looked = database.prepare('UPDATE search_segment SET looked = 1 WHERE number = ?');
+  const extend = database.prepare('UPDATE search_segment SET first = ? WHERE number = ?');
+  const purge = database.prepare('DELETE FROM search_segment WHERE number = ?');
+  const purgePages = database.prepare('DELETE FROM search_page WHERE key >= ? AND key < ?');
+
+  const source: IndexSource = {
+    segments: () =>
+      segments.all().map((row) => ({
+        number: rows.int(row, 'number'),
+        first: rows.int(row, 'first'),
+        past: rows.int(row, 'past'),
+        mails: rows.int(row, 'mails'),
+        builtAt: rows.int(row, 'built_at'),
+        looked: rows.int(row, 'looked') === 1,
+        replacedAt: rows.intOrNull(row, 'replaced_at'),
+      })),
+    count: (first, past, most) => rows.int(count.get(first, past, most) ?? {}, 'n'),
+    rows(first, past, limit, end) {
+      if (end === 'oldest') return oldest.all(first, past, limit).map(searchedMail);
+      return newest.all(first, past, limit).map(searchedMail).reverse();
+    },
+  };
+
+  return {
+    buildIndex(step: IndexStep): BuiltStep {
+      return runAtOnce(indexSteps(source, step));
+    },
+    changeIndex(change: IndexChange): void {
+      for (const { first, past, mails, directory, terms, places } of change.add) {
+        const number = Number(add.run(first, past, mails, change.at, directory).lastInsertRowid);
+        for (const [index, page] of terms.entries()) addPage.run(termsKey(number, index), page);
+        for (const [index, page] of places.entries()) addPage.run(placesKey(number, index), page);
+      }
+      for (const number of change.replace) replace.run(change.at, number);
+      if (change.looked !== null) looked.run(change.looked);
+      if (change.oldest !== null) extend.run(START, change.oldest);
+      if (change.purge !== null) {
+        purge.run(change.purge);
+        purgePages.run(...keysOf(change.purge));
+      }
+    },
+  };
+}
+
+function searchedMail(row: rows.Row): SearchedMail {
+  return {
+    id: rows.text(row, 'id'),
+    accountId: rows.int(row, 'account_id'),
+    to: rows.text(row, 'to'),
+    recipient: rows.textOrNull(row, 'recipient'),
+    from: rows.text(row, 'from'),
+    subject: rows.text(row, 'subject'),
+  };
 }

@@ -1,23 +1,32 @@
 /**
  * The embedded store: `node:sqlite` behind the store contract. One thread writes (accepts, claims, settlements, group
  * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit; a third
- * one reads what is to be indexed for searches.
+ * one reads what is to be indexed for searches. In a simulation, and for a short command, all calls run in the caller's thread.
+ *
+ * A call is a message to its thread, answered by a promise. When the thread dies, every call waiting and every later one is
+ * rejected: the caller answers 500 and nothing is acknowledged falsely.
  */
 
+import { type ResourceLimits, Worker } from 'node:worker_threads';
+import { every } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
 import { METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
 import { StoreError } from '../error.ts';
-import { every } from '../every.ts';
-import { keptThread } from '../kept-thread.ts';
-import { INDEX_MEMORY } from '../search/politeness.ts';
+import { pack } from '../rules/messages.ts';
 import { MACHINE, type Surroundings } from '../surroundings.ts';
-import type { StoreThread } from './client.ts';
-import { startThread } from './client.ts';
-import { prepareFile } from './database.ts';
-import { type FilesFault, removeKeptLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
-import { startHere } from './here.ts';
-import { takeServeLock } from './serve-lock.ts';
-import { pack } from './settle.ts';
+import { INDEX_MEMORY, keptThread, setThreadFlags } from '../threads.ts';
+import { openDatabase, prepareFile } from './database.ts';
+import { removeKeptLinks, requireUsableFiles, resolveDatabasePath, takeServeLock } from './files.ts';
+import {
+  type Call,
+  COMPARE_MS,
+  type FilesFault,
+  type OperationName,
+  type Operations,
+  openGuarded,
+  type TextReply,
+  type ThreadData,
+} from './thread.ts';
 
 /** How often the writer looks for changes that other processes made; well under the promised second. */
 const WATCH_MS = 200;
@@ -30,9 +39,9 @@ const INDEX_IDLE_MS = 60_000;
  * Pages that a connection keeps: what a commit touches again is worth more than what an operator asks once, and the index reads
  * each row once. A young generation that V8 may grow as it likes takes 128 MB on a large machine (docs/decisions/embedded-store.md).
  */
-const WRITER = { cacheKib: 32_768, polite: false, memory: { maxYoungGenerationSizeMb: 48 } };
-const READER = { cacheKib: 8_192, polite: false, memory: { maxYoungGenerationSizeMb: 24 } };
-const INDEX = { cacheKib: 2_048, polite: true, memory: INDEX_MEMORY };
+const WRITER = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
+const READER = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
+const INDEX = { cacheKib: 2_048, lowPriority: true, memory: INDEX_MEMORY };
 
 const WORKER = new URL('./worker.ts', import.meta.url);
 
@@ -131,4 +140,144 @@ function methodsOver(write: StoreThread['call'], ask: StoreThread['call']): Pick
     return [name, (...args: readonly unknown[]) => call(name, ...args)] as const;
   });
   return Object.fromEntries(methods) as unknown as Pick<StoreMethods, MethodName>;
+}
+
+type Message =
+  | { readonly opened: true }
+  | { readonly failed: string }
+  | { readonly files: FilesFault | null }
+  | readonly TextReply[];
+
+interface Waiting {
+  readonly resolve: (value: never) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface StoreThread {
+  call<Name extends OperationName>(
+    name: Name,
+    ...args: Parameters<Operations[Name]>
+  ): Promise<ReturnType<Operations[Name]>>;
+  /** Resolves once the thread has ended although nobody closed it. */
+  readonly failed: Promise<StoreError>;
+  /** What the thread last found wrong with the files of the database, or null. */
+  filesFault(): FilesFault | null;
+  /** Ends the thread after the calls already made. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened.
+ * `onFilesFault` hears when files of the database are removed or replaced, and null when they are back.
+ */
+export async function startThread(
+  module: URL,
+  data: ThreadData,
+  resourceLimits: ResourceLimits = {},
+  onFilesFault: (fault: FilesFault | null) => void = () => undefined,
+): Promise<StoreThread> {
+  setThreadFlags();
+  const worker = new Worker(module, { workerData: data, name: 'postrider-store', resourceLimits });
+  const waiting = new Map<number, Waiting>();
+  let number = 0;
+  let ended: StoreError | null = null;
+  let opened: { resolve: () => void; reject: (error: unknown) => void } | null = null;
+
+  const fail = (error: StoreError) => {
+    ended ??= error;
+    opened?.reject(error);
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+  };
+  let closing = false;
+  let filesFault: FilesFault | null = null;
+  const failed = Promise.withResolvers<StoreError>();
+  const exited = new Promise<void>((resolve) => {
+    worker.once('exit', () => {
+      fail(new StoreError(closing ? 'the store is closed.' : "the store's thread has ended."));
+      if (!closing && ended !== null) failed.resolve(ended);
+      resolve();
+    });
+  });
+  worker.on('error', (error) =>
+    fail(new StoreError(`the store's thread failed: ${error instanceof Error ? error.message : String(error)}`)),
+  );
+  worker.on('message', (message: Message) => {
+    if ('opened' in message) return opened?.resolve();
+    if ('files' in message) {
+      filesFault = message.files;
+      onFilesFault(filesFault);
+      return;
+    }
+    if ('failed' in message) return fail(new StoreError(message.failed));
+    for (const reply of message) {
+      const held = waiting.get(reply.number);
+      if (held === undefined) continue;
+      waiting.delete(reply.number);
+      if (reply.ok) held.resolve(reply.value as never);
+      else held.reject(new StoreError(reply.error));
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    opened = { resolve, reject };
+  });
+
+  return {
+    call(name, ...args) {
+      if (ended !== null) return Promise.reject(ended);
+      number += 1;
+      const call: Call = { number, name, args };
+      return new Promise((resolve, reject) => {
+        waiting.set(number, { resolve, reject });
+        worker.postMessage(call);
+      });
+    },
+    failed: failed.promise,
+    filesFault: () => filesFault,
+    async close() {
+      closing = true;
+      if (ended === null) worker.postMessage(null);
+      await exited;
+    },
+  };
+}
+
+/** Rejects with a StoreError where the database cannot be opened. */
+export async function startHere(
+  { path, locked, cacheKib }: Omit<ThreadData, 'lowPriority'>,
+  { clock }: Pick<Surroundings, 'clock'>,
+  onFilesFault: (fault: FilesFault | null) => void = () => undefined,
+): Promise<StoreThread> {
+  let fault: FilesFault | null = null;
+  const guarded = openGuarded({
+    path,
+    locked,
+    cacheKib,
+    open: openDatabase,
+    monotonic: clock.monotonic,
+    onFilesFault(found) {
+      fault = found;
+      onFilesFault(found);
+    },
+  });
+  let closed = false;
+  const stopComparing = every(clock, COMPARE_MS, guarded.compare);
+
+  return {
+    async call(name, ...args) {
+      if (closed) throw new StoreError('the store is closed.');
+      const [reply] = guarded.answer([{ number: 0, name, args }]);
+      if (reply === undefined) throw new StoreError('the store gave no answer.');
+      if (!reply.ok) throw new StoreError(reply.error);
+      return reply.value as never;
+    },
+    failed: new Promise(() => undefined),
+    filesFault: () => fault,
+    async close() {
+      if (closed) return;
+      closed = true;
+      stopComparing();
+      guarded.close();
+    },
+  };
 }

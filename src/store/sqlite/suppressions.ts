@@ -3,8 +3,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Changed } from '../../model/account.ts';
 import { type Actor, suppressionsShown } from '../../model/audit.ts';
 import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
+import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';
 
 const SERVICE = 0;

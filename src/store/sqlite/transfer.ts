@@ -3,12 +3,11 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
+import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { seqOf } from '../seq.ts';
 import type { MovedEvent, MovedMail, MovedRow, TransferSource, TransferTable } from '../transfer.ts';
 import { openDatabase } from './database.ts';
-import { requireUsableFiles, resolveDatabasePath } from './files.ts';
-import { takeServeLock } from './serve-lock.ts';
+import { requireUsableFiles, resolveDatabasePath, takeServeLock } from './files.ts';
 
 /** Opens the source; throws a StoreError where there is none, or a service runs on it. */
 export function openSqliteSource(given: string): TransferSource {

@@ -3,7 +3,7 @@ import type { LeasedMail } from '../../../src/model/message.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { ATTEMPT_MS } from '../../../src/queue/attempt.ts';
 import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
-import { pack } from '../../../src/store/sqlite/settle.ts';
+import { pack } from '../../../src/store/rules/messages.ts';
 import { createBreaker } from '../../../src/transports/breaker.ts';
 import { attemptWith, newMail, settlementOf } from '../../rig/mail.ts';
 import { queueRig, START } from '../../rig/queue.ts';

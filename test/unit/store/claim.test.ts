@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { transition } from '../../../src/store/rules/transition.ts';
+import { transition } from '../../../src/store/rules/messages.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
-import { createEngine } from '../../../src/store/sqlite/engine.ts';
+import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS, newMail } from '../../rig/mail.ts';
 

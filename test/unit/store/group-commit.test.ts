@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { groupCommit } from '../../../src/store/group-commit.ts';
+import { groupCommit } from '../../../src/store/commits.ts';
 
 /** A commit that a test lets finish. */
 function heldCommits() {

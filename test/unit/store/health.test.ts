@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { watchHealth } from '../../../src/store/health.ts';
+import { watchHealth } from '../../../src/store/commits.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const FAULT = 'the store cannot commit';

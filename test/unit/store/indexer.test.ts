@@ -1,8 +1,8 @@
 /** When the index is worked on: behind the mail, in steps, and not while much is accepted unless much waits. */
 import { expect, onTestFinished, test } from 'vitest';
-import { leastIdAt } from '../../../src/store/search/bounds.ts';
+import { leastIdAt } from '../../../src/store/rules/messages.ts';
+import type { IndexStep } from '../../../src/store/search/index-step.ts';
 import { startIndexer } from '../../../src/store/search/indexer.ts';
-import type { IndexStep } from '../../../src/store/search.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 1);

@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
 import { backupDatabase } from '../../../src/store/sqlite/backup.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
-import { createEngine } from '../../../src/store/sqlite/engine.ts';
-import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
+import { takeServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/mail.ts';
 

@@ -1,6 +1,6 @@
 /** Array parameters in binary form mean to the server what they mean as text. */
 import { expect, onTestFinished, test } from 'vitest';
-import { arrayOf } from '../../../src/store/postgres/arrays.ts';
+import { arrayOf } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { freshDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';

@@ -1,6 +1,6 @@
 /** What the index is worked on next, and how its segments follow one another. */
 import { expect, test } from 'vitest';
-import { type KnownSegment, nextJob, type Situation } from '../../../src/store/search/plan.ts';
+import { type KnownSegment, nextJob, type Situation } from '../../../src/store/search/index-step.ts';
 
 const MINUTE = 60_000;
 

@@ -1,9 +1,16 @@
 /** Words of mail and of searches, and that the index never leaves out what a search is looking for. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ALL_FIELDS, type Field, matches, type SearchedMail, wantsOf } from '../../../src/store/search/query.ts';
-import { rangesOf, termsOf } from '../../../src/store/search/terms.ts';
-import { fold, wordsOf } from '../../../src/store/search/words.ts';
+import {
+  ALL_FIELDS,
+  type Field,
+  fold,
+  matches,
+  type SearchedMail,
+  wantsOf,
+  wordsOf,
+} from '../../../src/store/search/query.ts';
+import { rangesOf, termsOf } from '../../../src/store/search/segment.ts';
 
 const mail = (given: Partial<SearchedMail> = {}): SearchedMail => ({
   id: '019c0000-0000-7000-8000-000000000000',

@@ -1,17 +1,19 @@
 /** A segment tells exactly which of its mail requests have a term, and where each of them is. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { leastIdOf, seqOf } from '../../../src/store/rules/messages.ts';
 import type { SearchedMail } from '../../../src/store/search/query.ts';
 import {
+  accountRange,
   decodeDirectory,
   decodePlaces,
   encodeSegment,
   MOST_MAILS,
   markNumbers,
   pagesOf,
+  type TermRange,
+  termsOf,
 } from '../../../src/store/search/segment.ts';
-import { accountRange, type TermRange, termsOf } from '../../../src/store/search/terms.ts';
-import { leastIdOf, seqOf } from '../../../src/store/seq.ts';
 import { idAt } from '../../rig/mail.ts';
 
 const mailAt = (ms: number, given: Partial<SearchedMail> = {}): SearchedMail => ({

@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { takeServeLock } from '../../../src/store/sqlite/serve-lock.ts';
+import { takeServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
@@ -86,7 +86,7 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
 });
 
 test('a bound of the main thread’s young generation leaves each thread of the store its own', async () => {
-  const client = new URL('../../../src/store/sqlite/client.ts', import.meta.url);
+  const client = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
   const thread = `import { getHeapStatistics } from 'node:v8';
     import { parentPort } from 'node:worker_threads';
     parentPort.postMessage({ failed: String(getHeapStatistics().heap_size_limit) });`;

@@ -1,4 +1,7 @@
-/** A thread that is started when it is needed, kept while it is used, and ended when it has not been for a while. */
+/** Threads of the store: the flags of V8 that each needs, a thread that is started on demand, and one of low priority. */
+
+import { setPriority } from 'node:os';
+import { setFlagsFromString } from 'node:v8';
 import { StoreError } from './error.ts';
 
 export interface Thread {
@@ -64,4 +67,36 @@ export function keptThread<T extends Thread>(start: () => Promise<T>, idleMs: nu
       return end();
     },
   };
+}
+
+/**
+ * Each thread strips types with WebAssembly of Node's own, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24)
+ * frees one twice where a thread takes it while another ends a collection of dead WebAssembly code, and aborts the process
+ * with `Check failed: jit_page.has_value()`. Without collections the code stays until the process ends; figures in
+ * docs/decisions/embedded-store.md.
+ *
+ * `npm start` bounds the main thread's young generation by `--max-semi-space-size`, which V8 puts above what a thread is given
+ * for itself. The main thread keeps its bound when the flag is taken back.
+ */
+export function setThreadFlags(): void {
+  setFlagsFromString('--no-wasm-code-gc');
+  setFlagsFromString('--max-semi-space-size=0');
+}
+
+const NICENESS = 10;
+
+/**
+ * What it makes is soon done with. Without bounds its heap grows to 130 MB before V8 finds that worth a collection; with
+ * them it takes 70 MB at most, most of it V8's and Node's own.
+ */
+export const INDEX_MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
+
+/** For the thread that calls it, on Linux, where threads have a niceness of their own; elsewhere nothing happens. Never throws. */
+export function yieldThisThread(): void {
+  if (process.platform !== 'linux') return;
+  try {
+    setPriority(0, NICENESS);
+  } catch {
+    // Not allowed here: the index is made the same, only less politely.
+  }
 }

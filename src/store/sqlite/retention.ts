@@ -2,10 +2,9 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { overAgeEntry } from '../../model/stored-entries.ts';
+import { lastSeqAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { transition } from '../rules/transition.ts';
-import { lastSeqAt } from '../seq.ts';
-import { prepareAppend } from './event.ts';
+import { prepareAppend } from './queue.ts';
 
 export function prepareSweep(database: DatabaseSync) {
   // Accepted order is `seq` order, so the oldest queued ones are a range of this index however long they are not due.

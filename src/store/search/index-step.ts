@@ -1,14 +1,33 @@
 /**
- * One step of the work on the index: finds out what is next, reads the rows for it, and tells what is to be written. It runs
- * on a thread of its own; the rows it reads are never locked.
+ * One step of the work on the index: `nextJob` says what is next, `indexSteps` reads the rows for it and tells what is to be written.
+ * It runs on a thread of its own; the rows it reads are never locked.
+ *
+ * Messages are indexed behind their acceptance, the newest first: what is newer than the index, as soon as it is enough for a
+ * segment; then what is older, down to the first message. Segments are looked at once more some minutes later, since a message may
+ * be committed after its neighbours; small ones are joined.
  */
-import type { IndexProgress, IndexStep } from '../search.ts';
-import { seqOf } from '../seq.ts';
-import { FIRST_ID, START } from './bounds.ts';
-import { type Job, type KnownSegment, nextJob } from './plan.ts';
+import { seqOf } from '../rules/messages.ts';
 import type { SearchedMail } from './query.ts';
 import { type EncodedSegment, encodeSegment, MOST_MAILS } from './segment.ts';
-import { got, type Soon, type Step } from './step.ts';
+import { FIRST_ID, got, type SegmentHead, type Soon, START, type Step } from './source.ts';
+
+/** One step of the work on the index. */
+export interface IndexStep {
+  /** Mail requests with lesser ids have all been committed, but for a few that come late. */
+  readonly horizon: string;
+  /** So many that are newer than the index are worth a segment of it. */
+  readonly least: number;
+  readonly now: number;
+}
+
+export interface IndexProgress {
+  /** True where something was done: the next step may find more to do. */
+  readonly worked: boolean;
+  /** Mail requests up to the horizon that are newer than the index, as far as they were counted. */
+  readonly waiting: number;
+  /** Of those that were, so many have been indexed. */
+  readonly newer: number;
+}
 
 export interface NewSegment extends EncodedSegment {
   readonly first: number;
@@ -51,7 +70,7 @@ const MOST_COUNTED = 200_000;
  */
 const MOST_CHARACTERS = 3_000_000;
 
-export function* buildingCourse(source: IndexSource, { horizon: id, least, now }: IndexStep): Step<BuiltStep> {
+export function* indexSteps(source: IndexSource, { horizon: id, least, now }: IndexStep): Step<BuiltStep> {
   const horizon = seqOf(id);
   const all = yield* got(source.segments());
   const segments = all.filter(({ replacedAt }) => replacedAt === null);
@@ -121,4 +140,70 @@ function segmentOf(mails: readonly SearchedMail[], first: number | null, past: n
   const to = past ?? newest;
   const kept = mails.filter(({ id }) => seqOf(id) >= from && seqOf(id) < to);
   return { first: from, past: to, ...encodeSegment(kept) };
+}
+
+/** A segment as it stands in the store. */
+export interface KnownSegment extends SegmentHead {
+  readonly builtAt: number;
+  readonly looked: boolean;
+  readonly replacedAt: number | null;
+}
+
+export type Job =
+  | { readonly kind: 'newer'; readonly first: number }
+  | { readonly kind: 'older'; readonly past: number }
+  /** Counts again the mail requests that it speaks for. */
+  | { readonly kind: 'look'; readonly segment: KnownSegment }
+  /** Makes one of several neighbours, the newest first. */
+  | { readonly kind: 'join'; readonly segments: readonly KnownSegment[] }
+  | { readonly kind: 'purge'; readonly segment: KnownSegment };
+
+/** No commit comes so late. */
+const LOOK_MS = 5 * 60_000;
+/** A search that began before a segment was replaced still reads it. */
+const KEEP_MS = 60_000;
+/** Joined segments have so many at least, so that none is joined again and again. */
+const JOINED = MOST_MAILS * 0.75;
+
+export interface Situation {
+  /** Those in use, the newest first. */
+  readonly segments: readonly KnownSegment[];
+  readonly replaced: readonly KnownSegment[];
+  /** Mail requests that are newer than the index. */
+  readonly waiting: number;
+  /** So many are enough for a segment. */
+  readonly least: number;
+  /** The place before which no mail request can be, and that before which all are old enough to be indexed. */
+  readonly start: number;
+  readonly horizon: number;
+  readonly now: number;
+}
+
+export function nextJob({ segments, replaced, waiting, least, start, horizon, now }: Situation): Job | null {
+  const [newest] = segments;
+  const oldest = segments.at(-1);
+  if (newest === undefined || oldest === undefined) return waiting > 0 ? { kind: 'older', past: horizon } : null;
+  if (waiting >= least) return { kind: 'newer', first: newest.past };
+  if (oldest.first > start) return { kind: 'older', past: oldest.first };
+  const due = segments.find(({ looked, builtAt }) => !looked && Math.abs(now - builtAt) >= LOOK_MS);
+  if (due !== undefined) return { kind: 'look', segment: due };
+  const small = runOfSmall(segments);
+  if (small !== null) return { kind: 'join', segments: small };
+  const spent = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= KEEP_MS);
+  return spent === undefined ? null : { kind: 'purge', segment: spent };
+}
+
+function runOfSmall(segments: readonly KnownSegment[]): readonly KnownSegment[] | null {
+  for (let begin = 0; begin < segments.length; begin += 1) {
+    const run: KnownSegment[] = [];
+    let mails = 0;
+    for (const segment of segments.slice(begin)) {
+      if (!segment.looked || mails + segment.mails > MOST_MAILS) break;
+      if (run.length > 0 && run.at(-1)?.first !== segment.past) break;
+      run.push(segment);
+      mails += segment.mails;
+    }
+    if (run.length > 1 && mails >= JOINED) return run;
+  }
+  return null;
 }

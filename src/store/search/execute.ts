@@ -1,19 +1,26 @@
 /**
- * The course of a search: newest first, until the page is full, everything is searched or the time is over. Where segments of
+ * Executes a search: newest first, until the page is full, everything is searched or the time is over. Where segments of
  * the index speak for a range, only their candidates are looked at; everywhere else every row is, so that an answer is the same
- * with and without an index. What a mail request must hold is decided by query.ts alone.
+ * with and without an index. What a message must hold is decided by query.ts alone.
  */
 import type { State } from '../../model/state-machine.ts';
-import type { MailSearch } from '../search.ts';
-import { leastIdOf, seqOf } from '../seq.ts';
-import { FIRST_ID, START, type Window, windowOf } from './bounds.ts';
-import { matches, type SearchedMail } from './query.ts';
-import { placesOf, siftSegments } from './sift.ts';
-import type { SearchSource, SegmentHead } from './source.ts';
-import { got, type Step } from './step.ts';
-import { accountRange, rangesOf, type TermRange } from './terms.ts';
+import { leastIdOf, seqOf } from '../rules/messages.ts';
+import { type MailSearch, matches, type SearchedMail } from './query.ts';
+import { accountRange, decodePlaces, markNumbers, PLACES, pagesOf, rangesOf, type TermRange } from './segment.ts';
+import {
+  FIRST_ID,
+  got,
+  placesKey,
+  type SearchSource,
+  type SegmentHead,
+  START,
+  type Step,
+  termsKey,
+  type Window,
+  windowOf,
+} from './source.ts';
 
-export interface Found<Mail> {
+interface Found<Mail> {
   readonly mails: readonly Mail[];
   readonly searchedTo: string | null;
 }
@@ -32,7 +39,7 @@ const WITHOUT_INDEX: State = 'delivered';
 const FEW_IN_STATE = 500;
 const SOME_IN_STATE = 20_000;
 
-export function* searchCourse<Mail extends SearchedMail>(
+export function* searchSteps<Mail extends SearchedMail>(
   source: SearchSource<Mail>,
   search: MailSearch,
   isOver: () => boolean,
@@ -124,11 +131,11 @@ export function* searchCourse<Mail extends SearchedMail>(
   }
 
   function* throughGroup(group: readonly SegmentHead[], until: string): Step<string | null> {
-    const sifted = yield* siftSegments(source, group, ranges);
+    const perSegment = yield* candidatesIn(source, group, ranges);
     let past = until;
     let waiting: Candidate[] = [];
     for (const [index, segment] of group.entries()) {
-      const candidates = sifted[index] ?? null;
+      const candidates = perSegment[index] ?? null;
       if (candidates !== null) {
         for (const number of candidates) waiting.push({ segment: segment.number, number });
         continue;
@@ -217,4 +224,82 @@ function later(one: string, other: string): string {
 function rangesAsked({ wants, accountId }: MailSearch): readonly TermRange[] {
   const words = wants.flatMap((want) => (want.kind === 'id' ? [] : rangesOf(want)));
   return accountId === null ? words : [...words, accountRange(accountId)];
+}
+
+/**
+ * A beginning that stands on more pages of a segment prunes nothing there: so many different terms have it that every few rows
+ * one is found.
+ */
+const MOST_PAGES = 12;
+
+type Source = Pick<SearchSource<SearchedMail>, 'directories' | 'pages'>;
+
+/** Candidates of a segment: the numbers in it, the newest first. Null where the segment cannot tell. */
+type Candidates = readonly number[] | null;
+
+/** The candidates in each of the segments. */
+export function* candidatesIn(
+  source: Source,
+  segments: readonly SegmentHead[],
+  ranges: readonly TermRange[],
+): Step<readonly Candidates[]> {
+  const directories = yield* got(source.directories(segments.map(({ number }) => number)));
+  const spans = segments.map(({ number }) => {
+    const directory = directories.get(number);
+    if (directory === undefined) return [];
+    return ranges
+      .map((range) => ({ range, pages: keysBetween(number, pagesOf(directory, range)) }))
+      .filter(({ pages }) => pages.length <= MOST_PAGES);
+  });
+  const wanted = new Set(spans.flatMap((some) => some.flatMap(({ pages }) => pages)));
+  const pages = yield* got(source.pages([...wanted]));
+  return segments.map(({ mails }, index) => {
+    const some = spans[index] ?? [];
+    if (some.length === 0) return null;
+    const left = new Uint8Array(Math.ceil(mails / 8)).fill(0xff);
+    for (const { range, pages: keys } of some) {
+      const bits = new Uint8Array(left.length);
+      for (const key of keys) {
+        const page = pages.get(key);
+        // The segment has just been replaced by another.
+        if (page === undefined) return null;
+        markNumbers(page, range, bits);
+      }
+      for (const [at, byte] of bits.entries()) left[at] = (left[at] ?? 0) & byte;
+    }
+    return numbersIn(left);
+  });
+}
+
+function keysBetween(segment: number, [from, to]: readonly [number, number]): readonly number[] {
+  return Array.from({ length: Math.max(0, to - from) }, (_, page) => termsKey(segment, from + page));
+}
+
+/** The greatest first. */
+function numbersIn(bits: Uint8Array): readonly number[] {
+  const numbers: number[] = [];
+  for (let at = bits.length - 1; at >= 0; at -= 1) {
+    const byte = bits[at] ?? 0;
+    for (let bit = 7; byte !== 0 && bit >= 0; bit -= 1) if ((byte >> bit) & 1) numbers.push(at * 8 + bit);
+  }
+  return numbers;
+}
+
+/** The places of numbers in their segments, in the order given; null where a segment is gone. */
+function* placesOf(
+  source: Source,
+  asked: readonly { readonly segment: number; readonly number: number }[],
+): Step<readonly number[] | null> {
+  const keyOf = ({ segment, number }: { segment: number; number: number }) =>
+    placesKey(segment, Math.floor(number / PLACES));
+  const pages = yield* got(source.pages([...new Set(asked.map(keyOf))]));
+  const decoded = new Map<number, readonly number[]>();
+  for (const [key, page] of pages) decoded.set(key, decodePlaces(page));
+  const places: number[] = [];
+  for (const one of asked) {
+    const place = decoded.get(keyOf(one))?.[one.number % PLACES];
+    if (place === undefined) return null;
+    places.push(place);
+  }
+  return places;
 }

@@ -4,12 +4,10 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { Actor } from '../../model/audit.ts';
 import type { MailDetails, MailFilter, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { QueueFigures } from '../../model/overview.ts';
-import { type OperatorGoal, operatorChange } from '../rules/operator-change.ts';
+import { lastSeqAt, type OperatorGoal, operatorChange, seqOf, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { transition } from '../rules/transition.ts';
-import { lastSeqAt, seqOf } from '../seq.ts';
 import type { Audit } from './audit.ts';
-import { prepareAppend } from './event.ts';
+import { prepareAppend } from './queue.ts';
 
 export function prepareMail(database: DatabaseSync, audit: Audit) {
   const byId = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');

@@ -1,13 +1,11 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 import { overAgeEntry } from '../../model/stored-entries.ts';
 import type { Store } from '../contract.ts';
+import { greatestIdAt, leastIdAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { transition } from '../rules/transition.ts';
 import type { ServerTime } from '../surroundings.ts';
-import { endMail } from './end.ts';
-import { appendEvents } from './event.ts';
-import { firstIdAt, lastIdAt } from './ids.ts';
 import { dropSpentBodies, ensurePartitions } from './partitions.ts';
+import { appendEvents, endMail } from './queue.ts';
 import type { Database, Statement } from './session.ts';
 
 /** Bodies that one statement looks at. */
@@ -58,7 +56,7 @@ const FORGET_KEYS: Statement = {
 
 const expired = transition('queued', 'expired', 'queue');
 const PARTITIONS_EVERY_MS = 3_600_000;
-const BEFORE_ALL = firstIdAt(0);
+const BEFORE_ALL = leastIdAt(0);
 
 /** `time` is what partitions are made for; `monotonic` paces their making. */
 export function prepareSweep(
@@ -73,7 +71,7 @@ export function prepareSweep(
     },
     expire(acceptedBefore, now, limit, by) {
       return database.transaction(async (transaction) => {
-        const found = await transaction.query(OVER_AGE, [lastIdAt(acceptedBefore), limit]);
+        const found = await transaction.query(OVER_AGE, [greatestIdAt(acceptedBefore), limit]);
         const ids = found.map((row) => rows.text(row, 'id'));
         const entry = overAgeEntry(now, by);
         await Promise.all([
@@ -119,7 +117,7 @@ async function eraseBodies(database: Database, endedBefore: number, limit: numbe
   let erased = 0;
   let behind = BEFORE_ALL;
   for (;;) {
-    const values = [behind, lastIdAt(endedBefore), endedBefore, limit - erased];
+    const values = [behind, greatestIdAt(endedBefore), endedBefore, limit - erased];
     const [row = {}] = await database.query(ERASE, values);
     erased += rows.int(row, 'erased');
     if (erased >= limit || rows.int(row, 'looked') < LOOKS) return erased;

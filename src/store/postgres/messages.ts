@@ -4,15 +4,11 @@ import type { Actor } from '../../model/audit.ts';
 import type { MailDetails, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
 import type { QueueFigures } from '../../model/overview.ts';
 import type { Store } from '../contract.ts';
-import { type OperatorGoal, operatorChange } from '../rules/operator-change.ts';
+import { greatestIdAt, type OperatorGoal, operatorChange, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { transition } from '../rules/transition.ts';
 import { writeEntry } from './audit.ts';
-import { endMail } from './end.ts';
-import { appendEvents } from './event.ts';
-import { lastIdAt } from './ids.ts';
-import { prove } from './proof.ts';
-import type { Database, Row, Statement } from './session.ts';
+import { appendEvents, endMail } from './queue.ts';
+import { type Database, prove, type Row, type Statement } from './session.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
@@ -116,7 +112,7 @@ export function prepareMail(database: Database): Operations {
       if (state !== null) narrow((value) => `${open ? 'q' : 'm'}.state = ${value}`, state);
       if (to !== null)
         narrow((value) => `(lower(m."to") = lower(${value}) OR lower(m.recipient) = lower(${value}))`, to);
-      if (since !== null) narrow((value) => `m.id > ${value}::uuid`, lastIdAt(since - 1));
+      if (since !== null) narrow((value) => `m.id > ${value}::uuid`, greatestIdAt(since - 1));
       if (before !== null) narrow((value) => `m.id < ${value}::uuid`, before);
       values.push(limit);
       const text = `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at

@@ -1,10 +1,16 @@
 /**
- * Group commit: whatever arrives while the last commit runs goes into the next one. No timer: a lone item is committed
- * at the end of the event loop's turn it came in, a crowd shares one sync.
+ * Commits of the store: what arrives together is committed together (`groupCommit`), and whether commits work (`watchHealth`).
  *
- * Two batches may be under way: the store's thread works on one while the answers of the other are handled. A batch that
- * fails is committed in parts, so that one item that cannot be stored fails alone.
+ * Group commit: whatever arrives while the last commit runs goes into the next one. No timer: a lone item is committed
+ * at the end of the event loop's turn it came in, a crowd shares one sync. Two batches may be under way: the store's thread works
+ * on one while the answers of the other are handled. A batch that fails is committed in parts, so that one item that cannot be
+ * stored fails alone.
+ *
+ * Health: a failed commit makes the store unhealthy at once; from then on, and whenever nobody has committed for a while, a small
+ * synced write probes it.
  */
+import type { Clock } from '../clock.ts';
+import type { Store } from './contract.ts';
 
 const UNDER_WAY = 2;
 /**
@@ -131,6 +137,82 @@ export function groupCommit<Item, Answer>(
     oldestWaitMs() {
       const oldest = pending[0];
       return oldest === undefined ? 0 : options.now() - oldest.since;
+    },
+  };
+}
+
+/** An answer older than this is looked up again. */
+const FRESH_MS = 1_000;
+
+export interface StoreHealth {
+  /** Null while the store commits; else why not, in words fit for the public. Cheap; looks again by itself. */
+  fault(): string | null;
+  /** The same call, whose successes and failures are noted. */
+  watched<Args extends readonly unknown[], Result>(
+    call: (...args: Args) => Promise<Result>,
+  ): (...args: Args) => Promise<Result>;
+  /** Looks no more. */
+  stop(): void;
+}
+
+/**
+ * Starts watching; nothing runs until someone asks or a watched call fails. `known` is a fault that the store has found by
+ * itself, in words fit for the public, or null.
+ */
+export function watchHealth(
+  store: Pick<Store, 'probe'>,
+  clock: Clock,
+  known: () => string | null = () => null,
+): StoreHealth {
+  let failing = false;
+  let knownAt = clock.now();
+  let probing = false;
+  let stopped = false;
+  let cancel: () => void = () => undefined;
+
+  const note = (failed: boolean) => {
+    failing = failed;
+    knownAt = clock.now();
+    cancel();
+    if (failed && !stopped) cancel = clock.after(FRESH_MS, look);
+  };
+
+  function look(): void {
+    if (probing || stopped) return;
+    probing = true;
+    store.probe().then(
+      () => end(false),
+      () => end(true),
+    );
+  }
+
+  function end(failed: boolean): void {
+    probing = false;
+    note(failed);
+  }
+
+  return {
+    fault() {
+      // Also after a clock was set back.
+      if (Math.abs(clock.now() - knownAt) > FRESH_MS) look();
+      return known() ?? (failing ? 'the store cannot commit' : null);
+    },
+    watched(call) {
+      return async (...args) => {
+        try {
+          const result = await call(...args);
+          failing = false;
+          knownAt = clock.now();
+          return result;
+        } catch (error) {
+          note(true);
+          throw error;
+        }
+      };
+    },
+    stop() {
+      stopped = true;
+      cancel();
     },
   };
 }

@@ -1,6 +1,15 @@
-/** Rules of accounts and API keys that both databases share. Pure. */
+/** Changes of accounts, API keys and domains, decided for both databases. Pure. */
+
+import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
 import { accountVersion } from '../../model/account-version.ts';
+import {
+  type DomainUpdate,
+  lastAnswers,
+  publishedSelectors,
+  type RecordCheck,
+  type SendingDomain,
+} from '../../model/domain.ts';
 
 export const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
@@ -34,4 +43,22 @@ export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): 
     return { kind: 'missing' };
   }
   return { kind: 'done', value: Math.min(wanted, old.expiresAt ?? wanted) };
+}
+
+/**
+ * The last answer about each record, and whether nodes have to read the domain anew: a check that brings nothing new must not make
+ * them. While the domain fails, the time of the check says whether it is blocked, so that each check is news.
+ */
+export function domainUpdate(
+  before: SendingDomain,
+  answered: readonly RecordCheck[],
+  { status, authenticatedAt, failingSince, checks, keys }: DomainUpdate,
+): { readonly answers: readonly RecordCheck[]; readonly isNews: boolean } {
+  const answers = lastAnswers(answered, checks);
+  const published = publishedSelectors(before.name, keys, answers);
+  const same = isDeepStrictEqual(
+    [status, authenticatedAt, failingSince, published, keys],
+    [before.status, before.authenticatedAt, before.failingSince, before.published, before.keys],
+  );
+  return { answers, isNews: status === 'failing' || !same };
 }

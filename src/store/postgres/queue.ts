@@ -1,0 +1,530 @@
+/**
+ * The queue: due messages leased to one node, marks before handing over, settlements fenced by owner and attempt, leases given back
+ * and leases recovered; and what every change of a message writes: its history, and its end. Rows that another node is leasing at
+ * the same time are skipped (`FOR UPDATE SKIP LOCKED`), so no node waits for another and none gets what another has; all others
+ * are locked in order of their id, so that batches of several nodes never wait for each other in a circle.
+ *
+ * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
+ * leaves the other takes; within a lane, accounts take turns (`createTurn`) of a few rows each (`rowsPerTurn`); where they are
+ * few, each has an equal share of the room.
+ */
+
+import type { Lease, SettleAnswer } from '../../model/message.ts';
+import type { State } from '../../model/state-machine.ts';
+import { lostLease, suppressedEntry } from '../../model/stored-entries.ts';
+import type { Claimed, Store } from '../contract.ts';
+import { laneAfter, type PackedSettlement, pack, rowsPerTurn, settledState, transition } from '../rules/messages.ts';
+import { Tallies } from '../rules/reputation.ts';
+import * as rows from '../rules/rows.ts';
+import type { ServerTime } from '../surroundings.ts';
+import { count } from './reputation.ts';
+import { type Database, prove, type Row, type Session, type Statement, type Transaction } from './session.ts';
+
+interface NewEvent {
+  readonly id: string;
+  readonly accountId: number;
+  readonly at: number;
+  readonly verb: string;
+  readonly by: string;
+  readonly detail: string | null;
+  /** JSON. */
+  readonly attempt: string | null;
+}
+
+const APPEND: Statement = {
+  name: 'event_append',
+  text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, attempt)
+    SELECT id, account_id, nextval('event_n'), at, verb, by, detail, attempt
+    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
+      WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, attempt, o) ORDER BY o`,
+};
+
+/** Appends events, those of one mail request in the order given. */
+export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  await session.query(APPEND, [
+    events.map(({ id }) => id),
+    events.map(({ accountId }) => accountId),
+    events.map(({ at }) => at),
+    events.map(({ verb }) => verb),
+    events.map(({ by }) => by),
+    events.map(({ detail }) => detail),
+    events.map(({ attempt }) => attempt),
+  ]);
+}
+
+interface Ended {
+  readonly id: string;
+  readonly state: State;
+  readonly endedAt: number;
+  readonly attempts: number;
+}
+
+const LEAVE: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
+// The array beside the join lets the planner leave out every partition but those of these ids.
+const WRITE: Statement = {
+  name: 'end_write',
+  text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) AS e(id, state, ended_at, attempts)
+    WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
+};
+
+/** Ends mail requests whose queue rows this transaction holds. */
+export async function endMail(session: Session, ended: readonly Ended[]): Promise<void> {
+  if (ended.length === 0) return;
+  const ids = ended.map(({ id }) => id);
+  await Promise.all([
+    session.query(LEAVE, [ids]),
+    session.query(WRITE, [
+      ids,
+      ended.map(({ state }) => state),
+      ended.map(({ endedAt }) => endedAt),
+      ended.map(({ attempts }) => attempts),
+    ]),
+  ]);
+}
+
+/** Accounts looked at in one round. */
+const LOOKS = 2_000;
+
+/** Accounts of a lane behind $2 up to $3 in order, the time their earliest row is due, and whether they are locked. */
+const LOOK: Statement = {
+  name: 'turn_look',
+  text: `WITH RECURSIVE seen AS (
+      (SELECT account_id, due_at FROM queue WHERE state = 'queued' AND lane = $1 AND account_id > $2 AND account_id <= $3
+       ORDER BY account_id, due_at LIMIT 1)
+      UNION ALL
+      SELECT n.account_id, n.due_at FROM seen s CROSS JOIN LATERAL (
+        SELECT q.account_id, q.due_at FROM queue q
+        WHERE q.state = 'queued' AND q.lane = $1 AND q.account_id > s.account_id AND q.account_id <= $3
+        ORDER BY q.account_id, q.due_at LIMIT 1) n
+    ), looked AS (SELECT * FROM seen LIMIT ${LOOKS})
+    SELECT l.account_id, l.due_at, a.locked_at IS NULL AS free FROM looked l JOIN account a ON a.id = l.account_id
+    ORDER BY l.account_id`,
+};
+const LAST_ACCOUNT = 2_147_483_647;
+
+interface Turn {
+  /** Up to `most` accounts with something due, in turn, and whether there may be more that were not looked at. */
+  next(
+    session: Session,
+    now: number,
+    most: number,
+  ): Promise<{ readonly accounts: readonly number[]; readonly more: boolean }>;
+  /** The next round begins behind this account. */
+  servedUntil(account: number): void;
+}
+
+/** The turn in `lane`, beginning with the first account. */
+function createTurn(lane: number): Turn {
+  /** The account looked at last; 0 is before the first. */
+  let position = 0;
+  /** Where the looks began that have found nothing since, or null. */
+  let barrenSince: number | null = null;
+  return {
+    async next(session, now, most) {
+      const end = barrenSince ?? position;
+      const wrapped = barrenSince !== null && position < end;
+      const [behind, before] = await Promise.all([
+        wrapped ? [] : session.query(LOOK, [lane, position, LAST_ACCOUNT]),
+        end === 0 ? [] : session.query(LOOK, [lane, wrapped ? position : 0, end]),
+      ]);
+      const all = behind.length >= LOOKS ? behind : [...behind, ...before];
+      const full = behind.length >= LOOKS || before.length >= LOOKS;
+      const due = all.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
+      const accounts = due.slice(0, most).map((row) => rows.int(row, 'account_id'));
+      const last = accounts.at(-1);
+      // Where the looks were used up on accounts with nothing due, the next round goes on behind them, once round.
+      barrenSince = full && last === undefined ? end : null;
+      const looked = all.at(-1);
+      if (last !== undefined) position = last;
+      else if (full && looked !== undefined) position = rows.int(looked, 'account_id');
+      return { accounts, more: full || due.length > accounts.length };
+    },
+    servedUntil(account) {
+      position = account;
+      barrenSince = null;
+    },
+  };
+}
+
+// The first one is taken whatever its size ($7), so that none is too large for ever. What does not fit is unlocked again
+// by the commit.
+const LEASE: Statement = {
+  name: 'claim_lease',
+  text: `WITH picked AS MATERIALIZED (
+      SELECT q.id, q.account_id, q.bytes, q.due_at, t.turn FROM unnest($1::int[]) WITH ORDINALITY AS t(account_id, turn)
+      CROSS JOIN LATERAL (
+        SELECT w.id, w.account_id, w.bytes, w.due_at FROM queue w
+        WHERE w.state = 'queued' AND w.lane = $2 AND w.account_id = t.account_id AND w.due_at <= $3
+        ORDER BY w.due_at LIMIT $4 FOR UPDATE SKIP LOCKED) q
+    ), fitting AS (
+      SELECT id, account_id, turn, due_at, count(*) OVER all_picked AS n,
+        row_number() OVER in_turn AS place, sum(bytes) OVER in_turn AS bytes FROM picked
+      WINDOW in_turn AS (ORDER BY turn, due_at, id), all_picked AS ()
+    ), leased AS (
+      UPDATE queue q SET state = 'sending', due_at = $5, owner = $6, attempts = q.attempts + 1, handing_over = false
+      FROM fitting f WHERE q.id = f.id AND q.account_id = f.account_id
+        AND (f.bytes <= $8 OR ($7 AND f.place = 1)) AND f.place <= $9
+      RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.bytes, f.place, f.n
+    )
+    SELECT l.*, m."to", m."from", m.subject, b.message, EXISTS (SELECT 1 FROM suppression s
+        WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed
+    FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
+      JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.place`,
+};
+
+interface Left {
+  mails: number;
+  bytes: number;
+  untouched: boolean;
+}
+
+const suppressedState = transition('queued', 'suppressed', 'queue');
+transition('queued', 'sending', 'queue');
+
+export function prepareClaim(database: Database): Store['claim'] {
+  const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(lane) }));
+
+  /** Leases from one lane what fits into `left`; resolves to whether more may be due in it. */
+  async function claimLane(
+    transaction: Transaction,
+    { lane, turn }: { readonly lane: number; readonly turn: Turn },
+    perTurn: number,
+    left: Left,
+    lease: Lease,
+    now: number,
+    found: Row[],
+  ): Promise<boolean> {
+    if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
+    const next = await turn.next(transaction, now, left.mails);
+    let waiting = next.accounts;
+    while (waiting.length > 0) {
+      const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(left.mails / waiting.length));
+      /** Accounts that had their whole share, and may have more. */
+      const unserved: number[] = [];
+      /** What an account is expected to have due, so that few rows are locked in vain. */
+      let expected = share;
+      for (let at = 0; at < waiting.length; ) {
+        const some = waiting.slice(at, at + Math.ceil(left.mails / expected));
+        at += some.length;
+        const { until, owner } = lease;
+        const values = [some, lane, now, share, until, owner, left.untouched, left.bytes, left.mails];
+        const leased = await transaction.query(LEASE, values);
+        const perAccount = new Map<number, number>();
+        for (const row of leased) {
+          const account = rows.int(row, 'account_id');
+          perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
+          left.mails -= 1;
+          left.bytes -= rows.int(row, 'bytes');
+          left.untouched = false;
+          found.push(row);
+        }
+        const last = leased.at(-1);
+        // The first one did not fit, or others are leasing the same rows: then it is its turn again.
+        if (last === undefined && !left.untouched) turn.servedUntil((some[0] ?? 1) - 1);
+        // One that did not fit: its account is the next to be served.
+        else if (last !== undefined && leased.length < rows.int(last, 'n'))
+          turn.servedUntil(rows.int(last, 'account_id'));
+        else if (left.mails <= 0) turn.servedUntil(some.at(-1) ?? 0);
+        else {
+          unserved.push(...some.filter((account) => perAccount.get(account) === share));
+          expected = Math.max(1, expected / 4, leased.length / some.length);
+          continue;
+        }
+        return true;
+      }
+      // Others are leasing all that is due.
+      if (left.untouched) return false;
+      waiting = unserved;
+    }
+    return next.more;
+  }
+
+  async function claimIn(
+    transaction: Transaction,
+    room: { mails: number; bytes: number },
+    lease: Lease,
+    now: number,
+  ): Promise<Claimed> {
+    const found: Row[] = [];
+    const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
+    const [first, second] = lanes;
+    if (first === undefined || second === undefined) return { mails: [], suppressed: [], more: false };
+    const half: Left = { mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2), untouched: true };
+    const begun = { ...half };
+    const perTurn = rowsPerTurn(room.mails);
+    let firstMore = await claimLane(transaction, first, perTurn, half, lease, now, found);
+    left.mails -= begun.mails - half.mails;
+    left.bytes -= begun.bytes - half.bytes;
+    left.untouched = half.untouched;
+    const secondMore = await claimLane(transaction, second, perTurn, left, lease, now, found);
+    // What the second lane has left is the first one's again.
+    if (firstMore) firstMore = await claimLane(transaction, first, perTurn, left, lease, now, found);
+    const suppressed = found.filter((row) => row.suppressed === true);
+    await endSuppressed(transaction, suppressed, now);
+    return {
+      mails: found
+        .filter((row) => row.suppressed !== true)
+        .map((row) => rows.leasedMail(row, lease, rows.int(row, 'attempts'))),
+      suppressed: suppressed.map((row) => ({
+        id: rows.text(row, 'id'),
+        accountId: rows.int(row, 'account_id'),
+        to: rows.text(row, 'to'),
+      })),
+      more: firstMore || secondMore,
+    };
+  }
+
+  return async (room, lease, now) => {
+    lanes.reverse();
+    return database.transaction((transaction) => claimIn(transaction, room, lease, now));
+  };
+}
+
+async function endSuppressed(transaction: Transaction, suppressed: readonly Row[], now: number): Promise<void> {
+  if (suppressed.length === 0) return;
+  await Promise.all([
+    endMail(
+      transaction,
+      suppressed.map((row) => ({
+        id: rows.text(row, 'id'),
+        state: suppressedState,
+        endedAt: now,
+        attempts: rows.int(row, 'attempts') - 1,
+      })),
+    ),
+    appendEvents(
+      transaction,
+      suppressed.map((row) => ({
+        ...suppressedEntry(now, 'store'),
+        id: rows.text(row, 'id'),
+        accountId: rows.int(row, 'account_id'),
+      })),
+    ),
+  ]);
+}
+
+// One look into the key for each lease, in its order. The state is compared in a way that no partial index answers: what the
+// statistics say of leases is old within a second, and to read all that are under way takes longer.
+const FENCED = `SELECT q.id, q.account_id, s.o
+  FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, o) ORDER BY id, o) s
+  CROSS JOIN LATERAL (
+    SELECT w.id, w.account_id FROM queue w
+    WHERE w.id = s.id AND w.owner = s.owner AND w.attempts = s.attempts AND w.state || '' = 'sending' FOR UPDATE) q`;
+const HOLD: Statement = { name: 'settle_hold', text: FENCED };
+const MARK: Statement = {
+  name: 'settle_mark',
+  text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
+    UPDATE queue q SET handing_over = true FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
+};
+// First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
+const RELEASE: Statement = {
+  name: 'settle_release',
+  text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
+    UPDATE queue q SET state = '${transition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
+      owner = NULL, handing_over = false, attempts = q.attempts - 1
+    FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
+};
+const GO_ON: Statement = {
+  name: 'settle_go_on',
+  text: `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
+      lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.uncount
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, uncount)
+    WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
+};
+// In the order of every import, so that none waits for another in a circle.
+/** Puts the recipients of mail requests on their accounts' lists; returns those that are new there. */
+export const SUPPRESS: Statement = {
+  name: 'settle_suppress',
+  text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
+    SELECT DISTINCT ON (r.recipient COLLATE "C", m.account_id) r.recipient, m.account_id, s.reason, m.id, s.at
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS s(id, reason, at) JOIN mail_request m ON m.id = s.id
+      CROSS JOIN LATERAL (SELECT coalesce(m.recipient, m."to") AS recipient) r
+    WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
+    ON CONFLICT DO NOTHING RETURNING source`,
+};
+const OVERDUE: Statement = {
+  name: 'settle_overdue',
+  text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
+    WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
+      OR (q.owner = $3 AND q.due_at <= $7)
+      OR (q.owner <> $3 AND ($5 OR q.due_at <= $4) AND NOT EXISTS (SELECT 1 FROM node n
+        WHERE n.name = q.owner AND n.alive_until > coalesce($8::bigint, extract(epoch FROM clock_timestamp()) * 1000))))
+    ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
+};
+const TAKE_BACK: Statement = {
+  name: 'settle_take_back',
+  text: `UPDATE queue q SET state = s.state, due_at = CASE s.state WHEN 'queued' THEN $3::bigint END, owner = NULL, handing_over = false,
+      attempts = q.attempts - s.uncount
+    FROM unnest($1::uuid[], $2::text[], $4::int[]) AS s(id, state, uncount)
+    WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
+};
+const REFER: Statement = {
+  name: 'settle_refer',
+  text: `INSERT INTO provider_reference (reference, id, at)
+    SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
+    ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
+};
+/** Leases taken back in one transaction. */
+const ROUND = 2_000;
+
+/** What one batch of settlements writes. */
+interface Written {
+  readonly ended: Ended[];
+  readonly goingOn: { id: string; state: State; dueAt: number | null; lane: number; uncount: number }[];
+  readonly events: NewEvent[];
+  readonly suppressed: { id: string; reason: string; at: number }[];
+  readonly references: { reference: string; id: string; at: number }[];
+}
+
+export function prepareSettle(
+  database: Database,
+  time: ServerTime,
+): Pick<Store, 'mark' | 'settle' | 'release' | 'recover'> {
+  return {
+    async mark(batch) {
+      return answersOf(batch, await database.query(MARK, fencesOf(batch)));
+    },
+    async release(batch, now) {
+      return answersOf(batch, await database.query(RELEASE, [...fencesOf(batch), now]));
+    },
+    settle: (batch) => database.transaction((transaction) => settleIn(transaction, pack(batch))),
+    async recover(options) {
+      let taken = 0;
+      for (;;) {
+        const round = await database.transaction((transaction) => recoverIn(transaction, options, time()));
+        taken += round;
+        if (round < ROUND) return taken;
+      }
+    },
+  };
+}
+
+async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleAnswer[]> {
+  const held = await transaction.query(HOLD, fencesOf(batch));
+  const accounts = new Map(held.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
+  const over = new Set<string>();
+  const written: Written = { ended: [], goingOn: [], events: [], suppressed: [], references: [] };
+  const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
+  const answers = batch.map((one, index): SettleAnswer => {
+    const accountId = accounts.get(index + 1);
+    // A lease ends once.
+    if (accountId === undefined || over.has(one.id)) return 'lost';
+    over.add(one.id);
+    plan(one, accountId, written);
+    settled.push([one, accountId]);
+    return 'settled';
+  });
+  // The outcome of a lease that is lost is dropped: what ended the lease must hold.
+  if (settled.length === 0) await prove(transaction);
+  const { goingOn, suppressed, references } = written;
+  const [fresh] = await Promise.all([
+    suppressed.length === 0
+      ? []
+      : transaction.query(SUPPRESS, [
+          suppressed.map(({ id }) => id),
+          suppressed.map(({ reason }) => reason),
+          suppressed.map(({ at }) => at),
+        ]),
+    endMail(transaction, written.ended),
+    goingOn.length === 0
+      ? []
+      : transaction.query(GO_ON, [
+          goingOn.map(({ id }) => id),
+          goingOn.map(({ state }) => state),
+          goingOn.map(({ dueAt }) => dueAt),
+          goingOn.map(({ lane }) => lane),
+          goingOn.map(({ uncount }) => uncount),
+        ]),
+    appendEvents(transaction, written.events),
+    references.length === 0
+      ? []
+      : transaction.query(REFER, [
+          references.map(({ reference }) => reference),
+          references.map(({ id }) => id),
+          references.map(({ at }) => at),
+        ]),
+  ]);
+  const news = new Set(fresh.map((row) => rows.text(row, 'source')));
+  const tallies = new Tallies();
+  for (const [{ id, changes, untallied }, accountId] of settled) {
+    if (untallied) continue;
+    // What comes of an address that is suppressed already is no new evidence against the account.
+    let from: State = 'sending';
+    for (const { to, suppress, at } of changes) {
+      tallies.add(accountId, from, to, suppress !== null && news.has(id), at);
+      from = to;
+    }
+  }
+  for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
+  return answers;
+}
+
+/** Adds to `written` what one settlement writes. */
+function plan({ id, attempts, uncount, changes }: PackedSettlement, accountId: number, written: Written): void {
+  let from: State = 'sending';
+  let lane = 0;
+  for (const [index, { to, at, verb, by, detail, attempt, suppress, reference }] of changes.entries()) {
+    from = settledState(from, to, index === 0);
+    if (index === 0) lane = laneAfter(verb);
+    written.events.push({ id, accountId, at, verb, by, detail, attempt });
+    if (reference !== null) written.references.push({ reference, id, at });
+    if (suppress !== null) written.suppressed.push({ id, reason: suppress, at });
+  }
+  const last = changes.at(-1);
+  if (last === undefined) return;
+  const back = uncount ? 1 : 0;
+  if (last.terminal) written.ended.push({ id, state: last.to, endedAt: last.at, attempts: attempts - back });
+  else written.goingOn.push({ id, state: last.to, dueAt: last.dueAt, lane, uncount: back });
+}
+
+async function recoverIn(
+  transaction: Transaction,
+  { now, everyLease, deadNodes, onUncertain, by, ownUntil, except = [] }: Parameters<Store['recover']>[0],
+  serverNow: number | null,
+): Promise<number> {
+  const found = await transaction.query(OVERDUE, [
+    except,
+    everyLease,
+    by,
+    now,
+    deadNodes,
+    ROUND,
+    ownUntil ?? now,
+    serverNow,
+  ]);
+  if (found.length === 0) return 0;
+  const taken = found.map((row) => {
+    const { to, entry, ...lost } = lostLease(onUncertain, row.handing_over === true, now, by);
+    transition('sending', to, 'queue');
+    // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
+    const uncount = lost.uncount && row.owner !== by ? 1 : 0;
+    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount };
+  });
+  await Promise.all([
+    transaction.query(TAKE_BACK, [
+      taken.map(({ id }) => id),
+      taken.map(({ to }) => to),
+      now,
+      taken.map(({ uncount }) => uncount),
+    ]),
+    appendEvents(
+      transaction,
+      taken.map(({ id, accountId, entry }) => ({ ...entry, id, accountId })),
+    ),
+  ]);
+  return found.length;
+}
+
+type Fences = Parameters<Store['mark']>[0];
+
+function fencesOf(batch: Fences): unknown[] {
+  return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
+}
+
+/** `held` has the places in the batch, from 1, of those that held their lease. */
+function answersOf(batch: Fences, held: readonly Readonly<Record<string, unknown>>[]): SettleAnswer[] {
+  const places = new Set(held.map((row) => rows.int(row, 'o')));
+  return batch.map((_, index) => (places.has(index + 1) ? 'settled' : 'lost'));
+}

@@ -1,0 +1,199 @@
+/**
+ * What happens to one message, decided for both databases: whether it is accepted, how many of an account are leased in one turn,
+ * what a settlement writes, what an operator may do, and the place of a message among all others. Pure but for the lookups given.
+ *
+ * Every change of state is asked of the table of transitions (model/state-machine.ts); one that it lacks is a StoreError, and
+ * nothing is written.
+ */
+
+import { type Actor, auditEntry, mailShown, type NewAuditEntry } from '../../model/audit.ts';
+import { RECORDED } from '../../model/events.ts';
+import { type Counts, countOne, limitsLeft, refusal } from '../../model/limits.ts';
+import type { AcceptAnswer, NewMail, Settlement } from '../../model/message.ts';
+import { counterOf, timeOf } from '../../model/message-id.ts';
+import type { Attempt } from '../../model/outcome.ts';
+import { allowed, type Cause, type State, TERMINAL } from '../../model/state-machine.ts';
+import { type EntryWithoutAttempt, operatorEntry } from '../../model/stored-entries.ts';
+import { StoreError } from '../error.ts';
+
+/** What a store has found about messages: in its tables, and of those before them in the same batch. */
+export interface Lookups {
+  /** The message accepted under the same idempotency key that still holds, or null. */
+  earlier(mail: NewMail): { readonly id: string; readonly fingerprint: string } | null;
+  /** True where the recipient is on the account's or the service's suppression list. */
+  isSuppressed(mail: NewMail): boolean;
+}
+
+/** The state in which a message begins. */
+export type AcceptedState = Extract<AcceptAnswer, { kind: 'accepted' }>['state'];
+
+const QUEUED = transition(null, 'queued', 'accept');
+const SENDING = transition(null, 'sending', 'accept');
+const SUPPRESSED = transition(null, 'suppressed', 'accept');
+
+/** Decides, and counts an accepted message. `counts` is null for an account that is gone. */
+export function acceptance(mail: NewMail, counts: Counts | null, lookups: Lookups): AcceptAnswer {
+  if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
+  const { idempotency, acceptedAt } = mail;
+  const earlier = idempotency === null ? null : lookups.earlier(mail);
+  if (idempotency !== null && earlier !== null) {
+    return earlier.fingerprint === idempotency.fingerprint
+      ? { kind: 'replayed', id: earlier.id }
+      : { kind: 'idempotency-conflict' };
+  }
+  const reason = refusal(counts, acceptedAt);
+  if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, acceptedAt) };
+  countOne(counts);
+  const suppressed = mail.suppressed || lookups.isSuppressed(mail);
+  const state = suppressed ? SUPPRESSED : mail.lease === null ? QUEUED : SENDING;
+  return { kind: 'accepted', state, limits: limitsLeft(counts, acceptedAt) };
+}
+
+/** The state `to`, where the table has the transition; throws a StoreError where it has not, and nothing is written. */
+export function transition<To extends State>(from: State | null, to: To, by: Cause): To {
+  if (allowed(from, to, by)) return to;
+  throw new StoreError(`no mail request goes from ${from ?? 'nothing'} to ${to} (${by}): see docs/states.md.`);
+}
+
+const MAX_ROWS = 8;
+/** Accounts that one claim serves at least, where so many have something due. */
+const MIN_ACCOUNTS = 64;
+
+/** Rows of one account in its turn, in a claim of so many messages. */
+export function rowsPerTurn(mails: number): number {
+  return Math.min(MAX_ROWS, Math.max(1, Math.floor(mails / MIN_ACCOUNTS)));
+}
+
+/**
+ * The state `to`, which one change of a settlement enters from `from`. Only the first is the attempt's own; what follows may also be
+ * a report about it (the simulator's complaint). Throws a StoreError where the table of transitions lacks it.
+ */
+export function settledState(from: State, to: State, isFirst: boolean): State {
+  return !isFirst && allowed(from, to, 'feedback') ? to : transition(from, to, 'queue');
+}
+
+/** The lane in which a message waits after its attempt: 0 for first attempts, 1 for retries. */
+export function laneAfter(verb: string): 0 | 1 {
+  return verb === RECORDED['message.deferred'].verb ? 1 : 0;
+}
+
+/** A settlement as it is written: attempts as JSON, which crosses to a thread for less than what it was made of. */
+export interface PackedSettlement {
+  readonly id: string;
+  readonly owner: string;
+  readonly attempts: number;
+  readonly uncount: boolean;
+  readonly untallied: boolean;
+  readonly changes: readonly {
+    readonly to: State;
+    readonly terminal: boolean;
+    readonly dueAt: number | null;
+    readonly at: number;
+    readonly verb: string;
+    readonly by: string;
+    readonly detail: string | null;
+    readonly attempt: string | null;
+    readonly suppress: string | null;
+    /** The provider's own id, where it gave one. */
+    readonly reference: string | null;
+  }[];
+}
+
+/** Settlements as they are written. */
+export function pack(batch: readonly Settlement[]): PackedSettlement[] {
+  return batch.map(({ id, owner, attempts, uncount, untallied, changes }) => ({
+    id,
+    owner,
+    attempts,
+    uncount,
+    untallied: untallied === true,
+    changes: changes.map(({ to, dueAt, event, suppress }) => ({
+      to,
+      terminal: TERMINAL.has(to),
+      dueAt,
+      at: event.at,
+      verb: event.verb,
+      by: event.by,
+      detail: event.detail,
+      attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
+      suppress,
+      reference: referenceOf(event.attempt),
+    })),
+  }));
+}
+
+/** The provider's own id that an attempt was answered with, or null. */
+function referenceOf(attempt: Attempt | null): string | null {
+  return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
+}
+
+/** `queued` makes a message due now; `cancelled` withdraws it. */
+export type OperatorGoal = 'queued' | 'cancelled';
+
+export type OperatorChange =
+  | { readonly kind: 'wrong-state'; readonly state: State }
+  | {
+      readonly kind: 'change';
+      readonly entry: EntryWithoutAttempt;
+      /** The entry of the audit log, or null where no operator is named. */
+      readonly audit: NewAuditEntry | null;
+    };
+
+/** `from` and `dueAt` are those of the message `id` as it is stored. */
+export function operatorChange(
+  { id, from, dueAt }: { readonly id: string; readonly from: State; readonly dueAt: number | null },
+  to: OperatorGoal,
+  now: number,
+  by: Actor | undefined,
+): OperatorChange {
+  const again = from === 'queued' && to === 'queued';
+  if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
+  const [event, action] =
+    to === 'queued'
+      ? (['message.retried', 'message.retry'] as const)
+      : (['message.cancelled', 'message.cancel'] as const);
+  const after = mailShown(to, to === 'queued' ? now : null);
+  return {
+    kind: 'change',
+    entry: operatorEntry(event, now),
+    audit: by === undefined ? null : auditEntry(by, action, id, mailShown(from, dueAt), after),
+  };
+}
+
+const EPOCH_MS = Date.UTC(2025, 0, 1);
+const COUNTERS = 4096;
+
+/** The place of an id. */
+export function seqOf(id: string): number {
+  return (timeOf(id) - EPOCH_MS) * COUNTERS + counterOf(id);
+}
+
+/** The greatest place an id made at `ms` can have. */
+export function lastSeqAt(ms: number): number {
+  return (ms - EPOCH_MS) * COUNTERS + COUNTERS - 1;
+}
+
+/** Not greater than any id in this place, and greater than all in places before. */
+export function leastIdOf(seq: number): string {
+  const ms = Math.floor(seq / COUNTERS);
+  const time = (ms + EPOCH_MS).toString(16).padStart(12, '0');
+  const counter = (seq - ms * COUNTERS).toString(16).padStart(3, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-0000-000000000000`;
+}
+
+/** Not greater than any id made at `ms` or later, and greater than all before. A UUIDv7 begins with its time (RFC 9562, section 5.7). */
+export function leastIdAt(ms: number): string {
+  return idAt(ms, '0000-0000-000000000000');
+}
+
+/** Not less than any id made at `ms` or before, and less than all after. */
+export function greatestIdAt(ms: number): string {
+  return idAt(ms, 'ffff-ffff-ffffffffffff');
+}
+
+function idAt(ms: number, rest: string): string {
+  const time = Math.min(Math.max(0, Math.floor(ms)), 0xffff_ffff_ffff)
+    .toString(16)
+    .padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-${rest}`;
+}

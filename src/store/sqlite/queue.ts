@@ -1,0 +1,359 @@
+/**
+ * The queue: due messages leased to one node, marks before handing over, settlements fenced by owner and attempt, leases given back
+ * and leases recovered. The embedded store has one writer, so a few indexed statements in its transaction do what one statement
+ * with SKIP LOCKED does on PostgreSQL.
+ *
+ * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
+ * leaves the other takes; within a lane, accounts take turns (`createTurn`) of a few rows each (`rowsPerTurn`), so no backlog of
+ * one starves another.
+ */
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { Lease, LeasedMail, MailEvent, SettleAnswer } from '../../model/message.ts';
+import type { Tally } from '../../model/reputation.ts';
+import type { State } from '../../model/state-machine.ts';
+import { lostLease, suppressedEntry } from '../../model/stored-entries.ts';
+import type { Claimed, ClaimRoom, Store } from '../contract.ts';
+import { laneAfter, type PackedSettlement, rowsPerTurn, seqOf, settledState, transition } from '../rules/messages.ts';
+import { Tallies } from '../rules/reputation.ts';
+import * as rows from '../rules/rows.ts';
+
+/** What one claim has left. Mail requests that end suppressed take room too: they are work. */
+interface Left {
+  mails: number;
+  bytes: number;
+  /** True until something was taken: the first is taken whatever its size. */
+  untouched: boolean;
+}
+
+/** What a claim has come to so far. */
+interface Gathered {
+  readonly mails: LeasedMail[];
+  readonly suppressed: Pick<LeasedMail, 'id' | 'accountId' | 'to'>[];
+}
+
+export function prepareClaim(database: DatabaseSync): (room: ClaimRoom, lease: Lease, now: number) => Claimed {
+  const sending = transition('queued', 'sending', 'queue');
+  const suppressed = transition('queued', 'suppressed', 'queue');
+  const due = database.prepare(
+    `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
+       octet_length(b.message) AS bytes
+     FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
+     WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,
+  );
+  const isSuppressed = database.prepare(
+    'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
+  );
+  const lend = database.prepare(
+    `UPDATE mail_request SET state = '${sending}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
+  );
+  const suppress = database.prepare(
+    `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+  );
+  const append = prepareAppend(database);
+  const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(database, lane) }));
+
+  function lendOne(row: rows.Row, lease: Lease, now: number, claimed: Gathered): void {
+    const seq = rows.int(row, 'seq');
+    const id = rows.text(row, 'id');
+    const to = rows.text(row, 'to');
+    const accountId = rows.int(row, 'account_id');
+    if (isSuppressed.get(rows.textOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
+      suppress.run(now, seq);
+      append(seq, suppressedEntry(now, 'store'));
+      claimed.suppressed.push({ id, accountId, to });
+      return;
+    }
+    lend.run(lease.until, lease.owner, seq);
+    claimed.mails.push(rows.leasedMail(row, lease, rows.int(row, 'attempts') + 1));
+  }
+
+  /** The account's due rows that fit, earliest first, and whether one was left because it did not. */
+  function fitting(lane: number, account: number, wanted: number, left: Left, now: number) {
+    const found: rows.Row[] = [];
+    // Read one at a time, so that no more message text is in memory than what fits, and one message.
+    for (const row of due.iterate(lane, account, now, wanted)) {
+      const bytes = rows.int(row, 'bytes');
+      if (bytes > left.bytes && !left.untouched) return { found, full: true };
+      left.untouched = false;
+      left.bytes -= bytes;
+      left.mails -= 1;
+      found.push(row);
+    }
+    return { found, full: false };
+  }
+
+  /**
+   * Leases from one lane what fits into `left`: `share` rows of each account in turn, and once all have had their turn, equal
+   * shares of what is left. True where more may be due in it.
+   */
+  function claimLane(
+    { lane, turn }: { readonly lane: number; readonly turn: Turn },
+    share: number,
+    left: Left,
+    lease: Lease,
+    now: number,
+    claimed: Gathered,
+  ): boolean {
+    if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
+    let unserved: number[] = [];
+    let served: number | null = null;
+    turn.begin();
+    for (let account = turn.next(now); account !== null; account = turn.next(now)) {
+      const wanted = Math.min(share, left.mails);
+      const { found, full } = fitting(lane, account, wanted, left, now);
+      for (const row of found) lendOne(row, lease, now, claimed);
+      if (full) {
+        // An account that got something has had its turn.
+        turn.servedUntil(found.length > 0 ? account : (served ?? account - 1));
+        return true;
+      }
+      if (left.mails === 0) return true;
+      served = account;
+      if (found.length === wanted) unserved.push(account);
+    }
+    // Others, at which this round has not looked, come first.
+    if (turn.more) return true;
+    while (unserved.length > 0) {
+      const equal = Math.max(1, Math.floor(left.mails / unserved.length));
+      const more: number[] = [];
+      for (const account of unserved) {
+        const wanted = Math.min(equal, left.mails);
+        const { found, full } = fitting(lane, account, wanted, left, now);
+        for (const row of found) lendOne(row, lease, now, claimed);
+        if (full || left.mails === 0) return true;
+        if (found.length === wanted) more.push(account);
+      }
+      unserved = more;
+    }
+    return false;
+  }
+
+  return function claim(room, lease, now) {
+    const claimed: Gathered = { mails: [], suppressed: [] };
+    const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
+    const share = rowsPerTurn(room.mails);
+    const [first, second] = lanes;
+    lanes.reverse();
+    if (first === undefined || second === undefined) return { ...claimed, more: false };
+    const half: Left = { ...left, mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2) };
+    const begun = { ...half };
+    let firstMore = claimLane(first, share, half, lease, now, claimed);
+    left.mails -= begun.mails - half.mails;
+    left.bytes -= begun.bytes - half.bytes;
+    left.untouched = half.untouched;
+    const secondMore = claimLane(second, share, left, lease, now, claimed);
+    // What the second lane has left is the first one's again.
+    if (firstMore) firstMore = claimLane(first, share, left, lease, now, claimed);
+    return { ...claimed, more: firstMore || secondMore };
+  };
+}
+
+/** Accounts looked at in one round: about 5 ms. */
+const LOOKS = 2_000;
+
+export interface Turn {
+  /** Begins a round behind the account that was found last. */
+  begin(): void;
+  /** The next account of this round with something due, or null at its end: once round, or the looks are used up. */
+  next(now: number): number | null;
+  /** Sets the turn back: `account` was the last to be served. */
+  servedUntil(account: number): void;
+  /** True where the last round ended before all accounts had been looked at since one was last found. */
+  readonly more: boolean;
+}
+
+/** The turn in `lane`, beginning with the first account. */
+export function createTurn(database: DatabaseSync, lane: number): Turn {
+  const nextAccount = database.prepare(
+    `SELECT account_id, due_at FROM mail_request INDEXED BY mail_request_due
+     WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
+  );
+  const lockOf = database.prepare('SELECT locked_at FROM account WHERE id = ?');
+  /** The account looked at last; 0 is before the first. */
+  let position = 0;
+  /** Where the looks began that have found nothing since, or null. */
+  let barrenSince: number | null = null;
+  let more = false;
+  /** The round: where it is once round, whether it has passed the first account, its looks, and the account found last. */
+  let end = 0;
+  let wrapped = false;
+  let looks = 0;
+  let found: number | null = null;
+
+  function isLocked(account: number): boolean {
+    const row = lockOf.get(account);
+    return row === undefined || rows.intOrNull(row, 'locked_at') !== null;
+  }
+
+  return {
+    begin() {
+      end = barrenSince ?? position;
+      wrapped = barrenSince !== null && position < end;
+      looks = 0;
+      found = null;
+      more = true;
+    },
+    next(now) {
+      while (looks < LOOKS) {
+        looks += 1;
+        const row = nextAccount.get(lane, position);
+        if (row === undefined && !wrapped && end > 0) {
+          wrapped = true;
+          position = 0;
+          continue;
+        }
+        const account = row === undefined ? null : rows.int(row, 'account_id');
+        // Once round: everything behind where it began has been looked at before.
+        if (row === undefined || account === null || (wrapped && account > end)) {
+          more = false;
+          barrenSince = null;
+          position = found ?? end;
+          return null;
+        }
+        position = account;
+        if (rows.int(row, 'due_at') <= now && !isLocked(account)) {
+          found = account;
+          barrenSince = null;
+          return account;
+        }
+      }
+      barrenSince = found === null ? end : null;
+      return null;
+    },
+    servedUntil(account) {
+      position = account;
+      more = true;
+    },
+    get more() {
+      return more;
+    },
+  };
+}
+
+/** `count` adds ended mail to an account's reputation, in the same transaction. */
+export function prepareSettle(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
+  const fenced = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
+  const markOne = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fenced}`);
+  const end = database.prepare(
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fenced} RETURNING account_id`,
+  );
+  const changeAgain = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
+  const append = prepareAppend(database);
+  const suppress = database.prepare(
+    `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
+     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
+  );
+  const refer = database.prepare(
+    'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',
+  );
+  const overdue = database.prepare(
+    `SELECT seq, id, owner, handing_over FROM mail_request
+     WHERE ended_at IS NULL AND state = 'sending' AND (:every
+       OR (owner = :by AND due_at <= :own)
+       OR (owner <> :by AND (:dead OR due_at <= :now)
+         AND NOT EXISTS (SELECT 1 FROM node WHERE name = mail_request.owner AND alive_until > :now)))`,
+  );
+  const takeBack = database.prepare(
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
+  );
+  const queued = transition('sending', 'queued', 'queue');
+  // First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
+  const releaseOne = database.prepare(
+    `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
+       handing_over = 0, attempts = attempts - 1 ${fenced}`,
+  );
+
+  function settleOne(one: PackedSettlement, tallies: Tallies): SettleAnswer {
+    const seq = seqOf(one.id);
+    let first = true;
+    let accountId = 0;
+    let from: State = 'sending';
+    for (const change of one.changes) {
+      const { to, terminal, dueAt, at, suppress: reason, reference } = change;
+      const endedAt = terminal ? at : null;
+      const entered = settledState(from, to, first);
+      if (first) {
+        const row = end.get(
+          entered,
+          dueAt,
+          laneAfter(change.verb),
+          one.uncount ? 1 : 0,
+          endedAt,
+          seq,
+          one.owner,
+          one.attempts,
+        );
+        if (row === undefined) return 'lost';
+        accountId = rows.int(row, 'account_id');
+        first = false;
+      } else {
+        changeAgain.run(entered, dueAt, endedAt, seq);
+      }
+      append(seq, change);
+      if (reference !== null) refer.run(reference, at, seq);
+      // What comes of an address that is suppressed already is no new evidence against the account.
+      const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
+      if (!one.untallied) tallies.add(accountId, from, to, reason !== null && !known, at);
+      from = entered;
+    }
+    return 'settled';
+  }
+
+  return {
+    mark(batch: Parameters<Store['mark']>[0]): SettleAnswer[] {
+      return batch.map(({ id, owner, attempts }) =>
+        markOne.run(seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+      );
+    },
+    settle(batch: readonly PackedSettlement[]): SettleAnswer[] {
+      const tallies = new Tallies();
+      const answers = batch.map((one) => settleOne(one, tallies));
+      for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
+      return answers;
+    },
+    release(...[batch, now]: Parameters<Store['release']>): SettleAnswer[] {
+      return batch.map(({ id, owner, attempts }) =>
+        releaseOne.run(now, now, seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+      );
+    },
+    recover({
+      now,
+      everyLease,
+      deadNodes,
+      onUncertain,
+      by,
+      ownUntil,
+      except = [],
+    }: Parameters<Store['recover']>[0]): number {
+      const kept = new Set(except);
+      const found = overdue
+        .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
+        .filter((row) => !kept.has(rows.text(row, 'id')));
+      for (const row of found) {
+        const seq = rows.int(row, 'seq');
+        const marked = rows.int(row, 'handing_over') === 1;
+        const { to, entry, ...lost } = lostLease(onUncertain, marked, now, by);
+        transition('sending', to, 'queue');
+        // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
+        const uncount = lost.uncount && rows.textOrNull(row, 'owner') !== by;
+        takeBack.run(to, to === 'uncertain' ? null : now, uncount ? 1 : 0, seq);
+        append(seq, entry);
+      }
+      return found.length;
+    },
+  };
+}
+
+const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, attempt)
+  VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?)`;
+
+/** Makes the function that appends an entry to a history; the attempt is JSON, or null. */
+export function prepareAppend(
+  database: DatabaseSync,
+): (seq: number, entry: Omit<MailEvent, 'attempt'> & { readonly attempt: string | null }) => void {
+  const append = database.prepare(APPEND);
+  return (seq, { at, verb, by, detail, attempt }) => {
+    append.run(seq, seq, at, verb, by, detail, attempt);
+  };
+}
