@@ -1,0 +1,161 @@
+/** Changes of accounts, keys and domains, rows of the databases and token buckets, as both databases decide them. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { accountVersion } from '../../../src/model/account-version.ts';
+import type { SendingDomain } from '../../../src/model/domain.ts';
+import {
+  domainUpdate,
+  forbidsChange,
+  limitColumns,
+  rotatedExpiry,
+  UNLIMITED,
+} from '../../../src/store/rules/directory.ts';
+import * as rows from '../../../src/store/rules/rows.ts';
+import { type TokenBucket, takeTokens } from '../../../src/store/rules/token-bucket.ts';
+
+const RUNS = { seed: 13, numRuns: 300 };
+const NOW = Date.UTC(2031, 0, 1);
+const ACCOUNT_ROW: rows.Row = {
+  ...{ id: 1, name: 'shop', created_at: 5, locked_reason: null, locked_at: null, warning: null },
+  ...{
+    bounce_rate: null,
+    complaint_rate: null,
+    volume: 10,
+    volume_expires_at: null,
+    rate_limit: 3,
+    rate_period_ms: 60,
+  },
+  ...{ throttle_per_s: null, throttle_burst: null, volume_used: 4, rate_used: 1, rate_window_at: 9 },
+};
+const KEY_ROW: rows.Row = {
+  ...{ id: 2, account_id: 1, name: 'web', prefix: 'pr_a', hash: 'aa', created_at: 1 },
+  ...{ expires_at: null, revoked_at: null, last_used_at: null },
+};
+
+describe('a change of an account', () => {
+  const account = rows.account(ACCOUNT_ROW);
+
+  test('is made where it is as the operator saw it, or nobody says how it was seen', () => {
+    expect(forbidsChange(account, undefined)).toBeNull();
+    expect(forbidsChange(account, accountVersion(account))).toBeNull();
+    expect(forbidsChange(account, 'another')).toEqual({ kind: 'stale', value: account });
+    expect(forbidsChange(null, undefined)).toEqual({ kind: 'missing' });
+  });
+
+  test('writes its limits into columns that read back as the same limits', () => {
+    const limits = fc.record({
+      volume: fc.option(fc.nat()),
+      volumeExpiresAt: fc.option(fc.nat()),
+      rate: fc.option(fc.record({ limit: fc.nat(), periodMs: fc.nat() })),
+      throttle: fc.option(fc.record({ perSecond: fc.nat(), burst: fc.nat() })),
+    });
+    fc.assert(
+      fc.property(limits, (given) => {
+        const [volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst] =
+          limitColumns(given);
+        const columns = { volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst };
+        expect(rows.account({ ...ACCOUNT_ROW, ...columns }).limits).toEqual(given);
+      }),
+      RUNS,
+    );
+    expect(limitColumns(UNLIMITED).every((column) => column === null)).toBe(true);
+  });
+});
+
+describe('a rotated key', () => {
+  const key = (given: rows.Row) => rows.apiKey({ ...KEY_ROW, ...given });
+
+  test.each([
+    ['none', null, { kind: 'missing' }],
+    ['a revoked one', key({ revoked_at: 1 }), { kind: 'missing' }],
+    ['an expired one', key({ expires_at: NOW }), { kind: 'missing' }],
+    ['one without an end', key({}), { kind: 'done', value: NOW + 100 }],
+    ['one that ends before', key({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
+    ['one that ends later', key({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
+  ] as const)('%s expires at the time wanted, and no later than by itself', (_, old, expected) => {
+    expect(rotatedExpiry(old, NOW + 100, NOW)).toEqual(expected);
+  });
+});
+
+describe('a check of a domain', () => {
+  const before: SendingDomain = {
+    ...{ id: 1, revision: 3, accountId: 1, name: 'example.org', subdomains: false, status: 'authenticated' },
+    ...{ checkedAt: 1, failingSince: null, createdAt: 0, authenticatedAt: 1, published: [], keys: [] },
+  };
+  const update = { ...before, checkedAt: 2, checks: [] };
+
+  test('that found everything as it was is no news', () => {
+    expect(domainUpdate(before, [], update).isNews).toBe(false);
+  });
+
+  test('of another status is news, and each one of a failing domain', () => {
+    expect(domainUpdate(before, [], { ...update, status: 'pending' }).isNews).toBe(true);
+    const failing = { ...before, status: 'failing' } as const;
+    expect(domainUpdate(failing, [], { ...update, status: 'failing' }).isNews).toBe(true);
+  });
+});
+
+describe('a row', () => {
+  test.each([
+    ['no number', () => rows.int({ n: '1' }, 'n')],
+    ['no text', () => rows.text({ t: 1 }, 't')],
+    ['no truth value', () => rows.flag({ f: 2 }, 'f')],
+    ['something unknown', () => rows.state({ state: 'lost' })],
+    ['no JSON', () => rows.domainChecks({ checks: '{' })],
+  ])('that holds %s is a damaged database', (what, read) => {
+    expect(read).toThrow(what);
+    expect(read).toThrow('the database is damaged');
+  });
+
+  test('holds truth values as either database does', () => {
+    expect([true, 1, false, 0].map((f) => rows.flag({ f }, 'f'))).toEqual([true, true, false, false]);
+  });
+});
+
+describe('a token bucket', () => {
+  const request = fc.record({
+    perSecond: fc.constantFrom(0.25, 1, 2.5, 10),
+    burst: fc.integer({ min: 1, max: 20 }),
+    wanted: fc.nat(10),
+    passedMs: fc.integer({ min: -1_000, max: 5_000 }),
+  });
+
+  test('never grants more than is wanted, nor more than its burst and the time that passed pay for', () => {
+    fc.assert(
+      fc.property(fc.array(request, { minLength: 1, maxLength: 30 }), fc.nat(9), (requests, fixed) => {
+        const { perSecond, burst } = requests[fixed % requests.length] ?? { perSecond: 1, burst: 1 };
+        let bucket: TokenBucket | null = null;
+        let now = NOW;
+        let granted = 0;
+        let passedMs = 0;
+        for (const one of requests) {
+          now += one.passedMs;
+          passedMs += Math.max(0, one.passedMs);
+          const taken = takeTokens(bucket, { accountId: 1, perSecond, burst, wanted: one.wanted }, now);
+          bucket = taken.bucket;
+          granted += taken.answer.granted;
+          expect(taken.answer.granted).toBeLessThanOrEqual(one.wanted);
+          expect(taken.answer.left).toBeGreaterThanOrEqual(0);
+          expect(taken.answer.left).toBeLessThanOrEqual(burst);
+          expect(granted).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test('a new one is full, and one that was full stays full under a new limit', () => {
+    const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, wanted: 0 }, NOW);
+    expect(first.answer.left).toBe(5);
+    const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, wanted: 0 }, NOW);
+    expect(wider.answer.left).toBe(9);
+  });
+
+  test('an empty one says when the next token is there', () => {
+    const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, wanted: 1 }, NOW);
+    expect(emptied.answer).toEqual({ granted: 1, left: 0, nextMs: 500 });
+    expect(
+      takeTokens(emptied.bucket, { accountId: 1, perSecond: 2, burst: 1, wanted: 1 }, NOW + 500).answer.granted,
+    ).toBe(1);
+  });
+});

@@ -1,0 +1,163 @@
+/** Reports and reputation, as both databases decide them. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { FeedbackReport } from '../../../src/model/feedback-report.ts';
+import type { Notice } from '../../../src/model/notice.ts';
+import { BUCKET_MS, tallyOf, WINDOW_HOURS } from '../../../src/model/reputation.ts';
+import { STATES, type State } from '../../../src/model/state-machine.ts';
+import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted } from '../../../src/store/rules/feedback.ts';
+import {
+  complainantsBefore,
+  hourBeforeWindow,
+  hourOf,
+  judge,
+  lastSpentHour,
+  needsJudging,
+  Tallies,
+} from '../../../src/store/rules/reputation.ts';
+
+const RUNS = { seed: 13, numRuns: 300 };
+const NOW = Date.UTC(2031, 0, 1);
+const EVIDENCE = { status: '5.1.1', diagnostic: '550 no such user', reportingHost: null };
+const BOUNCE: Notice = {
+  ...{ kind: 'bounce', permanent: true, mailboxMissing: true },
+  ...{ recipient: null, alias: null, evidence: EVIDENCE },
+};
+
+function report(given: Partial<FeedbackReport> = {}): FeedbackReport {
+  return {
+    ...{ about: { id: 'm' }, notices: [BOUNCE], source: 'smtp', digest: 'd', at: NOW, summary: 's' },
+    raw: new Uint8Array(),
+    last: false,
+    ...given,
+  };
+}
+
+function message(state: State, keyId = 1) {
+  return { id: 'm', accountId: 7, keyId, state, to: 'rita@example.com' };
+}
+
+describe('a report', () => {
+  test.each([
+    ['of no message', report({ about: null }), { kind: 'keep', early: false }],
+    ['of another program', report({ about: { reference: 'r' }, foreign: true }), { answer: { kind: 'foreign' } }],
+    ['of an unknown provider id', report({ about: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
+    ['of one that never comes again', report({ about: { reference: 'r' }, last: true }), { kind: 'keep', early: true }],
+  ])('%s changes no message', (_, given, decision) => {
+    expect(decideWithoutMessage(given)).toMatchObject(decision);
+  });
+
+  test('of a message that is not stored is kept', () => {
+    expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'keep', mailId: 'm', early: false });
+  });
+
+  test.each(['queued', 'sending'] as const)(
+    'of a message that is still %s waits, or is kept where it is the last',
+    (state) => {
+      expect(decideFeedback(report(), 'm', message(state))).toMatchObject({ answer: { kind: 'not-yet' } });
+      expect(decideFeedback(report({ last: true }), 'm', message(state))).toMatchObject({ kind: 'keep', early: true });
+    },
+  );
+
+  test('of a missing mailbox ends a delivered message as bounced, suppresses its recipient and counts', () => {
+    const decision = decideFeedback(report(), 'm', message('delivered'));
+    expect(decision).toMatchObject({
+      ...{ kind: 'record', from: 'delivered', enters: 'bounced', suppress: 'bounce', counts: 'always' },
+      entry: { by: 'feedback:smtp', at: NOW, attempt: null },
+    });
+    if (decision.kind === 'record')
+      expect(decision.answer(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
+  });
+
+  test('of a message that no key sent counts into no reputation', () => {
+    expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ counts: 'never', suppress: null });
+  });
+
+  test('after the end of a message is noted and changes no state', () => {
+    expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({ enters: null, counts: 'if-suppressed' });
+  });
+
+  test('is counted always, where it suppressed, or never', () => {
+    const table = (['always', 'if-suppressed', 'never'] as const).map((counts) =>
+      [true, false].map((suppressed) => isCounted({ counts }, suppressed)),
+    );
+    expect(table).toEqual([
+      [true, true],
+      [true, false],
+      [false, false],
+    ]);
+  });
+
+  test('that came too early has another digest than when it comes again', () => {
+    expect(earlyDigest('d')).not.toBe('d');
+  });
+});
+
+describe('reputation', () => {
+  test('tallies of a batch are the sums of what each event adds, by account and in order of account', () => {
+    const event = fc.record({
+      accountId: fc.integer({ min: 1, max: 4 }),
+      from: fc.constantFrom(...STATES),
+      to: fc.constantFrom(...STATES),
+      fresh: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 40 }), (events) => {
+        const tallies = new Tallies();
+        for (const [at, { accountId, from, to, fresh }] of events.entries())
+          tallies.add(accountId, from, to, fresh, at);
+        const expected = [1, 2, 3, 4].flatMap((accountId) => {
+          const added = events.flatMap((one, at) => {
+            const tally = one.accountId === accountId ? tallyOf(one.from, one.to, one.fresh) : null;
+            return tally === null ? [] : [{ ...tally, at }];
+          });
+          const sum = (of: 'emails' | 'bounces' | 'complaints') => added.reduce((total, one) => total + one[of], 0);
+          const last = added.at(-1);
+          if (last === undefined) return [];
+          return [[accountId, sum('emails'), sum('bounces'), sum('complaints'), last.at]];
+        });
+        const found = tallies
+          .all()
+          .map(([id, { emails, bounces, complaints }, at]) => [id, emails, bounces, complaints, at]);
+        expect(found).toEqual(expected);
+      }),
+      RUNS,
+    );
+  });
+
+  test('the window begins after the last bucket before it, and buckets are kept for two windows', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
+        expect(hourOf(now) * BUCKET_MS <= now && now < (hourOf(now) + 1) * BUCKET_MS).toBe(true);
+        expect(hourOf(now) - hourBeforeWindow(now)).toBe(WINDOW_HOURS);
+        expect(lastSpentHour(now)).toBeLessThan(hourBeforeWindow(now));
+        expect(now - complainantsBefore(now)).toBe(WINDOW_HOURS * BUCKET_MS);
+      }),
+      RUNS,
+    );
+  });
+
+  test('good mail alone is judged only where an account is warned', () => {
+    const good = { emails: 5, bounces: 0, complaints: 0 };
+    expect([needsJudging(good, false), needsJudging(good, true)]).toEqual([false, true]);
+    expect(needsJudging({ ...good, bounces: 1 }, false)).toBe(true);
+    expect(needsJudging({ ...good, complaints: 1 }, false)).toBe(true);
+  });
+
+  const THRESHOLDS = { bounceRate: 0.1, complaintRate: 0.0015 };
+  test.each([
+    ['good', { emails: 1_000, bounces: 1, complaints: 0 }, 'none', 'warn'],
+    ['half of a threshold', { emails: 1_000, bounces: 50, complaints: 0 }, 'warn', 'none'],
+    ['a threshold', { emails: 1_000, bounces: 100, complaints: 0 }, 'lock', 'lock'],
+    ['two complaints of few emails', { emails: 9, bounces: 0, complaints: 2 }, 'lock', 'lock'],
+  ] as const)('%s is judged, and the first warning stays until it ends', (_, window, unwarned, warned) => {
+    expect([judge(window, THRESHOLDS, false).kind, judge(window, THRESHOLDS, true).kind]).toEqual([unwarned, warned]);
+  });
+
+  test('a warning ends with the window that caused it', () => {
+    expect(judge({ emails: 1_000, bounces: 1, complaints: 0 }, THRESHOLDS, true)).toEqual({
+      kind: 'warn',
+      warning: null,
+    });
+  });
+});

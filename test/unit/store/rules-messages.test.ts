@@ -1,0 +1,241 @@
+/** What happens to one message, as both databases decide it: tables of cases, and properties over random ones. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Account, AccountLimits } from '../../../src/model/account.ts';
+import { countsOf } from '../../../src/model/limits.ts';
+import type { AcceptAnswer } from '../../../src/model/message.ts';
+import { allowed, type Cause, STATES, type State, TERMINAL } from '../../../src/model/state-machine.ts';
+import {
+  acceptance,
+  greatestIdAt,
+  laneAfter,
+  lastSeqAt,
+  leastIdAt,
+  leastIdOf,
+  operatorChange,
+  pack,
+  rowsPerTurn,
+  seqOf,
+  settledState,
+  transition,
+} from '../../../src/store/rules/messages.ts';
+import { attemptWith, idAt, NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
+
+const RUNS = { seed: 13, numRuns: 300 };
+const NOW = Date.UTC(2031, 0, 1);
+const CAUSES: readonly Cause[] = ['accept', 'queue', 'operator', 'feedback'];
+const LEASE = { owner: 'node-a', until: NOW + 60_000 };
+
+function account(limits: Partial<AccountLimits> = {}, locked: Account['locked'] = null): Account {
+  return {
+    ...{ id: 1, name: 'shop', createdAt: 0, locked, warning: null },
+    thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
+    limits: { ...NO_LIMITS, ...limits },
+    ...{ volumeUsed: 0, rateUsed: 0, rateWindowAt: null },
+  };
+}
+
+describe('acceptance', () => {
+  const found = { id: 'earlier', fingerprint: 'aa' };
+  const nothing = { earlier: () => null, isSuppressed: () => false };
+  const keyed = (fingerprint: string) => newMail({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
+  const plain = newMail({ acceptedAt: NOW });
+  const full = { volume: 0 };
+
+  test.each<[string, AcceptAnswer['kind'], string | undefined, () => AcceptAnswer]>([
+    ['an account that is gone', 'locked', undefined, () => acceptance(plain, null, nothing)],
+    [
+      'a locked account',
+      'locked',
+      undefined,
+      () => acceptance(plain, countsOf(account({}, { reason: 'abuse', at: 1 })), nothing),
+    ],
+    [
+      'a key used for the same message',
+      'replayed',
+      undefined,
+      () => acceptance(keyed('aa'), countsOf(account(full)), { ...nothing, earlier: () => found }),
+    ],
+    [
+      'a key used for another message',
+      'idempotency-conflict',
+      undefined,
+      () => acceptance(keyed('bb'), countsOf(account(full)), { ...nothing, earlier: () => found }),
+    ],
+    ['a volume that is used up', 'refused', undefined, () => acceptance(plain, countsOf(account(full)), nothing)],
+    ['no lease', 'accepted', 'queued', () => acceptance(plain, countsOf(account()), nothing)],
+    ['a lease', 'accepted', 'sending', () => acceptance({ ...plain, lease: LEASE }, countsOf(account()), nothing)],
+    [
+      'a suppressed recipient',
+      'accepted',
+      'suppressed',
+      () => acceptance({ ...plain, lease: LEASE }, countsOf(account()), { ...nothing, isSuppressed: () => true }),
+    ],
+    [
+      'a simulator address that is suppressed',
+      'accepted',
+      'suppressed',
+      () => acceptance({ ...plain, suppressed: true }, countsOf(account()), nothing),
+    ],
+  ])('%s is answered %s', (_, kind, state, decide) => {
+    expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
+  });
+
+  test('a key is not asked for where a message has none', () => {
+    const lookups = { ...nothing, earlier: () => found };
+    expect(acceptance(plain, countsOf(account()), lookups).kind).toBe('accepted');
+  });
+
+  test('a batch of any size accepts exactly what volume and rate allow, and counts nothing else', () => {
+    const limits = fc.record({ volume: fc.option(fc.nat(40)), limit: fc.option(fc.integer({ min: 1, max: 40 })) });
+    fc.assert(
+      fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
+        const rate = limit === null ? null : { limit, periodMs: 60_000 };
+        const counts = countsOf(account({ volume, rate }));
+        const kinds = Array.from({ length: size }, () => acceptance(plain, counts, nothing).kind);
+        const most = Math.min(size, volume ?? size, limit ?? size);
+        expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(most);
+        expect(kinds.slice(0, most).every((kind) => kind === 'accepted')).toBe(true);
+        expect([counts.volumeUsed, counts.rateUsed]).toEqual([most, rate === null ? 0 : most]);
+      }),
+      RUNS,
+    );
+  });
+});
+
+test('a change of state that the table does not have is an error, and every other one is made', () => {
+  for (const from of [null, ...STATES])
+    for (const to of STATES)
+      for (const by of CAUSES) {
+        if (allowed(from, to, by)) expect(transition(from, to, by)).toBe(to);
+        else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'nothing'} to ${to} (${by})`);
+      }
+});
+
+test('the first change of a settlement is the attempt’s own, and only a later one may be a report about it', () => {
+  for (const from of STATES)
+    for (const to of STATES) {
+      const first = () => settledState(from, to, true);
+      const later = () => settledState(from, to, false);
+      if (allowed(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
+      else {
+        expect(first).toThrow('see docs/states.md');
+        if (allowed(from, to, 'feedback')) expect(later()).toBe(to);
+        else expect(later).toThrow('see docs/states.md');
+      }
+    }
+});
+
+test('only what was deferred waits in the lane of retries', () => {
+  expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneAfter)).toEqual([1, 0, 0, 0]);
+});
+
+test.each([
+  [1, 1],
+  [63, 1],
+  [64, 1],
+  [128, 2],
+  [512, 8],
+  [100_000, 8],
+])('a claim of %i messages takes %i of an account in its turn', (mails, rows) => {
+  expect(rowsPerTurn(mails)).toBe(rows);
+});
+
+test('a claim that is filled in turns serves 64 accounts at least, where it takes more than one row of each', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 100_000 }), (mails) => {
+      const rows = rowsPerTurn(mails);
+      expect(rows).toBeGreaterThanOrEqual(1);
+      expect(rows === 1 || Math.floor(mails / rows) >= 64).toBe(true);
+    }),
+    RUNS,
+  );
+});
+
+describe('a packed settlement', () => {
+  const mail = { id: idAt(NOW), attempts: 2, lease: LEASE };
+
+  test('has the attempt as JSON, and the id of the provider where it was delivered with one', () => {
+    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+    const attempt = attemptWith({ kind: 'delivered', reply, reference: 'ses-1' });
+    const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
+    const [packed] = pack([settlementOf(mail, { to: 'delivered', event })]);
+    expect(packed).toMatchObject({ id: mail.id, owner: 'node-a', attempts: 2, untallied: false });
+    expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
+    expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
+  });
+
+  test.each(STATES)('that enters %s is terminal where the state is', (to) => {
+    const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
+    const [packed] = pack([{ ...settlementOf(mail, { to, event }), untallied: true }]);
+    expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL.has(to), attempt: null, reference: null });
+    expect(packed?.untallied).toBe(true);
+  });
+});
+
+describe('an operator', () => {
+  const by = { who: 'rita', at: NOW };
+  const change = (from: State, to: 'queued' | 'cancelled') =>
+    operatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
+
+  test('makes a queued or uncertain message due, cancels one, and no message in any other state', () => {
+    for (const from of STATES)
+      for (const to of ['queued', 'cancelled'] as const) {
+        const may = from === 'queued' || from === 'uncertain';
+        expect([from, to, change(from, to)]).toEqual([from, to, may ? 'change' : 'wrong-state']);
+      }
+  });
+
+  test('who is named is in the audit log, and one who is not named writes no entry', () => {
+    const before = { id: 'm', from: 'queued', dueAt: 5 } as const;
+    expect(operatorChange(before, 'cancelled', NOW, by)).toMatchObject({
+      kind: 'change',
+      audit: { who: 'rita', action: 'message.cancel', subject: 'm' },
+    });
+    expect(operatorChange(before, 'queued', NOW, undefined)).toMatchObject({ kind: 'change', audit: null });
+  });
+});
+
+describe('places of ids', () => {
+  const time = fc.integer({ min: Date.UTC(2025, 0, 1), max: Date.UTC(2090, 0, 1) });
+
+  test('grow with the ids of one maker, and stay exact numbers', () => {
+    fc.assert(
+      fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
+        const ids = times.map(idAt);
+        const byId = ids.toSorted();
+        expect(byId.map(seqOf)).toEqual(ids.map(seqOf).toSorted((one, other) => one - other));
+        expect(ids.every((id) => Number.isSafeInteger(seqOf(id)))).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+
+  test('lead back to the least id in the same place', () => {
+    fc.assert(
+      fc.property(time, (ms) => {
+        const id = idAt(ms);
+        expect(seqOf(leastIdOf(seqOf(id)))).toBe(seqOf(id));
+        expect(leastIdOf(seqOf(id)) <= id && id < leastIdOf(seqOf(id) + 1)).toBe(true);
+        expect(seqOf(id)).toBeLessThanOrEqual(lastSeqAt(ms));
+        expect(lastSeqAt(ms)).toBeLessThan(lastSeqAt(ms + 1));
+      }),
+      RUNS,
+    );
+  });
+
+  test('a range of time is the range of the ids made in it', () => {
+    fc.assert(
+      fc.property(time, (ms) => {
+        const id = idAt(ms);
+        expect(leastIdAt(ms) <= id && id <= greatestIdAt(ms)).toBe(true);
+        expect(greatestIdAt(ms - 1) < leastIdAt(ms)).toBe(true);
+      }),
+      RUNS,
+    );
+    expect([leastIdAt(-1), leastIdAt(Number.MAX_SAFE_INTEGER)]).toEqual([
+      '00000000-0000-0000-0000-000000000000',
+      'ffffffff-ffff-0000-0000-000000000000',
+    ]);
+  });
+});
