@@ -149,7 +149,7 @@ export function stepsOf({ queued: [first, second], others, captured: [html, plai
     ['createTicket', 400, { headers: session, body: {} }],
     ['showSession', 200, {}],
     ['showSession', 200, { headers: session }],
-    ['listenToChanges', 200, { until: '\ndata: ' }],
+    ['subscribeToChanges', 200, { until: '\ndata: ' }],
     ['showOperatorDocument', 200, {}],
     ['showLiveness', 200, {}],
     ['showMetrics', 200, {}],

@@ -198,9 +198,9 @@ test('every route is in the document, and every answer is as the document says',
     const full = withCredentials(operation, given);
     // Live updates tell of a change that is made once they are subscribed to.
     const began = () => void expectAnswer('addSuppression', 200, good.get('addSuppression') ?? {});
-    await expectAnswer(operationId, status, operationId === 'listenToChanges' ? { ...full, began } : full);
+    await expectAnswer(operationId, status, operationId === 'subscribeToChanges' ? { ...full, began } : full);
     if (status < 300 && !good.has(operationId)) good.set(operationId, full);
-    if (byId.get(operationId)?.method === 'GET' && !['listenToChanges', 'runDoctor'].includes(operationId))
+    if (byId.get(operationId)?.method === 'GET' && !['subscribeToChanges', 'runDoctor'].includes(operationId))
       await expectAnswer(operationId, status, full, 'HEAD');
   }
   faults.settings = true;
@@ -261,7 +261,7 @@ test('every route is in the document, and every answer is as the document says',
     const headers = operationId === 'signOut' ? { ...session } : bearer;
     faults.away = true;
     await expectAnswer(operationId, 503, { ...given, headers: { ...given.headers, ...headers } });
-    if (operationId !== 'listenToChanges' && operationId !== 'runDoctor')
+    if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')
       await ask(operationId, { ...given, headers: { ...given.headers, ...BASIC } }).catch((error: unknown) =>
         wrong.push(String(error)),
       );
