@@ -38,8 +38,11 @@ export interface Context {
   warn(message: string): void;
   /** Runs an operation for the user of this command, on the store of the settings. */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>): Promise<T>;
-  /** Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. */
-  withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T>;
+  /**
+   * Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. With
+   * `inCaller` no thread is started: for work that has nothing else to do while the store answers.
+   */
+  withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
 }
 
 /** The context of this process. */
@@ -55,18 +58,20 @@ export function processContext(): Context {
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     operate: (work) =>
-      open(true, (store, settings) =>
-        work({
-          actor: `cli:${userName()}`,
-          clock: context.clock,
-          store,
-          settings,
-          random: randomBytes,
-          status: null,
-          publish: () => undefined,
-        }),
+      context.withStore(
+        (store, settings) =>
+          work({
+            actor: `cli:${userName()}`,
+            clock: context.clock,
+            store,
+            settings,
+            random: randomBytes,
+            status: null,
+            publish: () => undefined,
+          }),
+        true,
       ),
-    withStore: (work) => open(false, work),
+    withStore: (work, inCaller = false) => open(inCaller, work),
   };
   /** `inCaller`: a command of one operation waits for no thread to start, and has nothing else to do meanwhile. */
   async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {

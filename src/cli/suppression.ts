@@ -57,7 +57,10 @@ export function addSuppressionCommands(
   const list = group.command('list <account>').description('list the addresses in their order');
   list.option('--json', 'for machines: [{"address","reason","source","at"}]');
   list.action((account: string, flags: { json?: boolean }) =>
-    context.withStore((store) => (flags.json ? listJson(context, store, account) : listText(context, store, account))),
+    context.withStore(
+      (store) => (flags.json ? listJson(context, store, account) : listText(context, store, account)),
+      true,
+    ),
   );
 
   operationCommand(group, context, 'search <account> [text]', listSuppressions, {
