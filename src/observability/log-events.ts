@@ -27,7 +27,7 @@ export const LOG_FIELDS = {
   reason: 'a code, or the stored reason of a lock',
   reportSource: 'where the report came from: `smtp`, `sns` or `sqs`',
   reportType: 'what the report says, such as `soft-bounced`',
-  feedbackId: 'the number of the kept report, for `postrider feedback show`',
+  feedbackId: 'the number of the kept report, for `postrider feedback show ID`',
   durationMs: 'milliseconds',
   retryAt: 'when the next attempt is due',
   count: 'a number of messages, or of lines',
@@ -145,7 +145,7 @@ export const LOG_EVENTS = {
   'report.not_understood': {
     level: 'warn',
     fields: ['feedbackId', 'reason', 'detail'],
-    meaning: 'A report was not understood, or names no known message. It is kept for `postrider feedback show`.',
+    meaning: 'A report was not understood, or names no known message. It is kept for `postrider feedback show ID`.',
   },
   'report.refused': null,
   'subscription.changed': {

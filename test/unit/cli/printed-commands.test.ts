@@ -21,11 +21,16 @@ function inBackticks(text: string): readonly string[] {
   return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
 }
 
-/** Lines of a code block of Markdown, the prompt and the environment before the command aside. */
+/** Lines of the code blocks of Markdown, indented or fenced, the prompt and the environment before the command aside. */
 function inBlocks(text: string): readonly string[] {
-  return [...text.matchAll(/^(?: {4,}|\t).*?\bpostrider ([a-z].*)$/gm)].map(
-    (match) => (match[1] ?? '').split(/\s+[#<>|&]/)[0] ?? '',
+  const fenced = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
+  const indented = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
+    ([line]) => line,
   );
+  return [...fenced, ...indented]
+    .flatMap((block) => block.replaceAll(/\\\n/g, ' ').split('\n'))
+    .flatMap((line) => [...line.matchAll(/(?:^|[ (])(?:npx )?postrider ([a-z].*)$/g)])
+    .map((match) => (match[1] ?? '').split(/\s+[#<>|&]|\)/)[0] ?? '');
 }
 
 /** The parts of `commandLine([…])` and of lines that explanations indent. */
@@ -41,6 +46,8 @@ function inCode(text: string): readonly string[] {
   return [...made, ...indented, ...shown];
 }
 
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
 function printed(): readonly Printed[] {
   const code = [
     ...filesUnder('src', '.ts'),
@@ -53,7 +60,6 @@ function printed(): readonly Printed[] {
     ...filesUnder('docs', '.md'),
     ...filesUnder('monitoring', '.yml'),
   ];
-  const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
   return [
     ...code.flatMap((where) => {
       // What stands in comments is printed to nobody; a template that begins with a variable is a name, not a command.
@@ -129,6 +135,31 @@ test('every printed command exists, with the flags and all arguments that it nee
   expect(
     all.flatMap(({ where, words }) => (fault(words) === null ? [] : [`${where}: postrider ${words}: ${fault(words)}`])),
   ).toEqual([]);
+});
+
+/** Every command that does something, with the names that lead to it. */
+function leaves(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
+  if (command.commands.length === 0) return [[path.join(' '), command]];
+  return command.commands.flatMap((one) => leaves(one, [...path, one.name()]));
+}
+
+test('docs/commands.md has one row for every command, and names each of its options', () => {
+  const page = read('docs/commands.md');
+  const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) => match[1] ?? '');
+  const all = leaves(PROGRAM);
+  const rowOf = (name: string) => rows.filter((row) => row === name || row.startsWith(`${name} `));
+  const faults = all.flatMap(([name, { options }]) => {
+    const [row, ...more] = rowOf(name);
+    if (row === undefined || more.length > 0) return [`docs/commands.md has ${1 + more.length} rows for ${name}`];
+    const [group = ''] = name.split(' ');
+    const common = group === 'domain' ? ['--json', '--details'] : ['--json'];
+    return options
+      .map(({ long }) => long ?? '')
+      .filter((long) => !common.includes(long) && !row.split(/[\s\]]+/).some((word) => word.replace('[', '') === long))
+      .map((long) => `docs/commands.md does not name ${long} of ${name}`);
+  });
+  expect(faults).toEqual([]);
+  expect(rows).toHaveLength(all.length);
 });
 
 test('a fault in a printed command is found', () => {

@@ -1,0 +1,59 @@
+/** The pages of the manual: each is in its index and begins with its purpose; every setting and metric that one names exists. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { TABLE } from '../../../src/config/table.ts';
+import { filesUnder, ROOT } from '../../house/source.ts';
+
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+
+const PAGES = [
+  ...readdirSync(ROOT).filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md'),
+  ...filesUnder('docs', '.md'),
+];
+
+/** Addresses of Markdown links outside code, external ones aside. */
+function linksOf(page: string): readonly string[] {
+  const prose = read(page)
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .replaceAll(/`[^`\n]*`/g, '');
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
+    .map((match) => match[1] ?? '')
+    .filter((address) => !/^[a-z]+:/.test(address));
+}
+
+test('docs/README.md links to every page of docs, docs/decisions/README.md to every decision', () => {
+  for (const folder of ['docs', 'docs/decisions']) {
+    const listed = linksOf(`${folder}/README.md`).map((address) => address.split('#')[0]);
+    const pages = readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.md') && name !== 'README.md');
+    expect([folder, pages.filter((name) => !listed.includes(name))]).toEqual([folder, []]);
+  }
+});
+
+test('every page begins with a title and a paragraph that says what it is for', () => {
+  expect(filesUnder('docs', '.md').filter((page) => !/^# \S.*\n\n[^#|\n]/.test(read(page)))).toEqual([]);
+});
+
+test('every setting that a page names exists', () => {
+  const known = new Set([...Object.values(TABLE).map(({ name }) => String(name)), 'POSTRIDER_API_KEY']);
+  const unknown = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
+      .map(([name]) => name)
+      .filter((name) => !known.has(name.replace(/_FILE$/, '')))
+      .map((name) => `${page}: there is no setting ${name}`),
+  );
+  expect(unknown).toEqual([]);
+});
+
+test('every metric that a page names exists', () => {
+  const code = read('src/observability/metrics.ts');
+  const unknown = PAGES.flatMap((page) =>
+    [...read(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]
+      .map(([name]) => name)
+      .filter(
+        (name) => !code.includes(`'${name.replace(/_(?:bucket|sum|count)$/, '')}'`) && !code.includes(`'${name}'`),
+      )
+      .map((name) => `${page}: there is no metric ${name}`),
+  );
+  expect(unknown).toEqual([]);
+});
