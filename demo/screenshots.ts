@@ -49,7 +49,7 @@ const PICTURES: readonly Picture[] = [
   { name: 'overview-dark', at: '/?range=7d', shows: 'marketplace', dark: true },
   { name: 'overview-phone', at: '/', shows: 'marketplace', phone: true },
   { name: 'messages', at: '/messages?state=bounced', shows: 'bounced' },
-  { name: 'message', at: greylistedThenDelivered, shows: 'Greylisted', opens: /^Conversation/, height: 1_150 },
+  { name: 'message', at: greylistedThenDelivered, shows: 'Greylisted', opens: /^SMTP transcript/, height: 1_150 },
   { name: 'message-phone', at: greylistedThenDelivered, shows: 'Greylisted', phone: true },
   { name: 'inbox', at: orderInInbox, shows: /^Your order/, frames: 'Total' },
   { name: 'account', at: '/accounts/marketplace', shows: /hard bounces/i, height: 1_100 },

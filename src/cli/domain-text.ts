@@ -71,7 +71,7 @@ function changeText({ graceEnds, sends, change }: VerifiedDomain, now: number): 
 }
 
 function faultText(record: Record): string {
-  const seen = record.seen.length === 0 ? ['nothing'] : record.seen.map(printable);
+  const seen = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
   const lines = seen.map((text, at) => `  ${at === 0 ? 'seen:    ' : '         '} ${text}\n`);
   const expected = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
   return `${styled('head', record.name)}\n${lines.join('')}  expected: ${expected}`;
@@ -97,21 +97,21 @@ function keysText({ keys }: DomainDetails): string {
 }
 
 /** What follows from a rotation that was cancelled. */
-export function cancelledText({ domain, dropped }: RotatedDomain): string {
-  return `dropped the staged keys of ${domain}; the keys of before go on signing\n\nThese records may be taken out of DNS:\n${listed(dropped)}`;
+export function cancelledText({ domain, removedRecords }: RotatedDomain): string {
+  return `dropped the staged keys of ${domain}; the keys of before go on signing\n\nThese records may be taken out of DNS:\n${listed(removedRecords)}`;
 }
 
 /** What follows from a domain that was removed. */
-export function removedText({ domain, dropped, keepUntil, providerKeeps }: RemovedDomain): string {
+export function removedText({ domain, removedRecords, keepRecordsUntil, remainingIdentity }: RemovedDomain): string {
   const when =
-    keepUntil === null
+    keepRecordsUntil === null
       ? 'once no mail signed with them is under way, in 3 days'
-      : `after ${time(Date.parse(keepUntil))}`;
+      : `after ${time(Date.parse(keepRecordsUntil))}`;
   const there =
-    providerKeeps === null
+    remainingIdentity === null
       ? ''
-      : `\nAmazon SES keeps its identity ${providerKeeps}; delete it there if no one else uses it.\n`;
-  return `removed ${domain}; mail from it is refused from now on\n\nThese records may be taken out of DNS ${when}:\n${listed(dropped)}${there}`;
+      : `\nAmazon SES keeps its identity ${remainingIdentity}; delete it there if no one else uses it.\n`;
+  return `removed ${domain}; mail from it is refused from now on\n\nThese records may be taken out of DNS ${when}:\n${listed(removedRecords)}${there}`;
 }
 
 function listed(names: readonly string[]): string {

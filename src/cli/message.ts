@@ -43,7 +43,7 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], why 
     shorten(message.to, 40),
     shorten(message.from, 40),
     shorten(message.subject, 60),
-    ...(why && 'waitsFor' in message ? [message.waitsFor ?? ''] : []),
+    ...(why && 'waitReason' in message ? [message.waitReason ?? ''] : []),
   ]);
   return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(why ? ['WAITS FOR'] : [])], rows);
 }
@@ -73,12 +73,12 @@ function detailsText(details: MessageDetails): string {
   return `${head}\n${events.map((event) => eventText(event, details)).join('')}`;
 }
 
-function eventText({ at, verb, by, detail, attempt: index }: ShownEvent, { attempts }: MessageDetails): string {
+function eventText({ at, type, by, detail, attempt: index }: ShownEvent, { attempts }: MessageDetails): string {
   const attempt = index === null ? null : (attempts[index] ?? null);
   const fault = attempt === null ? null : localFault(attempt);
   const said = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const more = said === null ? '' : `  ${printable(said)}`;
-  const line = `${isoText(at)}  ${styled('head', verb)} by ${printable(by)}${more}\n`;
-  const lines = attempt?.conversation.map((spoken) => `${styled('quiet', `    ${printable(spoken)}`)}\n`) ?? [];
+  const line = `${isoText(at)}  ${styled('head', type)} by ${printable(by)}${more}\n`;
+  const lines = attempt?.transcript.map((spoken) => `${styled('quiet', `    ${printable(spoken)}`)}\n`) ?? [];
   return line + lines.join('');
 }

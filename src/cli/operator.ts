@@ -46,11 +46,11 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
   return table(['ID', 'NAME', 'TOKEN', 'STATUS', 'MADE', 'EXPIRES', 'LAST USED'], rows);
 }
 
-function auditRow({ id, at, who, action, subject, before, after }: AuditRecord): Cell[] {
+function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
   const lines = difference(before, after, { time, span });
   const change = lines.map((line) => {
     const now = line.after ?? 'none';
     return `${line.member}: ${before === null ? now : `${line.before ?? 'none'} → ${now}`}`;
   });
-  return [String(id), isoText(at), who, action, subject, change.join('; ')];
+  return [String(id), isoText(at), actor, action, target, change.join('; ')];
 }

@@ -51,11 +51,11 @@ function ms(value: number): string {
 }
 
 function queueLines(queue: Overview['queue'], now: number): readonly (readonly [string, Cell])[] {
-  const { queued, sending, uncertain, oldestAt, leavingPerMinute, comingPerMinute } = queue;
+  const { queued, sending, uncertain, oldestAt, departuresPerMinute, arrivalsPerMinute } = queue;
   const age = oldestAt === null ? '' : `, the oldest accepted ${span(now - Date.parse(oldestAt))} ago`;
   return [
     ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${age}`],
-    ['rates', `${comingPerMinute} come and ${leavingPerMinute} leave a minute`],
+    ['rates', `${arrivalsPerMinute} arrivals and ${departuresPerMinute} departures per minute`],
     ['outlook', outlook(queue, now)],
   ];
 }

@@ -281,7 +281,7 @@ export function detailsOf(account: Account, now: number, counts: WindowCounts): 
       emails,
       bounces,
       complaints,
-      standing: standing(counts, thresholds).kind,
+      status: standing(counts, thresholds).kind,
       measures: [...measures(counts, thresholds)],
     },
   };

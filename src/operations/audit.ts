@@ -29,7 +29,7 @@ export const listAudit = operation({
 });
 
 function auditRecord({ id, at, who, action, subject, before, after }: AuditEntry): AuditRecord {
-  return { id, at: isoTime(at), who, action, subject, before: parsed(before), after: parsed(after) };
+  return { id, at: isoTime(at), actor: who, action, target: subject, before: parsed(before), after: parsed(after) };
 }
 
 function parsed(text: string | null): unknown {

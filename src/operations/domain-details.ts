@@ -49,7 +49,7 @@ export function detailsOf(
         name,
         value,
         found: check?.found ?? 'unknown',
-        seen: [...(check?.seen ?? [])],
+        observed: [...(check?.seen ?? [])],
         detail: check?.detail ?? null,
         about: purposeText(domain, record),
         key: key?.state ?? null,
@@ -69,9 +69,9 @@ export function removedDetails(
     domain: name,
     status: 'removed',
     records: records.map(({ purpose, type, name, value }) => ({ purpose, type, name, value, found: 'unknown' })),
-    dropped: keys.map(({ selector }) => dkimRecordName(name, selector)),
-    keepUntil: last === 0 ? null : isoTime(last),
-    providerKeeps: providerKeeps ? name : null,
+    removedRecords: keys.map(({ selector }) => dkimRecordName(name, selector)),
+    keepRecordsUntil: last === 0 ? null : isoTime(last),
+    remainingIdentity: providerKeeps ? name : null,
   };
 }
 

@@ -212,7 +212,7 @@ export const rotateDomain = operation({
     const dropped = found.value.keys.filter(({ selector }) => cancel && !kept.includes(selector));
     return ok({
       ...(await detailsIn(store, domain, records, checks)),
-      dropped: dropped.map(({ selector }) => dkimRecordName(domain.name, selector)),
+      removedRecords: dropped.map(({ selector }) => dkimRecordName(domain.name, selector)),
     });
   },
 });

@@ -18,7 +18,7 @@ import {
   wantsOf,
 } from '../store/search/query.ts';
 import { invalid, invalidAs, noAccount, ok, type Result } from './errors.ts';
-import { waitsFor } from './messages/explain.ts';
+import { waitReason } from './messages/explain.ts';
 import { MessagePage, summaryOf } from './messages/schemas.ts';
 import { makeCursor, readCursor } from './messages/search-cursor.ts';
 import { operation } from './operation.ts';
@@ -50,7 +50,7 @@ export const searchMessages = operation({
     cursor: text('`next` of the previous page, with the same filters.'),
     why: Type.Boolean({
       default: false,
-      description: 'Adds `waitsFor` to each message that is not in its final state: what it waits for.',
+      description: 'Adds `waitReason` to each message that is not in its final state: what it waits for.',
     }),
     within: text('Stop after about this time, such as `60ms`, and say where to continue.'),
     limit: limit(MAX_LISTED),
@@ -84,7 +84,7 @@ export const searchMessages = operation({
     const messages = found.mails.map((mail) => ({
       ...summaryOf(mail),
       account: names.get(mail.accountId) ?? null,
-      ...(reasons === null ? {} : { waitsFor: reasons.get(mail.id) ?? null }),
+      ...(reasons === null ? {} : { waitReason: reasons.get(mail.id) ?? null }),
     }));
     const { searchedTo } = found;
     if (searchedTo === null) return ok({ messages, next: null, searchedTo });
@@ -105,7 +105,7 @@ async function whyOf(
   return new Map(
     standings.flatMap((mail) => {
       const account = accounts.find(({ id }) => id === mail.accountId) ?? null;
-      const why = waitsFor({ mail, account, service, now });
+      const why = waitReason({ mail, account, service, now });
       return why === null ? [] : [[mail.id, why] as const];
     }),
   );

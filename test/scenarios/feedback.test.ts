@@ -11,7 +11,7 @@ const RETURN_PATH = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTR
 
 interface Shown {
   readonly state: string;
-  readonly events: { verb: string; detail: string | null; by: string }[];
+  readonly events: { type: string; detail: string | null; by: string }[];
 }
 
 let folder = '';
@@ -50,7 +50,7 @@ test('a bounce that comes back later ends the mail request as bounced, suppresse
   const id = await mailTo('gone@example.net');
   await reaches(id, 'bounced');
   const { events } = await show(id);
-  expect(events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered', 'bounced']);
+  expect(events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
   expect(events.at(-1)).toMatchObject({
     by: 'feedback:smtp',
     detail: '550 5.1.1 No such user here (reported by relay.example.net)',

@@ -53,13 +53,13 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   expect((await ask(`${first.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(source.toString());
 
   await expect.poll(async () => (await store.showMail(id))?.state).toBe('delivered');
-  const shown = await askCommand<{ attempts: { outcome: string }[]; events: { verb: string }[] }>(folder, [
+  const shown = await askCommand<{ attempts: { outcome: string }[]; events: { type: string }[] }>(folder, [
     'message',
     'show',
     id,
   ]);
   expect(shown.attempts.map(({ outcome }) => outcome)).toEqual(['delivered']);
-  expect(shown.events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered']);
+  expect(shown.events.map(({ type }) => type)).toEqual(['accepted', 'delivered']);
   const people = await runCommand(folder, ['message', 'show', id]);
   expect([people.code, people.stderr, people.stdout.includes('delivered')]).toEqual([0, '', true]);
   expect(await first.stop()).toBe(0);

@@ -105,7 +105,7 @@ describe('signing in', () => {
     }
     expect((await change({ Origin: fresh.operatorUrl })).status).toBe(201);
     const audit = await at('GET', '/api/v1/audit', undefined, session);
-    expect(audit.body).toMatchObject([{ who: 'page', action: 'account.create', subject: 'mine' }]);
+    expect(audit.body).toMatchObject([{ actor: 'page', action: 'account.create', target: 'mine' }]);
     await fresh.stop();
   });
 
@@ -299,9 +299,9 @@ test('suppressions, domains, feedback, settings and the audit log are there', as
   expect(JSON.stringify((await api('GET', '/config')).body)).toContain('POSTRIDER_DATABASE');
   const { body } = await api('GET', '/audit?limit=3');
   expect(body).toMatchObject([
-    { who: 'token:ci', action: 'domain.remove' },
+    { actor: 'token:ci', action: 'domain.remove' },
     { action: 'domain.add' },
-    { action: 'suppression.add', subject: '*' },
+    { action: 'suppression.add', target: '*' },
   ]);
 });
 
@@ -462,8 +462,8 @@ test('a message tells its key, which event was which attempt, what it waits for,
       keyName: 'first',
       attempts: [{ outcome: 'deferred' }],
       events: [
-        { verb: 'accepted', attempt: null },
-        { verb: 'deferred', attempt: 0 },
+        { sequence: 0, type: 'accepted', attempt: null },
+        { sequence: 1, type: 'deferred', attempt: 0 },
       ],
       suppressions: [],
     });
@@ -472,7 +472,7 @@ test('a message tells its key, which event was which attempt, what it waits for,
     messages: expect.arrayContaining([
       expect.objectContaining({
         id: deferred,
-        waitsFor: expect.stringMatching(/^the next attempt, in .*; the last was/),
+        waitReason: expect.stringMatching(/^the next attempt, in .*; the last was/),
       }),
     ]),
   });

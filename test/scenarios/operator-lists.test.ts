@@ -123,13 +123,13 @@ describe('an import', () => {
     expect((await upload(copy, exported)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
     const begins = { begins: true, bytes: expect.any(Number) };
     expect(await get('/audit?limit=7')).toMatchObject([
-      { who: 'token:ci', action: 'suppression.import', subject: 'copy', after: { added: 60_000 } },
-      { who: 'token:ci', action: 'suppression.import', subject: 'copy', after: begins },
+      { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: { added: 60_000 } },
+      { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: begins },
       { action: 'account.create' },
-      { action: 'suppression.import', subject: 'large', after: { read: 10, added: 0, known: 10, skipped: 0 } },
-      { action: 'suppression.import', subject: 'large', after: begins },
-      { action: 'suppression.import', subject: 'large', after: { read: 60_001, added: 60_000, known: 0, skipped: 1 } },
-      { action: 'suppression.import', subject: 'large', after: begins },
+      { action: 'suppression.import', target: 'large', after: { read: 10, added: 0, known: 10, skipped: 0 } },
+      { action: 'suppression.import', target: 'large', after: begins },
+      { action: 'suppression.import', target: 'large', after: { read: 60_001, added: 60_000, known: 0, skipped: 1 } },
+      { action: 'suppression.import', target: 'large', after: begins },
     ]);
   });
 
@@ -314,7 +314,7 @@ describe('an import', () => {
     await expect.poll(async () => (await found(list, 'search=user29999')).suppressions.length).toBe(1);
     await expect
       .poll(() => get('/audit?limit=1'))
-      .toMatchObject([{ action: 'suppression.import', subject: 'left', after: { added: 30_000 } }]);
+      .toMatchObject([{ action: 'suppression.import', target: 'left', after: { added: 30_000 } }]);
   });
 });
 
@@ -376,7 +376,7 @@ test('an account tells its limits, their use and its reputation as numbers', asy
     throttlePerSecond: 5,
     throttleBurst: 20,
     reputation: {
-      standing: 'good',
+      status: 'good',
       measures: [
         { of: 'bounces', count: 0, by: 'count', limit: 10, reached: 0 },
         { of: 'complaints', count: 0, by: 'count', limit: 2, reached: 0 },
@@ -390,7 +390,7 @@ test('an account tells its limits, their use and its reputation as numbers', asy
 test('a domain tells whose it is, its keys, and what was seen of each record; a rotation can be called off', async () => {
   await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
   const domain = (await get('/domains/shop.example')) as {
-    records: { found: string; seen: string[]; key: string | null }[];
+    records: { found: string; observed: string[]; key: string | null }[];
   };
   expect(domain).toMatchObject({
     account: 'default',
@@ -399,7 +399,7 @@ test('a domain tells whose it is, its keys, and what was seen of each record; a 
     checked: null,
     sends: false,
   });
-  expect(domain.records[0]).toMatchObject({ found: 'unknown', seen: [], detail: null, key: 'active' });
+  expect(domain.records[0]).toMatchObject({ found: 'unknown', observed: [], detail: null, key: 'active' });
   expect(await (await post('/domains/shop.example/rotate', {})).json()).toMatchObject({
     keys: expect.arrayContaining([expect.objectContaining({ state: 'staged' })]),
   });

@@ -12,9 +12,9 @@ const rig = scenario();
 interface Shown {
   readonly state: string;
   readonly due: string | null;
-  readonly tries: number;
-  readonly attempts: { outcome: string; code: number | null; enhanced: string | null; conversation: string[] }[];
-  readonly events: { verb: string; detail: string | null }[];
+  readonly attemptCount: number;
+  readonly attempts: { outcome: string; code: number | null; enhancedCode: string | null; transcript: string[] }[];
+  readonly events: { type: string; detail: string | null }[];
 }
 
 let folder = '';
@@ -54,8 +54,8 @@ test('a hard bounce suppresses that recipient from then on, and nobody else', as
   const bounced = await mailTo('gone@example.com');
   await reaches(bounced, 'bounced');
   const { attempts } = await show(bounced);
-  expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhanced: '5.1.1' }]);
-  expect(attempts[0]?.conversation.join('\n')).toContain('RCPT TO:<gone@example.com>');
+  expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhancedCode: '5.1.1' }]);
+  expect(attempts[0]?.transcript.join('\n')).toContain('RCPT TO:<gone@example.com>');
   const [again, other] = [await mailTo('Gone@EXAMPLE.com'), await mailTo('here@example.com')];
   expect((await show(again)).state).toBe('suppressed');
   await reaches(other, 'delivered');
@@ -75,7 +75,7 @@ test('a deferral waits about a minute and explain says so; retry goes now; cance
   const waitMs = Date.parse(waiting.due ?? '') - Date.now();
   expect(waitMs).toBeGreaterThan(40_000);
   expect(waitMs).toBeLessThan(70_000);
-  expect(waiting.attempts).toMatchObject([{ outcome: 'deferred', code: 451, enhanced: '4.3.2' }]);
+  expect(waiting.attempts).toMatchObject([{ outcome: 'deferred', code: 451, enhancedCode: '4.3.2' }]);
   const { explanation } = await askCommand<{ explanation: string[] }>(folder, ['message', 'explain', later]);
   const told = explanation.join(' ');
   expect(told).toContain('451 4.3.2');

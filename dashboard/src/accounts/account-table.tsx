@@ -98,7 +98,7 @@ function Row({ account }: { readonly account: AccountDetails }) {
 /** Locked, near a threshold, or as it should be. */
 export function AccountMark({ account }: { readonly account: Pick<AccountDetails, 'state' | 'reputation'> }) {
   if (account.state === 'locked') return <Mark tone="bad">locked</Mark>;
-  return account.reputation.standing === 'good' ? (
+  return account.reputation.status === 'good' ? (
     <Mark tone="good">active</Mark>
   ) : (
     <Mark tone="waiting">near its limit</Mark>

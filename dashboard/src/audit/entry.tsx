@@ -12,7 +12,7 @@ import { exact, When } from '../parts/when';
 const WORDING: Wording = { time: (ms) => exact(new Date(ms).toISOString()), span: duration };
 
 export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
-  const { at, who, action } = entry;
+  const { at, actor, action } = entry;
   return (
     <Table.Tr>
       <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="xs">
@@ -22,13 +22,13 @@ export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
         </Text>
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="sm">
-        {who}
+        {actor}
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
         <Text inherit>{action}</Text>
         <Subject entry={entry} />
         <Text size="sm" c="dimmed" hiddenFrom="sm" className="wrap">
-          {who}
+          {actor}
         </Text>
         <Text size="sm" c="dimmed" hiddenFrom="xs">
           <When at={at} />
@@ -66,15 +66,15 @@ function Difference({ lines }: { readonly lines: readonly Line[] }) {
 
 /** What was changed, with its page where it has one. Of a list it is the address that somebody looks for. */
 function Subject({ entry }: { readonly entry: AuditRecord }) {
-  const { action, subject } = entry;
-  const to = pageOf(action, subject);
+  const { action, target } = entry;
+  const to = pageOf(action, target);
   const address = addressOf(entry);
   const list = action.startsWith('suppression.');
-  const name = list ? `list of ${listName(subject)}` : subject;
+  const name = list ? `list of ${listName(target)}` : target;
   return (
     <>
       {address === null ? null : (
-        <Anchor inherit component={Link} href={addressOnList(subject, address)} className="wrap" display="block">
+        <Anchor inherit component={Link} href={addressOnList(target, address)} className="wrap" display="block">
           {address}
         </Anchor>
       )}
@@ -105,18 +105,18 @@ function textAt(value: unknown, name: string): string | null {
   return typeof found === 'string' ? found : null;
 }
 
-function pageOf(action: string, subject: string): string | null {
+function pageOf(action: string, target: string): string | null {
   switch (action.split('.', 1)[0]) {
     case 'account':
-      return path`/accounts/${subject}`;
+      return path`/accounts/${target}`;
     case 'domain':
-      return action === 'domain.remove' ? null : path`/domains/${subject}`;
+      return action === 'domain.remove' ? null : path`/domains/${target}`;
     case 'message':
-      return path`/messages/${subject}`;
+      return path`/messages/${target}`;
     case 'suppression':
-      return `/suppressions?list=${encodeURIComponent(subject)}`;
+      return `/suppressions?list=${encodeURIComponent(target)}`;
     case 'key':
-      return action === 'key.create' ? `${path`/accounts/${subject}`}?tab=keys` : null;
+      return action === 'key.create' ? `${path`/accounts/${target}`}?tab=keys` : null;
     default:
       return null;
   }

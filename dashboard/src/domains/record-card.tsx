@@ -58,7 +58,7 @@ function Part({ term, children }: { readonly term: string; readonly children: Re
   );
 }
 
-function Verdict({ record: { found, detail, seen, type } }: { readonly record: DomainRecord }) {
+function Verdict({ record: { found, detail, observed, type } }: { readonly record: DomainRecord }) {
   if (detail === null) return null;
   if (found === 'found')
     return type === 'SES' ? (
@@ -73,8 +73,8 @@ function Verdict({ record: { found, detail, seen, type } }: { readonly record: D
       </Text>
       {found === 'unknown' || type === 'SES' ? null : (
         <>
-          <Text size="sm">{seen.length === 0 ? 'Seen there: nothing' : 'Seen there:'}</Text>
-          {seen.map((text) => (
+          <Text size="sm">{observed.length === 0 ? 'Seen there: nothing' : 'Seen there:'}</Text>
+          {observed.map((text) => (
             <Code key={text} block className="wrap" style={{ whiteSpace: 'pre-wrap' }}>
               {text}
             </Code>

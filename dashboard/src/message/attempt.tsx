@@ -1,20 +1,20 @@
-/** One attempt: where it went, what was answered, how long it took, and the conversation for who wants to read it. */
+/** One delivery attempt: next hop, reply, duration, and the SMTP transcript. */
 import { Text } from '@mantine/core';
 import type { ShownAttempt } from '../../../src/operations/messages/schemas.ts';
 import { duration } from '../parts/when';
 
 export function Attempt({ attempt }: { readonly attempt: ShownAttempt }) {
-  const { remote, stage, code, enhanced, reason, tookMs, conversation, outcome } = attempt;
+  const { nextHop, stage, code, enhancedCode, reason, durationMs, transcript, outcome } = attempt;
   const facts: readonly (readonly [string, string | null])[] = [
     ['outcome', outcome],
     ['reason', reason],
     // The local inbox has no address.
-    ['next hop', remote ?? (outcome === 'delivered' ? null : 'none was reached')],
+    ['next hop', nextHop ?? (outcome === 'delivered' ? null : 'no connection')],
     ['at', stage],
-    ['reply code', [code, enhanced].filter((part) => part !== null).join(' ') || 'no reply'],
-    ['took', duration(tookMs)],
+    ['reply code', [code, enhancedCode].filter((part) => part !== null).join(' ') || 'no reply'],
+    ['duration', duration(durationMs)],
   ];
-  const lines = conversation.map((line, at) => ({ line, at }));
+  const lines = transcript.map((line, at) => ({ line, at }));
   return (
     <>
       <dl className="facts">
@@ -27,14 +27,14 @@ export function Attempt({ attempt }: { readonly attempt: ShownAttempt }) {
           ),
         )}
       </dl>
-      {conversation.length === 0 ? null : (
+      {transcript.length === 0 ? null : (
         <details>
           <summary>
             <Text span size="sm">
-              Conversation, {conversation.length} {conversation.length === 1 ? 'line' : 'lines'}
+              SMTP transcript, {transcript.length} {transcript.length === 1 ? 'line' : 'lines'}
             </Text>
           </summary>
-          <pre className="source conversation">
+          <pre className="source transcript">
             {lines.map(({ line, at }) => (
               <span key={at} className={speaker(line)}>
                 {line}

@@ -24,7 +24,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
           .filter(({ source }) => source === message.id)
           .map(({ list, at }) => (
             <li key={list}>
-              <Head verb="recipient suppressed" at={at} by={null} />
+              <Head type="recipient suppressed" at={at} by={null} />
               <Text size="sm" className="wrap">
                 because of this, {message.to} was put on{' '}
                 <Anchor component={Link} href={addressOnList(list, message.to)} inherit>
@@ -42,8 +42,8 @@ function Event({ event, message }: { readonly event: ShownEvent; readonly messag
   const attempt: ShownAttempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
     <>
-      <Head verb={event.verb} at={event.at} by={event.verb === 'accepted' ? null : actor(event.by)} />
-      {event.verb === 'accepted' ? <Accepted message={message} /> : null}
+      <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : actor(event.by)} />
+      {event.type === 'accepted' ? <Accepted message={message} /> : null}
       {event.detail === null ? null : (
         <Text size="sm" className="wrap">
           {event.detail}
@@ -54,10 +54,10 @@ function Event({ event, message }: { readonly event: ShownEvent; readonly messag
   );
 }
 
-function Head({ verb, at, by }: { readonly verb: string; readonly at: string; readonly by: string | null }) {
+function Head({ type, at, by }: { readonly type: string; readonly at: string; readonly by: string | null }) {
   return (
     <Group gap="xs" align="baseline">
-      <Text fw={600}>{verb}</Text>
+      <Text fw={600}>{type}</Text>
       <Text size="sm">{exact(at)}</Text>
       <Text size="sm" c="dimmed">
         <When at={at} />

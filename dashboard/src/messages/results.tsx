@@ -15,7 +15,7 @@ export function Results({ messages }: { readonly messages: readonly ShownMessage
 
 function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
   // What it waits for is worth more room than who sent it.
-  const why = messages.some(({ waitsFor }) => waitsFor !== undefined);
+  const why = messages.some(({ waitReason }) => waitReason !== undefined);
   return (
     <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={6}>
       <VisuallyHidden component="caption">Mail requests, the newest first</VisuallyHidden>
@@ -60,8 +60,8 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
             </Table.Td>
             {why ? (
               <Table.Td>
-                <Text fz={13} className="wrap" lineClamp={2} title={message.waitsFor ?? ''}>
-                  {message.waitsFor ?? '–'}
+                <Text fz={13} className="wrap" lineClamp={2} title={message.waitReason ?? ''}>
+                  {message.waitReason ?? '–'}
                 </Text>
               </Table.Td>
             ) : null}
@@ -103,9 +103,9 @@ function Cards({ messages }: { readonly messages: readonly ShownMessage[] }) {
             from {message.from}
             {message.account === null ? '' : `, account ${message.account}`}
           </Text>
-          {message.waitsFor === undefined || message.waitsFor === null ? null : (
+          {message.waitReason === undefined || message.waitReason === null ? null : (
             <Text size="sm" className="wrap">
-              waits for {message.waitsFor}
+              waits for {message.waitReason}
             </Text>
           )}
         </Paper>

@@ -48,7 +48,7 @@ function isLike(account: AccountDetails, words: string, state: string): boolean 
   if (!account.name.toLowerCase().includes(words)) return false;
   switch (state) {
     case 'near':
-      return account.state === 'active' && account.reputation.standing !== 'good';
+      return account.state === 'active' && account.reputation.status !== 'good';
     case 'active':
     case 'locked':
       return account.state === state;

@@ -38,8 +38,8 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
           </Text>
         )}
         <Text c="dimmed" size="sm">
-          {grouped(queue.comingPerMinute)} come and {grouped(queue.leavingPerMinute)} leave a minute, on average over
-          the last minutes.
+          {grouped(queue.arrivalsPerMinute)} arrivals and {grouped(queue.departuresPerMinute)} departures per minute, on
+          average over the last minutes.
         </Text>
       </Stack>
     </Paper>
@@ -56,13 +56,13 @@ function StateLink({ state, count, text }: { readonly state: string; readonly co
   );
 }
 
-function outlook({ trend, emptyAt, nextDueAt, leavingPerMinute }: Queue, now: number): string {
+function outlook({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, now: number): string {
   switch (trend) {
     case 'empty':
       return 'Empty';
     case 'draining': {
       const leftMs = emptyAt === null ? 0 : Date.parse(emptyAt) - now;
-      return `Empty in about ${duration(Math.max(1_000, leftMs))} at ${grouped(leavingPerMinute)} a minute`;
+      return `Empty in about ${duration(Math.max(1_000, leftMs))} at ${grouped(departuresPerMinute)} a minute`;
     }
     case 'steady':
       return 'Steady: about as many come as leave';

@@ -28,7 +28,7 @@ const Reputation = Type.Object(
     emails: Type.Integer({ description: 'Emails handed over or hard bounced.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that complained.' }),
-    standing: oneOf(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
+    status: oneOf(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
     measures: Type.Array(
       Type.Object({
         of: oneOf(['bounces', 'complaints']),

@@ -6,9 +6,9 @@ import { Time } from '../schemas.ts';
 export const AuditRecord = Type.Object({
   id: Type.Integer(),
   at: Time,
-  who: Type.String({ description: '`cli:NAME` of a command, `page` of the dashboard, `token:NAME` of a script.' }),
+  actor: Type.String({ description: '`cli:NAME` of a command, `page` of the dashboard, `token:NAME` of a script.' }),
   action: Type.String({ description: 'The operation, such as `account.lock`.' }),
-  subject: Type.String({ description: 'What was changed: an account, a key, a domain, an address.' }),
+  target: Type.String({ description: 'What was changed: an account, a key, a domain, an address.' }),
   before: Type.Unknown({ description: 'As it was; null where there was nothing.' }),
   after: Type.Unknown({ description: 'As it is; null where there is nothing left.' }),
 });

@@ -21,7 +21,7 @@ const RECORD_MEMBERS = {
 /** A record to publish, and what is to be said of it. */
 export const DomainRecord = Type.Object({
   ...RECORD_MEMBERS,
-  seen: Type.Array(Type.String(), { description: 'What DNS has at that name, as far as it bears on the purpose.' }),
+  observed: Type.Array(Type.String(), { description: 'What DNS has at that name, as far as it bears on the purpose.' }),
   detail: nullable(Type.String({ description: 'What was seen, what was expected and what to do, in one line.' })),
   about: Type.String({ description: 'What the record is for.' }),
   key: nullable(KeyState),
@@ -73,7 +73,7 @@ export type VerifiedDomain = Static<typeof VerifiedDomain>;
 /** After a rotation began or was cancelled. */
 export const RotatedDomain = Type.Object({
   ...DETAIL_MEMBERS,
-  dropped: Type.Array(Type.String(), {
+  removedRecords: Type.Array(Type.String(), {
     description: 'Names of the records of the keys that were dropped, which may be taken out of DNS.',
   }),
 });
@@ -84,13 +84,17 @@ export const RemovedDomain = Type.Object({
   domain: Type.String(),
   status: oneOf(['removed']),
   records: Type.Array(Type.Object(RECORD_MEMBERS)),
-  dropped: Type.Array(Type.String(), { description: 'Names of the DKIM records, which may be taken out of DNS.' }),
-  keepUntil: nullable(
+  removedRecords: Type.Array(Type.String(), {
+    description: 'Names of the DKIM records, which may be taken out of DNS.',
+  }),
+  keepRecordsUntil: nullable(
     Type.String({
       format: 'date-time',
       description: 'When the DKIM records may be taken out of DNS; null: 3 days after the last message.',
     }),
   ),
-  providerKeeps: nullable(Type.String({ description: 'The identity that stays at Amazon SES; null where none does.' })),
+  remainingIdentity: nullable(
+    Type.String({ description: 'The identity that stays at Amazon SES; null where none does.' }),
+  ),
 });
 export type RemovedDomain = Static<typeof RemovedDomain>;

@@ -102,7 +102,7 @@ function fate(about: Explaining): readonly string[] {
 }
 
 /** In one line what an open one waits for; null for one that has ended. */
-export function waitsFor({
+export function waitReason({
   mail,
   account,
   service,
@@ -216,8 +216,8 @@ function lastAttempt(mail: MailStanding): Attempt | null {
  * What kept an attempt from reaching any next hop, as a sentence's end, or null where one had a part in it. The queue
  * notes such a fault as a temporary one without a peer, a reply or a known reason.
  */
-export function localFault({ outcome, reason, scope, remote, code, stage, text }: ShownAttempt): string | null {
-  if (outcome !== 'deferred' || reason !== 'unknown' || remote !== null) return null;
+export function localFault({ outcome, reason, scope, nextHop, code, stage, text }: ShownAttempt): string | null {
+  if (outcome !== 'deferred' || reason !== 'unknown' || nextHop !== null) return null;
   if (code !== null || stage !== 'connect') return null;
   return scope === 'message'
     ? `could not be made or signed here: ${text}`

@@ -25,7 +25,7 @@ export type MessageSummary = Static<typeof MessageSummary>;
 export const FoundMessage = Type.Object({
   ...summaryMembers,
   account,
-  waitsFor: Type.Optional(
+  waitReason: Type.Optional(
     nullable(
       Type.String({ description: 'Only with `why`: what it waits for; null for a message in its final state.' }),
     ),
@@ -45,9 +45,9 @@ export type MessagePage = Static<typeof MessagePage>;
 
 export const ShownAttempt = Type.Object({
   at: Time,
-  tookMs: Type.Integer({ description: 'Duration in milliseconds.' }),
-  remote: nullable(
-    Type.String({ description: 'The next hop, such as `relay.example:587`; null where none was reached.' }),
+  durationMs: Type.Integer({ description: 'Duration in milliseconds.' }),
+  nextHop: nullable(
+    Type.String({ description: 'The next hop, such as `relay.example:587`; null where no connection was made.' }),
   ),
   outcome: oneOf(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: nullable(Type.String({ description: 'Why it bounced or was deferred, such as `recipient-unknown`.' })),
@@ -58,15 +58,16 @@ export const ShownAttempt = Type.Object({
   ),
   stage: Type.String({ description: 'The stage of the SMTP dialogue at which the reply came.' }),
   code: nullable(Type.Integer({ description: 'The SMTP reply code.' })),
-  enhanced: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
+  enhancedCode: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
   text: Type.String({ description: 'The reply, one line. Written by the next hop: not to be trusted.' }),
-  conversation: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
+  transcript: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
 });
 export type ShownAttempt = Static<typeof ShownAttempt>;
 
 const ShownEvent = Type.Object({
+  sequence: Type.Integer({ description: 'From 0, in the order in which it happened.' }),
   at: Time,
-  verb: Type.String({ description: 'Such as `accepted`, `deferred`, `retried`.' }),
+  type: Type.String({ description: 'Such as `accepted`, `deferred`, `retried`.' }),
   by: Type.String({ description: 'The node, `operator`, `simulator`, or the source of a feedback report.' }),
   detail: nullable(Type.String()),
   attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt that it is about.' })),
@@ -85,7 +86,7 @@ export const MessageDetails = Type.Object({
     }),
   ),
   owner: nullable(Type.String({ description: 'The node that holds the lease.' })),
-  tries: Type.Integer({ description: 'Leases begun.' }),
+  attemptCount: Type.Integer({ description: 'Delivery attempts begun, those without an outcome included.' }),
   ended: nullable(Type.String({ format: 'date-time', description: 'When it reached its final state.' })),
   message: nullable(Type.String({ description: 'The text as submitted; null once it is erased.' })),
   attempts: Type.Array(ShownAttempt),
@@ -123,13 +124,14 @@ export function detailsOf(
     keyName,
     due: isoOrNull(mail.dueAt),
     owner: mail.owner,
-    tries: mail.attempts,
+    attemptCount: mail.attempts,
     ended: isoOrNull(mail.endedAt),
     message: mail.message,
     attempts: attempts.map(shownAttempt),
-    events: mail.events.map((event) => ({
+    events: mail.events.map((event, sequence) => ({
+      sequence,
       at: isoTime(event.at),
-      verb: event.verb,
+      type: event.verb,
       by: event.by,
       detail: event.detail,
       attempt: event.attempt === null ? null : attempts.indexOf(event.attempt),
@@ -149,16 +151,16 @@ export function shownAttempt({ outcome, startedAt, tookMs, remote, conversation 
   const { stage, code, enhanced, text } = outcome.reply;
   return {
     at: isoTime(startedAt),
-    tookMs,
-    remote,
+    durationMs: tookMs,
+    nextHop: remote,
     outcome: outcome.kind,
     reason: outcome.kind === 'bounced' || outcome.kind === 'deferred' ? outcome.reason : null,
     scope: outcome.kind === 'deferred' ? outcome.scope : null,
     stage,
     code,
-    enhanced,
+    enhancedCode: enhanced,
     text,
-    conversation: [...conversation],
+    transcript: [...conversation],
   };
 }
 

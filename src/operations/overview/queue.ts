@@ -25,8 +25,8 @@ export interface QueueFacts {
 }
 
 export interface QueueStanding extends QueueFigures {
-  readonly leavingPerMinute: number;
-  readonly comingPerMinute: number;
+  readonly departuresPerMinute: number;
+  readonly arrivalsPerMinute: number;
   readonly trend: Trend;
   /** Where it is draining: so many more are said to leave than come. */
   readonly emptyAt: number | null;
@@ -42,7 +42,7 @@ export function queueStanding({ figures, recent, nextDueAt, held }: QueueFacts, 
   const [coming, leaving] = [accepted / minutes, ended / minutes];
   const { queued, sending } = figures;
   const waiting = queued + sending;
-  const rates = { leavingPerMinute: rounded(leaving), comingPerMinute: rounded(coming) };
+  const rates = { departuresPerMinute: rounded(leaving), arrivalsPerMinute: rounded(coming) };
   const standing = (trend: Trend, inMinutes: number | null = null): QueueStanding => ({
     ...figures,
     ...rates,

@@ -262,7 +262,7 @@ describe('mail requests', () => {
     }
   });
 
-  it('one is shown with its attempts, their conversation and its events', async () => {
+  it('one is shown with its attempts, their transcripts and its events', async () => {
     expect(await json(folder, ['message', 'show', MAIL_ID])).toMatchObject({
       id: MAIL_ID,
       state: 'bounced',
@@ -273,11 +273,14 @@ describe('mail requests', () => {
           outcome: 'bounced',
           reason: 'recipient-unknown',
           code: 550,
-          enhanced: '5.1.1',
-          conversation: ATTEMPT.conversation,
+          enhancedCode: '5.1.1',
+          transcript: ATTEMPT.conversation,
         },
       ],
-      events: [{ verb: 'accepted' }, { verb: 'bounced', by: 'node-1' }],
+      events: [
+        { sequence: 0, type: 'accepted' },
+        { sequence: 1, type: 'bounced', by: 'node-1' },
+      ],
     });
     const shown = await run(folder, ['message', 'show', MAIL_ID.toUpperCase()]);
     expect(shown.out).toContain('C: RCPT TO:<bob@example.com>');

@@ -4,9 +4,9 @@ import { newMail } from '../../rig/mail.ts';
 import { commandRig } from './command-rig.ts';
 
 interface Entry {
-  readonly who: string;
+  readonly actor: string;
   readonly action: string;
-  readonly subject: string;
+  readonly target: string;
   readonly before: Record<string, unknown> | null;
   readonly after: Record<string, unknown> | null;
 }
@@ -50,7 +50,7 @@ test('every change of an operator is in the audit log, before and after, by whom
   await rig.run('message', 'cancel', mail.id);
   const { token } = await rig.ask<{ token: string }>('token', 'create', 'ci');
   const entries = await rig.ask<Entry[]>('audit');
-  expect(entries.map(({ action, subject }) => `${action} ${subject}`).reverse()).toEqual([
+  expect(entries.map(({ action, target }) => `${action} ${target}`).reverse()).toEqual([
     'account.set acme',
     'account.lock acme',
     'account.unlock acme',
@@ -69,7 +69,7 @@ test('every change of an operator is in the audit log, before and after, by whom
   ]);
   const of = (action: string) => entries.find((entry) => entry.action === action);
   expect(of('account.lock')).toMatchObject({
-    who: 'cli:tester',
+    actor: 'cli:tester',
     before: { locked: null },
     after: { locked: 'unpaid' },
   });

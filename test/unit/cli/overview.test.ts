@@ -39,14 +39,14 @@ describe('the outlook of a queue', () => {
 
   test('is when it will be empty, by what leaves beyond what comes', () => {
     const standing = at({ queued: 4_000, recent: minutes(200, 1_200, 4) });
-    expect(standing).toMatchObject({ trend: 'draining', comingPerMinute: 200, leavingPerMinute: 1_200 });
+    expect(standing).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
     expect(standing.emptyAt).toBe(NOW + 4 * MINUTE);
   });
 
   test('counts from when the traffic began, so that a burst of this minute is not spread over five', () => {
     expect(at({ queued: 600, recent: [step(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
-      leavingPerMinute: 600,
+      departuresPerMinute: 600,
       emptyAt: NOW + MINUTE,
     });
   });
@@ -72,9 +72,13 @@ describe('the outlook of a queue', () => {
   test('makes of one mail of the first seconds neither six a minute nor a queue that grows', () => {
     const begun = NOW + 4_000;
     const first = facts({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
-    expect(queueStanding(first, begun)).toMatchObject({ trend: 'waiting', comingPerMinute: 1, leavingPerMinute: 0 });
+    expect(queueStanding(first, begun)).toMatchObject({
+      trend: 'waiting',
+      arrivalsPerMinute: 1,
+      departuresPerMinute: 0,
+    });
     const both = facts({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
-    expect(queueStanding(both, begun)).toMatchObject({ trend: 'steady', comingPerMinute: 2, leavingPerMinute: 1 });
+    expect(queueStanding(both, begun)).toMatchObject({ trend: 'steady', arrivalsPerMinute: 2, departuresPerMinute: 1 });
   });
 
   test('does not call growing what is only on its way', () => {

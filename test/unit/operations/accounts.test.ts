@@ -70,7 +70,7 @@ describe('accounts', () => {
       state: 'active',
       reason: null,
     });
-    const counts = { reputation: { emails: 0, standing: 'good' } };
+    const counts = { reputation: { emails: 0, status: 'good' } };
     expect(await answer(rig, showAccount, { account: 'shop' })).toMatchObject({ name: 'shop', ...counts });
     expect(await answer(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
   });
@@ -182,12 +182,12 @@ describe('tokens and the audit log', () => {
     await answer(rig, lockAccount, { account: 'acme', reason: 'unpaid' });
     const page = await answer(rig, listAudit, { limit: 2 });
     expect(page).toMatchObject([
-      { who: 'cli:tester', action: 'account.lock', subject: 'acme', after: { locked: 'unpaid' } },
-      { action: 'token.create', subject: 'ci', before: null },
+      { actor: 'cli:tester', action: 'account.lock', target: 'acme', after: { locked: 'unpaid' } },
+      { action: 'token.create', target: 'ci', before: null },
     ]);
     const [, second] = page as { id: number }[];
     const rest = await answer(rig, listAudit, { before: second?.id });
-    expect(rest).toMatchObject([{ action: 'key.create', subject: 'acme' }]);
+    expect(rest).toMatchObject([{ action: 'key.create', target: 'acme' }]);
     for (const secret of [key, token]) expect(JSON.stringify([page, rest])).not.toContain(secret);
   });
 });

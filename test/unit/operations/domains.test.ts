@@ -40,10 +40,10 @@ test('a domain is added, verified, rotated, changed and removed, and each change
   const verified = await rig.value(verifyDomain, { domain });
   expect(verified).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
   const rotated = await rig.value(rotateDomain, { domain });
-  expect([rotated.keys.length, rotated.dropped]).toEqual([4, []]);
+  expect([rotated.keys.length, rotated.removedRecords]).toEqual([4, []]);
   const cancelled = await rig.value(rotateDomain, { domain, cancel: true });
   const stagedNames = rotated.records.filter(({ key }) => key === 'staged').map(({ name }) => name);
-  expect([cancelled.keys.length, cancelled.dropped]).toEqual([2, stagedNames]);
+  expect([cancelled.keys.length, cancelled.removedRecords]).toEqual([2, stagedNames]);
   expect(await rig.value(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
   const shown = await rig.value(showDomain, { domain });
   expect(await rig.value(listDomains, {})).toEqual([shown]);
@@ -51,9 +51,9 @@ test('a domain is added, verified, rotated, changed and removed, and each change
   const dkim = added.records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name);
   expect(await rig.value(removeDomain, { domain })).toMatchObject({
     status: 'removed',
-    dropped: dkim,
-    keepUntil: null,
-    providerKeeps: null,
+    removedRecords: dkim,
+    keepRecordsUntil: null,
+    remainingIdentity: null,
   });
   expect(await rig.value(listDomains, {})).toEqual([]);
   expect(await rig.audit()).toEqual(
@@ -147,7 +147,7 @@ describe('with Amazon SES', () => {
     });
     const added = await rig.ask(addDomain, { account: 'acme', domain, easyDkim: true });
     expect(added).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
-    expect(await rig.value(removeDomain, { domain })).toMatchObject({ providerKeeps: domain });
+    expect(await rig.value(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
     const down = await operationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' });
     expect(await down.ask(addDomain, { account: 'acme', domain })).toMatchObject({
       ok: true,

@@ -5,7 +5,7 @@ import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
 import { STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
-import { explain, waitsFor } from '../../../src/operations/messages/explain.ts';
+import { explain, waitReason } from '../../../src/operations/messages/explain.ts';
 
 const T0 = Date.UTC(2030, 0, 1, 12);
 const MINUTE = 60_000;
@@ -80,7 +80,7 @@ describe('in one line', () => {
     mail: Partial<MailDetails>,
     account: Account = ACCOUNT,
     service: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
-  ) => waitsFor({ mail: { ...QUEUED, ...mail }, account, service, now: T0 + MINUTE });
+  ) => waitReason({ mail: { ...QUEUED, ...mail }, account, service, now: T0 + MINUTE });
 
   it('an open one tells what it waits for', () => {
     const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED })];
