@@ -138,3 +138,9 @@ test('every alert says what is wrong, what to do, and how urgent it is', () => {
     expect([annotations.summary.length, annotations.remedy.length].every((length) => length > 10)).toBe(true);
   }
 });
+
+test('docs/monitoring.md lists the alerts with their severities, and no others', () => {
+  const page = readFileSync(new URL('../../../docs/monitoring.md', import.meta.url), 'utf8');
+  const rows = [...page.matchAll(/^\| `(Postrider\w+)` \| (\w+) \|/gm)].map(([, alert, severity]) => [alert, severity]);
+  expect(rows).toEqual(RULES.map(({ alert, labels }) => [alert, labels.severity]));
+});
