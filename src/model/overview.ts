@@ -1,6 +1,6 @@
 /**
- * What an operator sees first: what wants attention, found cheaply however much is stored, and marks that move when something
- * has changed, whichever process did it.
+ * What an operator sees first: what needs attention, found in a time that does not depend on how much is stored; and the position in
+ * the change feed, which moves when something has changed, whichever process did it.
  */
 
 import type { Account, ApiKey } from './account.ts';
@@ -8,7 +8,7 @@ import type { RecordCheck } from './domain.ts';
 
 /** Volumes and keys that lapse within this are told of beforehand; a volume that has lapsed, for as long after. */
 export const SOON_MS = 7 * 24 * 3_600_000;
-/** A key used within this is in use; a report that was not understood is news for as long. */
+/** A key used within this is in use; a report that was not understood is shown for as long. */
 export const RECENT_MS = 24 * 3_600_000;
 /** Of the volume, the part from which on it is told of. */
 export const NEARLY_USED = 0.9;
@@ -56,12 +56,12 @@ export interface OverviewFacts {
   readonly notUnderstood: number;
 }
 
-/** Each changes with what it stands for, and is compared only with itself. */
+/** The position in the change feed: each member changes with what it stands for, and is compared only with its former value. */
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
   /** The newest entry of the audit log; 0 for none. */
   readonly audit: number;
-  /** All that every node has counted of late, and of that what puts addresses on suppression lists. */
+  /** What all nodes have counted recently, and of that what puts addresses on suppression lists. */
   readonly counted: number;
   readonly refused: number;
 }

@@ -32,7 +32,7 @@ export async function readEvents(
       text += value;
       const end = text.lastIndexOf('\n\n');
       if (end === -1) continue;
-      for (const block of text.slice(0, end).split('\n\n')) tell(block, event);
+      for (const block of text.slice(0, end).split('\n\n')) parseBlock(block, event);
       text = text.slice(end + 2);
     }
   } catch {
@@ -40,7 +40,7 @@ export async function readEvents(
   }
 }
 
-function tell(block: string, event: StreamListener['event']): void {
+function parseBlock(block: string, event: StreamListener['event']): void {
   const field = (name: string) =>
     block
       .split('\n')

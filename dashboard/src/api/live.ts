@@ -1,7 +1,7 @@
 /**
- * Live updates: the service tells by server-sent events which topics have changed, and what the page shows of those is asked
- * anew. Nothing is lost when the connection is: what is shown is asked whole when it is back. A page that nobody sees listens to
- * nothing: browsers allow few connections to one service, and every tab would hold one.
+ * Live updates: subscribes to server-sent events that name the changed topics, and reads again what the page shows of them. After a
+ * lost connection everything that the page shows is read again. A hidden page does not subscribe: browsers allow few connections to
+ * one service, and every tab would use one.
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -10,18 +10,18 @@ import { readEvents } from './event-stream';
 
 export type Live = 'connecting' | 'live' | 'lost';
 
-/** After a stream has ended, and after a refusal: the session has expired, or too many pages listen. */
-const AGAIN_MS = { ended: 2_000, refused: 10_000 } as const;
+/** After a stream has ended, and after a refusal: the session has expired, or too many pages are subscribed. */
+const RETRY_MS = { ended: 2_000, refused: 10_000 } as const;
 
 export function useLive(): Live {
   const queries = useQueryClient();
   const [live, setLive] = useState<Live>('connecting');
-  useEffect(() => listenWhileSeen(queries, setLive), [queries]);
+  useEffect(() => subscribeWhileVisible(queries, setLive), [queries]);
   return live;
 }
 
-/** Listens while the page is seen, until the returned function is called. */
-function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () => void {
+/** Subscribes while the page is visible, until the returned function is called. */
+function subscribeWhileVisible(queries: QueryClient, onState: (live: Live) => void): () => void {
   let stream: AbortController | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
   /** True from when something may have been missed. */
@@ -33,7 +33,7 @@ function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () =
     stream = opened;
     void readEvents('/events', opened.signal, {
       opened: () => {
-        tell('live');
+        onState('live');
         if (lost) void queries.invalidateQueries();
         lost = false;
       },
@@ -47,10 +47,10 @@ function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () =
       // Closed by this page.
       if (stream !== opened) return;
       lost = true;
-      tell('lost');
+      onState('lost');
       stream = null;
       if (end === 'refused') void queries.invalidateQueries({ queryKey: ['session'] });
-      timer = setTimeout(open, AGAIN_MS[end]);
+      timer = setTimeout(open, RETRY_MS[end]);
     });
   }
 
@@ -62,7 +62,7 @@ function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () =
     closing?.abort();
   }
 
-  function seen(): void {
+  function onVisibility(): void {
     if (document.visibilityState === 'visible') {
       open();
       return;
@@ -71,10 +71,10 @@ function listenWhileSeen(queries: QueryClient, tell: (live: Live) => void): () =
     close();
   }
 
-  document.addEventListener('visibilitychange', seen);
+  document.addEventListener('visibilitychange', onVisibility);
   open();
   return () => {
-    document.removeEventListener('visibilitychange', seen);
+    document.removeEventListener('visibilitychange', onVisibility);
     close();
   };
 }
