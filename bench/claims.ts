@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NewMail } from '../src/model/message.ts';
-import { mailIds } from '../src/model/message-id.ts';
+import { mailIds } from '../src/model/submission.ts';
 import { pack } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';

@@ -2,8 +2,9 @@
  * A million mail requests as a service has them after a month: a few large providers and many small domains, 1,000 accounts of
  * very unequal size, receipts, resets and newsletters, every state. The same on every run.
  */
-import { mailIds } from '../src/model/message-id.ts';
-import type { State } from '../src/model/state-machine.ts';
+
+import type { State } from '../src/model/message.ts';
+import { mailIds } from '../src/model/submission.ts';
 
 const FIRST =
   'anna ben carla david elena farid greta hans ines jonas kaori lars maria nadia omar paula quentin rita sven tariq ute vera wim xenia yusuf zoe amelie björn chloé dmitri'.split(

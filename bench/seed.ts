@@ -1,7 +1,7 @@
 /** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
 import { randomUUID } from 'node:crypto';
 import type { NewMail } from '../src/model/message.ts';
-import { mailIds } from '../src/model/message-id.ts';
+import { mailIds } from '../src/model/submission.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
 

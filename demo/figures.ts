@@ -1,7 +1,14 @@
 /** The past in figures by minutes and hours, counted as the running service counts (observe/traffic.ts), only not by the clock. */
-import { latencyBucket } from '../src/model/latency.ts';
-import type { State } from '../src/model/state-machine.ts';
-import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficCount, type TrafficRow } from '../src/model/traffic.ts';
+
+import type { State } from '../src/model/message.ts';
+import {
+  HOUR_MS,
+  latencyBucket,
+  MINUTE_MS,
+  TRAFFIC_COUNTS,
+  type TrafficCount,
+  type TrafficRow,
+} from '../src/model/traffic.ts';
 
 type Sums = Record<TrafficCount, number> &
   Pick<TrafficRow, 'spanMs' | 'at'> & { readonly latencies: Map<number, number> };

@@ -10,12 +10,20 @@ import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { reportOf } from '../src/feedback/smtp-report.ts';
 import { returnPathToken } from '../src/message/return-path.ts';
 import { canonicalAddress, parseAddress } from '../src/model/address.ts';
-import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, type Policy } from '../src/model/after-attempt.ts';
-import type { Change, LeasedMail, NewMail, Settlement } from '../src/model/message.ts';
-import { mailIds } from '../src/model/message-id.ts';
+import {
+  afterAttempt,
+  type Change,
+  expiredBeforeAttempt,
+  isPastMaxAge,
+  type LeasedMail,
+  type NewMail,
+  type Policy,
+  type Settlement,
+} from '../src/model/message.ts';
 import type { Attempt } from '../src/model/outcome.ts';
+import { mailIds } from '../src/model/submission.ts';
 import { audited } from '../src/operator/audited.ts';
-import { LEASE_MS } from '../src/queue/dispatcher.ts';
+import { LEASE_MS } from '../src/queue/attempt.ts';
 import type { Store } from '../src/store/contract.ts';
 import { DAY, HOUR, MINUTE } from './accounts.ts';
 import type { Chance } from './chance.ts';

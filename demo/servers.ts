@@ -5,7 +5,7 @@
 import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
 import { Transcript } from '../src/transports/smtp/channel.ts';
-import { toReply } from '../src/transports/smtp/reply-parser.ts';
+import { toReply } from '../src/transports/smtp/protocol.ts';
 import type { Chance } from './chance.ts';
 import { type Fate, type Hitch, hitchOf, STORIES } from './fates.ts';
 

@@ -1,5 +1,5 @@
 /** Accounts as the commands print them: tables and lines for people. Pure. */
-import { percent } from '../model/reputation.ts';
+import { percent } from '../model/account.ts';
 import type { AccountDetails, AccountEntry } from '../operations/accounts/schemas.ts';
 import { span, time } from '../printing/text.ts';
 import { type Cell, pairs, table } from './text.ts';

@@ -1,6 +1,6 @@
 /** `postrider token …` and `postrider audit`: tokens of operators' scripts, and who changed what. */
 import type { Command } from 'commander';
-import { difference } from '../model/audit-difference.ts';
+import { difference } from '../model/audit.ts';
 import type { AuditRecord } from '../operations/audit/schemas.ts';
 import { listAudit } from '../operations/audit.ts';
 import { createToken, listTokens, revokeToken, type TokenEntry } from '../operations/tokens.ts';

@@ -10,7 +10,7 @@ import { formatHostPort } from '../config/host.ts';
 import { apiKeyOf } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
-import { newApiKey } from '../model/api-key.ts';
+import { newApiKey } from '../model/credentials.ts';
 import { printable } from '../printing/escape.ts';
 import { type Context, noAccount } from './context.ts';
 import { CommandFailure } from './failure.ts';

@@ -8,7 +8,7 @@ import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
-import { sendersBound } from '../model/senders.ts';
+import { sendersBound } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Context } from './context.ts';
 import { listFiles } from './list-files.ts';

@@ -10,7 +10,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { parse } from 'csv-parse';
 import { parseMoment, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
-import { isMailId } from '../model/message-id.ts';
+import { isMailId } from '../model/submission.ts';
 import type { Suppression, SuppressionReason } from '../model/suppression.ts';
 
 /** A file that cannot be read as CSV from `line` on; the message is a predicate for the file's name. */

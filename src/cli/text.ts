@@ -3,7 +3,7 @@
  * escapes and bidi controls; all of it passes through `printable` before it meets a terminal.
  */
 import { styleText } from 'node:util';
-import type { State } from '../model/state-machine.ts';
+import type { State } from '../model/message.ts';
 import { printable } from '../printing/escape.ts';
 import { time } from '../printing/text.ts';
 

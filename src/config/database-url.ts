@@ -4,7 +4,7 @@
  * `?host=`. Nothing of a URL is ignored: an unknown parameter is a fault. A fault never quotes the password.
  */
 import { userInfo } from 'node:os';
-import { maskUrl } from '../printing/mask.ts';
+import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, HostPort } from './settings.ts';

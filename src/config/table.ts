@@ -4,7 +4,7 @@
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
-import { HIDDEN, maskUrl } from '../printing/mask.ts';
+import { HIDDEN, maskUrl } from '../printing/escape.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseListen, parseNetworks, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';

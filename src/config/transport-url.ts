@@ -3,7 +3,7 @@
  * or a stray path is a fault. A fault never quotes the password.
  */
 import { hostname } from 'node:os';
-import { maskUrl } from '../printing/mask.ts';
+import { maskUrl } from '../printing/escape.ts';
 import { isHost, isHostName } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { TransportSetting } from './settings.ts';

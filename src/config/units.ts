@@ -3,7 +3,7 @@
  * Every parser answers with the value or with a fault that quotes the bad text and shows a good one; the caller
  * puts the name of the setting or flag before it. Nothing here throws.
  */
-import { maskUrl } from '../printing/mask.ts';
+import { maskUrl } from '../printing/escape.ts';
 
 /** A value, or one sentence without a subject, such as `"10x" is not a duration such as 24h or 30d`. */
 export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };

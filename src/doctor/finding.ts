@@ -1,6 +1,6 @@
 /** What a check of the installation finds, and how checks are run: together, within a bound, each fault its own. */
 import type { Clock } from '../clock.ts';
-import { maskSecrets } from '../printing/mask.ts';
+import { maskSecrets } from '../printing/escape.ts';
 
 export type Result = 'ok' | 'warning' | 'failure';
 

@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import { parse } from 'tldts';
-import { parseHost } from '../model/host.ts';
+import { parseHost } from '../model/address.ts';
 import { mixedScripts } from './scripts.ts';
 
 export type DomainName =

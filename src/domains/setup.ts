@@ -7,15 +7,14 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { AfterCheck, RecordCheck, SendingDomain } from '../model/domain.ts';
 import { advanceRotation, afterCheck, type DomainUpdate, withoutRetired } from '../model/domain.ts';
-import { sendersBound } from '../model/senders.ts';
+import { sendersBound } from '../model/submission.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
 import { openKey } from './keys.ts';
-import type { OutgoingParts } from './outgoing.ts';
 import { recordsFor, type SendingSetup } from './records.ts';
 import { type RelayFacts, relayFacts } from './relays.ts';
 import { deriveKey, loadOrMakeSecret, SecretError, secretFromSetting } from './secret.ts';
-import { createSigner } from './signer.ts';
+import { createSigner, type OutgoingParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
 /** What the records to publish depend on. */

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../model/feedback.ts';
 import { reportEvent } from './report-event.ts';
 
 /** How long a report waits here for the settlement, and how often it is tried. */

@@ -1,6 +1,6 @@
 /** The event of a report that the store has recorded. */
 import type { ServiceEvent } from '../model/events.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../model/feedback-report.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../model/feedback.ts';
 
 /** What the store made of a report, as an event. */
 export function reportEvent(

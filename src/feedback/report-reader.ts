@@ -8,7 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
-import type { Notice } from '../model/notice.ts';
+import type { Notice } from '../model/feedback.ts';
 
 /** A report of 1 MiB takes less than a tenth of a second on one core. */
 export const DEADLINE_MS = 5_000;

@@ -3,7 +3,7 @@
  * messages that are being received. Bounded memory. A peer is an IPv4 address or an IPv6 network of 64 bits: the owner of
  * one such address has them all. Budgets are generous: a relay or a large provider brings all its reports from few addresses.
  */
-import { peerOf } from '../model/peer.ts';
+import { peerOf } from '../model/address.ts';
 
 interface Rate {
   readonly burst: number;

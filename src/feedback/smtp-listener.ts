@@ -13,7 +13,7 @@ import type { Clock } from '../clock.ts';
 import type { HostPort } from '../config/settings.ts';
 import type { Bind } from '../http/bind.ts';
 import type { PublishOf } from '../model/events.ts';
-import type { FeedbackReport } from '../model/feedback-report.ts';
+import type { FeedbackReport } from '../model/feedback.ts';
 import type { Taken } from './intake.ts';
 import { createLineEnds } from './line-ends.ts';
 import { feedbackRecipient, type ReturnPathKey } from './recipient.ts';

@@ -1,7 +1,6 @@
 /** A message that the feedback listener took, as the report that goes into the store. */
 import { createHash } from 'node:crypto';
-import type { FeedbackReport } from '../model/feedback-report.ts';
-import type { Notice } from '../model/notice.ts';
+import type { FeedbackReport, Notice } from '../model/feedback.ts';
 import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
 
 /** What is kept of a report that is not understood; of mail to a role mailbox, which anybody can write, less. */

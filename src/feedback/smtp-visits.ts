@@ -3,7 +3,7 @@
  * that have not yet given a valid recipient, then of those for a role mailbox, which anybody can name. A session for a return
  * path is ended only after it has been idle for a minute, one whose report is being recorded never.
  */
-import { peerOf } from '../model/peer.ts';
+import { peerOf } from '../model/address.ts';
 
 /** Sessions of one peer, and of all. */
 export const SESSIONS = { each: 20, all: 200 } as const;

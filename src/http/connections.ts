@@ -3,7 +3,7 @@
  * go unread, and answers below HTTP. Every HTTP listener of the service has one.
  *
  * Guarantees: every socket has an error listener from its first moment to its last, so that no reset ends the process; at
- * most `maxConnections`, by the rules of connection-table.ts; a connection with more than `maxUnanswered` requests without
+ * most `maxConnections`, by the rules of `ConnectionTable`; a connection with more than `maxUnanswered` requests without
  * an answer is not read further until half of them are answered; keyless ones among these are then read on one at a time,
  * every `keylessTurnMs`, so that requests without a key cannot take the whole processor; a connection whose client reads no
  * answer for `unreadTimeoutMs` is closed; an answer below HTTP follows the answers that are still owed and never comes
@@ -18,9 +18,9 @@ import { Server as TlsServer } from 'node:https';
 import { BlockList, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
+import { peerOf } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
-import { peerOf } from '../model/peer.ts';
-import { ConnectionTable, type Member } from './connection-table.ts';
+import { ConnectionTable, type Member } from './capacity.ts';
 
 export interface ConnectionLimits {
   /** Connections at once. */

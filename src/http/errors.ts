@@ -4,7 +4,7 @@
  *
  * Promises: a body has exactly the members `result` and `message`; constant bodies are built once.
  */
-import type { ForbiddenReason, Refusal } from '../model/refusal.ts';
+import type { ForbiddenReason, Refusal } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;

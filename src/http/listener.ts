@@ -10,14 +10,14 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
-import { Answers, occurrences, originForm, pathOf } from './answer.ts';
 import { bind, hostPort } from './bind.ts';
+import { InFlight } from './capacity.ts';
 import { Connections, type HttpConnections, withoutShare } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
 import { type BoundAt, LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './ports.ts';
 import { createSendMail } from './send-mail.ts';
-import { InFlight } from './shed.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
+import { Answers, occurrences, originForm, pathOf } from './wire.ts';
 
 /** What each path allows, as the Allow header lists it (RFC 9110 section 10.2.1). */
 const ALLOW: Readonly<Record<string, string>> = {

@@ -5,27 +5,18 @@ import type { HostPort, Settings } from '../config/settings.ts';
 import type { FoundKeys } from '../model/account.ts';
 import type { Publish } from '../model/events.ts';
 import type { AcceptAnswer, NewMail } from '../model/message.ts';
+import type { InFlightLimits, LoadSignal } from './capacity.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
-import type { KeyDirectory } from './directory.ts';
+import type { KeyDirectory } from './keys.ts';
 import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
 
-/** Whether the server is too busy for one more request; asked for each, so it must be cheap. */
-export type LoadSignal = () => ShedDecision;
-export type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
-
-export interface ListenerLimits extends ConnectionLimits {
+export interface ListenerLimits extends ConnectionLimits, InFlightLimits {
   /** From the connection's first byte, or its opening, to the end of the headers. */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
   /** How long a refused body is read and thrown away, so that the answer arrives before the connection ends. */
   readonly lingerMs: number;
   readonly maxHeaderBytes: number;
-  /** Requests between the end of their body and their answer; more are shed. */
-  readonly maxInFlight: number;
-  /** Requests of one account whose body is still arriving; more of that account are refused. */
-  readonly maxReading: number;
-  /** What the bodies of all requests not yet answered hold, half of it those of one account; beyond it requests are shed. */
-  readonly maxBufferedBytes: number;
   /** How often the certificate files are looked at. */
   readonly certificatePollMs: number;
 }
@@ -45,7 +36,7 @@ export const LISTENER_LIMITS: ListenerLimits = {
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly directory: KeyDirectory;
-  /** Looks up keys in the store by SHA-256 (hexadecimal). Called for keys that are not in the directory, through gathered-lookups.ts, which bounds the number of queries. */
+  /** Looks up keys in the store by SHA-256 (hexadecimal). Called for keys that are not in the directory, through `GatheredLookups`, which bounds the number of queries. */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   /** Takes one token of the account; a promise where other nodes have to be asked. */
   readonly throttle: {

@@ -8,21 +8,31 @@
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Account, ApiKey, LimitsLeft } from '../model/account.ts';
-import type { AcceptAnswer, NewMail } from '../model/message.ts';
-import { peerOf } from '../model/peer.ts';
-import { sendersBound } from '../model/senders.ts';
-import { admit } from '../model/submission.ts';
-import { type Answers, addLimits, type Headers, isJsonType, repeats, wholeSeconds } from './answer.ts';
-import { announcesMoreThan, type Body, type IgnoredFields, ignoredFields, parseJson, readBody } from './body.ts';
+import type { Account, ApiKey } from '../model/account.ts';
+import { peerOf } from '../model/address.ts';
+import type { AcceptAnswer, LimitsLeft, NewMail } from '../model/message.ts';
+import { admit, sendersBound } from '../model/submission.ts';
+import type { InFlight, Place } from './capacity.ts';
 import type { HttpConnections } from './connections.ts';
-import type { KeyLookup } from './directory.ts';
 import { type ErrorCode, refusalDetail } from './errors.ts';
-import { GatheredLookups } from './gathered-lookups.ts';
 import { fingerprint, isIdempotencyKey } from './idempotency.ts';
+import { GatheredLookups, type KeyLookup } from './keys.ts';
 import type { ListenerOptions } from './ports.ts';
-import type { InFlight, Place } from './shed.ts';
 import type { ThrottleAnswer } from './throttle.ts';
+import {
+  type Answers,
+  addLimits,
+  announcesMoreThan,
+  type Body,
+  type Headers,
+  type IgnoredFields,
+  ignoredFields,
+  isJsonType,
+  parseJson,
+  readBody,
+  repeats,
+  wholeSeconds,
+} from './wire.ts';
 
 /** A request that has passed key, load and throttle. */
 interface Exchange {

@@ -1,10 +1,12 @@
 /**
  * The throttle: a token bucket for each account, exact, in memory. A request costs one token; tokens come back at
- * `perSecond`, up to `burst`. For a service alone on its store; several nodes share buckets (`shared-throttle.ts`).
+ * `perSecond`, up to `burst`. For a service alone on its store; several nodes share buckets (`SharedThrottle`).
  *
  * Promises: no more than `burst + perSecond × t` requests pass in any t seconds; a changed limit counts from the next
  * request; a clock that goes back never locks anyone out; only accounts below their burst take memory for long.
  */
+import type { TokenRequest, TokensGranted } from '../model/node.ts';
+import type { AcceptStore } from '../store/contract.ts';
 
 export interface ThrottleLimit {
   readonly perSecond: number;
@@ -86,4 +88,156 @@ export class Throttle {
     }
     this.#sweepAt = Math.max(SWEEP_FROM, this.#buckets.size * 2);
   }
+}
+
+// The throttle of an installation of several nodes: one token bucket for each account in the store, out of which each
+// node takes a few tokens ahead, so that most requests wait for nobody.
+//
+// Promises: on all nodes together no more than `burst + perSecond × (t + 0.1)` requests pass in any t seconds, since a
+// token not used within a tenth of a second is void; below 20 a second tokens are taken one by one, and the limit is
+// exact. An account over its limit costs the store one question for each token's time. Where the store does not answer,
+// the request passes on to the commit, which will not be answered either.
+
+/** Tokens are taken ahead for this long, and are void after it. */
+const AHEAD_MS = 100;
+/** An empty bucket of a fast throttle is asked again after this long, when it holds a handful of tokens. */
+const EMPTY_MS = 20;
+
+interface Lease {
+  tokens: number;
+  /** When the tokens are void. */
+  until: number;
+  /** What the shared bucket had left when last seen. */
+  left: number;
+  /** No token is to be had before. */
+  emptyUntil: number;
+  asking: boolean;
+  readonly waiting: ((answer: ThrottleAnswer) => void)[];
+}
+
+export class SharedThrottle {
+  readonly #leases = new Map<number, Lease>();
+  readonly #ask: (request: TokenRequest) => Promise<TokensGranted>;
+  readonly #failed: (error: unknown) => void;
+  #sweepAt = SWEEP_FROM;
+
+  /** `ask` takes tokens out of the shared bucket; calls of one turn of the event loop may travel together. */
+  constructor(ask: (request: TokenRequest) => Promise<TokensGranted>, failed: (error: unknown) => void) {
+    this.#ask = ask;
+    this.#failed = failed;
+  }
+
+  /** Takes one token of the account, if there is one; a promise where the store has to be asked. `now` in ms. */
+  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleAnswer | Promise<ThrottleAnswer> {
+    const lease = this.#leaseOf(accountId, now);
+    // Also where the clock was set back: what looks as if it were leased in the future is void.
+    if (now >= lease.until || lease.until - now > AHEAD_MS) lease.tokens = 0;
+    if (lease.tokens > 0 && lease.waiting.length === 0) {
+      lease.tokens -= 1;
+      if (lease.tokens < ahead(limit) / 2 && now >= lease.emptyUntil) this.#refill(accountId, limit, lease, now);
+      return passed(lease, limit);
+    }
+    if (!lease.asking && now < lease.emptyUntil && lease.emptyUntil - now <= EMPTY_MS + 1_000 / limit.perSecond)
+      return refused(lease.emptyUntil - now, limit);
+    return new Promise((resolve) => {
+      lease.waiting.push(resolve);
+      this.#refill(accountId, limit, lease, now);
+    });
+  }
+
+  #leaseOf(accountId: number, now: number): Lease {
+    const known = this.#leases.get(accountId);
+    if (known !== undefined) return known;
+    if (this.#leases.size >= this.#sweepAt) this.#sweep(now);
+    const lease = { tokens: 0, until: 0, left: 0, emptyUntil: 0, asking: false, waiting: [] };
+    this.#leases.set(accountId, lease);
+    return lease;
+  }
+
+  #refill(accountId: number, limit: ThrottleLimit, lease: Lease, now: number): void {
+    if (lease.asking) return;
+    lease.asking = true;
+    const waiting = lease.waiting.length;
+    const wanted = Math.max(waiting, waiting + ahead(limit) - lease.tokens);
+    const { perSecond, burst } = limit;
+    this.#ask({ accountId, perSecond, burst, wanted }).then(
+      ({ granted, left, nextMs }) => {
+        lease.asking = false;
+        lease.tokens += granted;
+        lease.until = now + AHEAD_MS;
+        lease.left = left;
+        lease.emptyUntil = granted < wanted ? now + Math.max(1, nextMs, ahead(limit) === 0 ? 0 : EMPTY_MS) : 0;
+        for (const resolve of lease.waiting.splice(0, waiting)) {
+          if (lease.tokens > 0) {
+            lease.tokens -= 1;
+            resolve(passed(lease, limit));
+          } else {
+            resolve(refused(Math.max(1, nextMs), limit));
+          }
+        }
+        // Those that came while the store was asked.
+        if (lease.waiting.length > 0) this.#refill(accountId, limit, lease, now);
+      },
+      (error: unknown) => {
+        lease.asking = false;
+        this.#failed(error);
+        for (const resolve of lease.waiting.splice(0)) resolve(passed(lease, limit));
+      },
+    );
+  }
+
+  #sweep(now: number): void {
+    for (const [accountId, lease] of this.#leases) {
+      if (!lease.asking && now >= lease.until && now >= lease.emptyUntil) this.#leases.delete(accountId);
+    }
+    this.#sweepAt = Math.max(SWEEP_FROM, this.#leases.size * 2);
+  }
+}
+
+/** Tokens to hold ahead: none where a request can as well ask for its own. */
+function ahead({ perSecond }: ThrottleLimit): number {
+  const tokens = Math.floor((perSecond * AHEAD_MS) / 1_000);
+  return tokens < 2 ? 0 : tokens;
+}
+
+function passed({ tokens, left }: Lease, { perSecond, burst }: ThrottleLimit): ThrottleAnswer {
+  const together = Math.min(tokens + left, burst);
+  return { ok: true, left: together, resetMs: Math.ceil(((burst - together) * 1_000) / perSecond) };
+}
+
+function refused(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleAnswer {
+  return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
+}
+
+/** Asks for the tokens of many accounts in one call: those of one turn of the event loop together. */
+export function askTogether(
+  takeTokens: AcceptStore['takeTokens'],
+  now: () => number,
+): (request: TokenRequest) => Promise<TokensGranted> {
+  let batch: { request: TokenRequest; resolve: (granted: TokensGranted) => void; reject: (error: unknown) => void }[] =
+    [];
+  const send = () => {
+    const sent = batch;
+    batch = [];
+    takeTokens(
+      sent.map(({ request }) => request),
+      now(),
+    ).then(
+      (answers) => {
+        for (const [index, { resolve, reject }] of sent.entries()) {
+          const answer = answers[index];
+          if (answer === undefined) reject(new Error('the store gave no answer'));
+          else resolve(answer);
+        }
+      },
+      (error: unknown) => {
+        for (const { reject } of sent) reject(error);
+      },
+    );
+  };
+  return (request) =>
+    new Promise((resolve, reject) => {
+      if (batch.length === 0) setImmediate(send);
+      batch.push({ request, resolve, reject });
+    });
 }

@@ -3,7 +3,6 @@
  * and the white space of a fold are the writer's own, so that no value can bring in another field or end the
  * header. Throws on whatever would (a bug of the caller: admission has refused it before).
  */
-import { encodedWords } from './encoded-word.ts';
 
 const COLON = 0x3a;
 
@@ -125,4 +124,160 @@ function isLoneSpace(subject: string, at: number): boolean {
   return (
     subject.charCodeAt(at) === SPACE && subject.charCodeAt(at - 1) !== SPACE && subject.charCodeAt(at + 1) !== SPACE
   );
+}
+
+// Encoded words (RFC 2047) in UTF-8 for an unstructured field. Each holds whole characters; adjacent ones decode
+// to the text exactly, since the white space between them is ignored (section 6.2).
+
+/** RFC 2047 section 2: characters of one encoded word, and of a line that holds one. */
+const MAX_WORD = 75;
+const MAX_WORD_LINE = 76;
+
+const PREFIX_B = '=?UTF-8?B?';
+const PREFIX_Q = '=?UTF-8?Q?';
+const SUFFIX = '?=';
+const FRAME = PREFIX_B.length + SUFFIX.length;
+
+/** Section 4.2 (3): printable ASCII that stands for itself in an unstructured field. */
+const Q_LITERAL = new Uint8Array(128);
+for (let c = 0x21; c <= 0x7e; c++) Q_LITERAL[c] = 1;
+for (const c of '=?_') Q_LITERAL[c.charCodeAt(0)] = 0;
+
+const HEX = '0123456789ABCDEF';
+
+/**
+ * The lines of a value that begins at `column`, one encoded word each, in whichever of the encodings B and Q
+ * is the shorter for the whole. A lone surrogate becomes U+FFFD.
+ */
+function encodedWords(value: string, column: number): readonly string[] {
+  const text = value.toWellFormed();
+  const bytes = Buffer.byteLength(text, 'utf8');
+  const q = qLength(text) <= Math.ceil(bytes / 3) * 4;
+  const lines: string[] = [];
+  let start = 0;
+  let used = 0;
+  let room = payloadRoom(Math.min(MAX_WORD, MAX_WORD_LINE - column), q);
+  for (let i = 0; i < text.length; ) {
+    const codePoint = text.codePointAt(i) ?? 0;
+    const width = q ? qWidth(codePoint) : utf8Width(codePoint);
+    if (used + width > room) {
+      lines.push(word(text.slice(start, i), q));
+      start = i;
+      used = 0;
+      // One column goes to the space that begins the line.
+      room = payloadRoom(Math.min(MAX_WORD, MAX_WORD_LINE - 1), q);
+    }
+    used += width;
+    i += codePoint > 0xffff ? 2 : 1;
+  }
+  lines.push(word(text.slice(start), q));
+  return lines;
+}
+
+/** What one word may hold: characters of Q, or bytes before B. */
+function payloadRoom(columns: number, q: boolean): number {
+  const room = columns - FRAME;
+  return q ? room : Math.floor(room / 4) * 3;
+}
+
+function word(text: string, q: boolean): string {
+  if (!q) return PREFIX_B + Buffer.from(text, 'utf8').toString('base64') + SUFFIX;
+  let payload = '';
+  for (const byte of Buffer.from(text, 'utf8')) {
+    if (byte === SPACE) payload += '_';
+    else if (Q_LITERAL[byte] === 1) payload += String.fromCharCode(byte);
+    else payload += `=${HEX.charAt(byte >> 4)}${HEX.charAt(byte & 15)}`;
+  }
+  return PREFIX_Q + payload + SUFFIX;
+}
+
+function qLength(text: string): number {
+  let length = 0;
+  for (let i = 0; i < text.length; ) {
+    const codePoint = text.codePointAt(i) ?? 0;
+    length += qWidth(codePoint);
+    i += codePoint > 0xffff ? 2 : 1;
+  }
+  return length;
+}
+
+function qWidth(codePoint: number): number {
+  if (codePoint === SPACE || Q_LITERAL[codePoint] === 1) return 1;
+  return 3 * utf8Width(codePoint);
+}
+
+function utf8Width(codePoint: number): number {
+  if (codePoint < 0x80) return 1;
+  if (codePoint < 0x800) return 2;
+  return codePoint < 0x10000 ? 3 : 4;
+}
+
+// Reads encoded words (RFC 2047) in UTF-8 back into text: the other way of `encodedWords`, for showing a header. Linear,
+// and bounded: of a longer value the rest stays as it stands, as does whatever is no well-formed encoded word.
+
+/** Ten times what a Subject of 998 bytes takes. */
+const MOST = 32_768;
+
+/** The value, unfolded, with its encoded words decoded and the white space between two of them left out (section 6.2). */
+export function decodeEncodedWords(value: string): string {
+  let out = '';
+  let bytes: Uint8Array[] = [];
+  const flush = (): void => {
+    // Joined before decoding: other writers cut characters between two words.
+    if (bytes.length > 0) out += Buffer.concat(bytes).toString('utf8');
+    bytes = [];
+  };
+  let gap = '';
+  for (const token of value.slice(0, MOST).split(' ')) {
+    const decoded = decodeWord(token);
+    if (decoded === null) {
+      flush();
+      out += gap + token;
+    } else {
+      if (bytes.length === 0) out += gap;
+      bytes.push(decoded);
+    }
+    gap = ' ';
+  }
+  flush();
+  return out + value.slice(MOST);
+}
+
+/** `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, any case, as bytes; null for anything else. */
+function decodeWord(token: string): Uint8Array | null {
+  if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
+  const [charset, encoding, text, rest] = token.slice(2, -2).split('?');
+  if (charset?.toLowerCase() !== 'utf-8' || text === undefined || rest !== undefined) return null;
+  switch (encoding?.toUpperCase()) {
+    case 'B':
+      return Buffer.from(text, 'base64');
+    case 'Q':
+      return decodeQ(text);
+    default:
+      return null;
+  }
+}
+
+/** Section 4.2: `_` is a space, `=` and two hexadecimal digits a byte, the rest stands for itself. */
+function decodeQ(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  let length = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    const octet = unit === 0x3d ? hexDigit(text, i + 1) * 16 + hexDigit(text, i + 2) : Number.NaN;
+    if (Number.isNaN(octet)) bytes[length] = unit === 0x5f ? 0x20 : unit;
+    else {
+      bytes[length] = octet;
+      i += 2;
+    }
+    length += 1;
+  }
+  return bytes.subarray(0, length);
+}
+
+function hexDigit(text: string, at: number): number {
+  const unit = text.charCodeAt(at) | 0x20;
+  if (unit >= 0x61 && unit <= 0x66) return unit - 0x57;
+  const digit = text.charCodeAt(at) - 0x30;
+  return digit >= 0 && digit <= 9 ? digit : Number.NaN;
 }

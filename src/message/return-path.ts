@@ -5,8 +5,7 @@
  * `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, 10 of HMAC-SHA256 (80 bits). 47 octets, within the
  * 64 of a local part (RFC 5321 section 4.5.3.1.1); lower case, because local parts lose their case on the way.
  */
-import { timingSafeEqual } from 'node:crypto';
-import { type Hmac, hmacSha256 } from './hmac.ts';
+import { hash, timingSafeEqual } from 'node:crypto';
 
 const DAY_MS = 86_400_000;
 const ID_OCTETS = 16;
@@ -23,7 +22,7 @@ export function trialOf(domain: string | null): string | null {
   return domain === null ? null : `${TRIAL}@${domain}`;
 }
 
-export interface ReturnPath {
+interface ReturnPath {
   /** The mail request's id. */
   readonly id: string;
   /** Whole days since the epoch when it was made. */
@@ -98,4 +97,33 @@ function fromBase32(text: string): Buffer | null {
   }
   // What is left over of the last character must be zero, or two texts would be one token.
   return held === 0 ? octets : null;
+}
+
+// HMAC-SHA256 (RFC 2104) with a prepared key. `createHmac` of `node:crypto` takes 13.7 µs for 18 octets, because it
+// builds a context for each call; two one-shot hashes over prepared pads take 2.3 µs. A test holds the values against
+// `createHmac`.
+
+const BLOCK_OCTETS = 64;
+const DIGEST_OCTETS = 32;
+const INNER_PAD = 0x36;
+const OUTER_PAD = 0x5c;
+
+/** Returns the 32 octets of HMAC-SHA256 over a message. */
+type Hmac = (message: Uint8Array) => Buffer;
+
+/** Prepares a key of any length. Later changes of `key` have no effect. */
+export function hmacSha256(key: Uint8Array): Hmac {
+  const block = key.length > BLOCK_OCTETS ? hash('sha256', key, 'buffer') : key;
+  const innerPad = padded(block, INNER_PAD);
+  const outer = Buffer.concat([padded(block, OUTER_PAD), Buffer.alloc(DIGEST_OCTETS)]);
+  return (message) => {
+    hash('sha256', Buffer.concat([innerPad, message]), 'buffer').copy(outer, BLOCK_OCTETS);
+    return hash('sha256', outer, 'buffer');
+  };
+}
+
+function padded(block: Uint8Array, pad: number): Buffer {
+  const octets = Buffer.alloc(BLOCK_OCTETS, pad);
+  for (const [at, octet] of block.entries()) octets[at] = octet ^ pad;
+  return octets;
 }

@@ -1,6 +1,9 @@
-/** Accounts, API keys and operator tokens, as commands and running nodes see them. */
+/**
+ * Accounts as commands and running nodes see them: their API keys, their limits, and the reputation at which they lock
+ * themselves. Pure.
+ */
 import type { SendingDomain } from './domain.ts';
-import type { Thresholds } from './reputation.ts';
+import type { LimitsLeft, State } from './message.ts';
 
 export interface AccountLimits {
   /** Emails in all, or null for unlimited. */
@@ -8,16 +11,6 @@ export interface AccountLimits {
   readonly volumeExpiresAt: number | null;
   readonly rate: { readonly limit: number; readonly periodMs: number } | null;
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
-}
-
-/** The account's limits as they stand after the answer, for the RateLimit headers. */
-export interface LimitsLeft {
-  readonly rate: {
-    readonly limit: number;
-    readonly periodMs: number;
-    readonly left: number;
-    readonly resetMs: number;
-  } | null;
 }
 
 /** What an operator can set of an account; members left undefined stay. */
@@ -81,3 +74,191 @@ export type Changed<T> =
 
 /** The answer of a change for which one may say what one saw: where it is otherwise by now, `stale` and as it is. */
 export type Guarded<T> = Changed<T> | { readonly kind: 'stale'; readonly value: T };
+
+// Volume and rate of accounts, counted exactly while a batch is accepted; the same on every store.
+
+/** The running counts of one account while a batch is accepted. */
+export interface Counts {
+  readonly account: Account;
+  volumeUsed: number;
+  rateUsed: number;
+  rateWindowAt: number | null;
+}
+
+/** The counts of an account as it is stored. */
+export function countsOf(account: Account): Counts {
+  const { volumeUsed, rateUsed, rateWindowAt } = account;
+  return { account, volumeUsed, rateUsed, rateWindowAt };
+}
+
+/** Counts one accepted email. */
+export function countOne(counts: Counts): void {
+  counts.volumeUsed += 1;
+  if (counts.account.limits.rate !== null) counts.rateUsed += 1;
+}
+
+/** Which limit forbids one more email now, or null; moves the rate's window on where the last one is over. */
+export function refusal(
+  counts: Counts,
+  now: number,
+): 'volume-expired' | 'volume-exhausted' | 'rate-limit-exceeded' | null {
+  const { volume, volumeExpiresAt, rate } = counts.account.limits;
+  if (volumeExpiresAt !== null && now >= volumeExpiresAt) return 'volume-expired';
+  if (volume !== null && counts.volumeUsed >= volume) return 'volume-exhausted';
+  if (rate === null) return null;
+  if (counts.rateWindowAt === null || now >= counts.rateWindowAt + rate.periodMs) {
+    counts.rateWindowAt = now;
+    counts.rateUsed = 0;
+  }
+  // A clock set back must not make a period last until it has caught up. What was counted stays counted, so that mail
+  // requests a little out of order are still counted exactly.
+  if (now < counts.rateWindowAt) counts.rateWindowAt = now;
+  return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
+}
+
+const NO_LIMITS: LimitsLeft = { rate: null };
+
+/** What is left of the limits after the counts so far. */
+export function limitsLeft(counts: Counts, now: number): LimitsLeft {
+  const { rate } = counts.account.limits;
+  if (rate === null) return NO_LIMITS;
+  const left = Math.max(0, rate.limit - counts.rateUsed);
+  const resetMs = Math.max(0, (counts.rateWindowAt ?? now) + rate.periodMs - now);
+  return { rate: { ...rate, left, resetMs } };
+}
+
+// Accounts that lock themselves: hard bounces and complaints of a sliding window against thresholds. The
+// simulator's addresses never get here.
+
+/** The window, in hours and in ms; counted in buckets of one hour. */
+export const WINDOW_HOURS = 168;
+export const BUCKET_MS = 3_600_000;
+
+/** Below this many emails in the window a rate says little, and absolute ceilings hold instead. */
+const EMAILS_FOR_RATES = 100;
+/** For accounts with fewer emails than that: so many hard bounces or complaints lock. */
+const CEILINGS = { bounces: 10, complaints: 2 } as const;
+
+/** Complaints that lock, at any rate: each is another recipient's, so that one recipient alone locks no account. */
+const MIN_COMPLAINTS = CEILINGS.complaints;
+
+/**
+ * Whom a complaint of this canonical recipient is counted for. What stands behind a `+` is a label that the owner of the
+ * mailbox chooses freely (RFC 5233), so that all labels are one complainant.
+ */
+export function complainantOf(recipient: string): string {
+  const at = recipient.lastIndexOf('@');
+  const plus = recipient.indexOf('+');
+  if (recipient.startsWith('"') || plus < 1 || plus > at) return recipient;
+  return recipient.slice(0, plus) + recipient.slice(at);
+}
+
+/** An account's thresholds as fractions of its emails; 1 never locks. */
+export interface Thresholds {
+  readonly bounceRate: number;
+  readonly complaintRate: number;
+}
+
+export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
+
+/** What the window holds: emails handed over or hard bounced, recipients that hard bounced, recipients that complained. */
+export interface WindowCounts {
+  readonly emails: number;
+  readonly bounces: number;
+  readonly complaints: number;
+}
+
+type Standing =
+  | { readonly kind: 'good' }
+  /** At half of a threshold or ceiling: nothing happens yet, and the operator is told. */
+  | { readonly kind: 'warning'; readonly reason: string }
+  | { readonly kind: 'lock'; readonly reason: string };
+
+/** One figure of the window against its limit. */
+export interface Measure {
+  readonly of: 'bounces' | 'complaints';
+  readonly count: number;
+  /** Of 100 emails or more a rate counts, of fewer the number: `limit` is a fraction or a count; null where nothing locks. */
+  readonly by: 'rate' | 'count';
+  readonly limit: number | null;
+  /** The part of the limit that is used: from 0.5 it is warned about, from 1 the account is locked. */
+  readonly reached: number;
+}
+
+/** Both figures of the window. */
+export function measures(counts: WindowCounts, thresholds: Thresholds): readonly [Measure, Measure] {
+  const { emails, bounces, complaints } = counts;
+  return [
+    measured('bounces', bounces, emails, thresholds.bounceRate, CEILINGS.bounces),
+    measured('complaints', complaints, emails, thresholds.complaintRate, CEILINGS.complaints),
+  ];
+}
+
+function measured(of: Measure['of'], count: number, emails: number, rate: number, ceiling: number): Measure {
+  const by = emails < EMAILS_FOR_RATES ? 'count' : 'rate';
+  if (rate >= 1) return { of, count, by, limit: null, reached: 0 };
+  if (by === 'count') return { of, count, by, limit: ceiling, reached: count / ceiling };
+  const part = rate === 0 || count === 0 ? Math.min(1, count) : count / emails / rate;
+  const few = of === 'complaints' && count < MIN_COMPLAINTS;
+  return { of, count, by, limit: rate, reached: few ? Math.min(part, count / MIN_COMPLAINTS) : part };
+}
+
+/** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */
+export function standing(counts: WindowCounts, thresholds: Thresholds): Standing {
+  const verdicts = measures(counts, thresholds).map((measure) => verdictOf(measure, counts.emails));
+  return (
+    verdicts.find(({ kind }) => kind === 'lock') ?? verdicts.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
+  );
+}
+
+function verdictOf({ of, count, by, limit, reached }: Measure, emails: number): Standing {
+  if (limit === null || reached < 0.5) return { kind: 'good' };
+  const what = of === 'bounces' ? 'hard bounces' : 'complaints';
+  const most = by === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(limit);
+  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${most})`;
+  return { kind: reached >= 1 ? 'lock' : 'warning', reason };
+}
+
+/** `0.0015` as `0.15 %`. */
+export function percent(part: number): string {
+  return `${Number((part * 100).toFixed(2))} %`;
+}
+
+/** What events add to an account's reputation. */
+export interface Tally {
+  emails: number;
+  bounces: number;
+  complaints: number;
+}
+
+const EMAIL: Readonly<Tally> = { emails: 1, bounces: 0, complaints: 0 };
+const HARD_BOUNCE: Readonly<Tally> = { emails: 1, bounces: 1, complaints: 0 };
+const COMPLAINED_EMAIL: Readonly<Tally> = { emails: 1, bounces: 0, complaints: 1 };
+const LATE_BOUNCE: Readonly<Tally> = { emails: 0, bounces: 1, complaints: 0 };
+const COMPLAINT: Readonly<Tally> = { emails: 0, bounces: 0, complaints: 1 };
+
+/**
+ * What a message that goes from one state to another, or a late report about it, adds to its account's reputation; null where it
+ * adds nothing. A message counts as an email once: when it is delivered or bounces. `fresh` is true for new evidence: a hard
+ * bounce that newly suppresses its recipient, the first complaint of a recipient in the window.
+ */
+export function tallyOf(from: State, to: State, fresh: boolean): Readonly<Tally> | null {
+  const counted = from === 'delivered' || from === 'bounced';
+  switch (to) {
+    case 'delivered':
+      return counted ? null : EMAIL;
+    case 'bounced':
+      if (fresh) return counted ? LATE_BOUNCE : HARD_BOUNCE;
+      return counted ? null : EMAIL;
+    case 'complained':
+      if (fresh) return counted ? COMPLAINT : COMPLAINED_EMAIL;
+      return counted ? null : EMAIL;
+    case 'queued':
+    case 'sending':
+    case 'suppressed':
+    case 'expired':
+    case 'cancelled':
+    case 'uncertain':
+      return null;
+  }
+}

@@ -1,18 +1,16 @@
 /**
  * Everything that happens to a message, an account, a domain or a node, as one union.
  *
- * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED` and
- * `tallyOf` (reputation.ts). After the commit: log, metrics, traces, time series, live updates and runtime status, each a
- * subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its commit. An
- * event holds no secret: its subscribers write it down.
+ * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED`
+ * (message.ts) and `tallyOf` (account.ts). After the commit: log, metrics, traces, time series, live updates and runtime status,
+ * each a subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its
+ * commit. An event holds no secret: its subscribers write it down.
  *
  * To add an event, add one member here. The type checker then asks for its log line (observability/log-events.ts), and for its
  * history entry where its name is one of `RECORDED`.
  */
 import type { NoteVerb } from './feedback.ts';
-import type { Change, MailEvent } from './message.ts';
 import type { Attempt, Reason } from './outcome.ts';
-import type { State } from './state-machine.ts';
 
 /** `type` is what happened, `at` when: milliseconds since the epoch. */
 type Event<Type extends string, Members = object> = Type extends Type
@@ -161,51 +159,3 @@ export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly t
 export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;
 /** The same, for an event of any type. */
 export type Publish = PublishOf<EventType>;
-
-/**
- * What the transaction of an event writes: the word of the history, and the state that the message enters. `message.accepted`
- * has no entry of its own, the message's row is its record. Stored words keep their names.
- */
-export const RECORDED = {
-  'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
-  'message.delivered': { verb: 'delivered', state: 'delivered' },
-  'message.deferred': { verb: 'deferred', state: 'queued' },
-  'message.bounced': { verb: 'bounced', state: 'bounced' },
-  'message.complained': { verb: 'complained', state: 'complained' },
-  'message.expired': { verb: 'expired', state: 'expired' },
-  'message.uncertain': { verb: 'uncertain', state: 'uncertain' },
-  'message.cancelled': { verb: 'cancelled', state: 'cancelled' },
-  'message.retried': { verb: 'retried', state: 'queued' },
-  /** Its lease was taken back; published once for all of a round, as `node.leases_recovered`. */
-  'message.recovered': { verb: 'recovered', state: 'queued' },
-} as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
-export type RecordedType = keyof typeof RECORDED;
-
-/** The history's word for the acceptance, which the message's own row records. */
-export const ACCEPTED_VERB = 'accepted';
-
-/** What the queue may record of a leased message. */
-export type SettledType =
-  | 'message.delivered'
-  | 'message.deferred'
-  | 'message.bounced'
-  | 'message.complained'
-  | 'message.expired'
-  | 'message.uncertain';
-
-/** A change that becomes an event once it is committed. */
-export interface TypedChange extends Change {
-  readonly type: SettledType;
-}
-
-/** The change that records an event: word and state are those of `RECORDED`. */
-export function changeOf(
-  type: SettledType,
-  entry: Omit<MailEvent, 'verb'>,
-  dueAt: number | null = null,
-  suppress: Change['suppress'] = null,
-): TypedChange {
-  const { verb, state } = RECORDED[type];
-  const { at, by, detail, attempt } = entry;
-  return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
-}

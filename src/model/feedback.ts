@@ -1,21 +1,22 @@
 /**
- * What a notice changes: pure, and beside `afterAttempt` the other half of what may happen to a mail request. Only a
- * settled one changes, only by the table of states.ts, and only its own recipient is ever suppressed. Whatever is not
+ * What other servers and providers report about a message later, and what that changes: beside `afterAttempt` the other half of
+ * what may happen to it. Pure.
+ *
+ * Guarantees: only a settled message changes, only by `TRANSITIONS`, and only its own recipient is ever suppressed. What is not
  * certain is written into the history and changes nothing.
  */
 import { canonicalAddress, parseAddress } from './address.ts';
-import type { Evidence, Notice } from './notice.ts';
-import { allowed, type State } from './state-machine.ts';
+import { allowed, type State } from './message.ts';
 
 /** What has to be known of the mail request that a notice is about. */
-export interface Noticed {
+interface Noticed {
   readonly state: State;
   readonly to: string;
   /** Sent by `doctor --loop`: nobody is behind it. */
   readonly trial: boolean;
 }
 
-export type FeedbackChange =
+type FeedbackChange =
   /** A change of state by feedback, with suppression where the recipient itself is meant. */
   | {
       readonly kind: 'change';
@@ -179,4 +180,103 @@ function shown({ status, diagnostic, reportingHost }: Evidence, more: string): s
   const text = said.filter((part) => part !== null && part !== '').join(' ');
   const whole = aside === '' ? text : text === '' ? aside : `${text} (${aside})`;
   return (whole === '' ? 'no reason was given' : whole).slice(0, LONGEST_DETAIL);
+}
+
+// What came back about a mail request: one tagged union, whoever sent it (a mail server's bounce over SMTP, a mailbox
+// provider's complaint, the provider's event). Reading makes it; `afterNotices` says what it changes.
+
+/** The tag by which a message handed to a provider names its mail request in what the provider tells of it later. */
+export const MAIL_TAG = 'postrider-id';
+
+/** What the notice says for itself, as an operator reads it. Each is one line, control characters removed. */
+export interface Evidence {
+  /** Enhanced status code such as `5.1.1` (RFC 3463), or null. */
+  readonly status: string | null;
+  /** The remote server's words, at most 1,000 characters, or null. */
+  readonly diagnostic: string | null;
+  /** The server that reports (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255 characters, or null. */
+  readonly reportingHost: string | null;
+}
+
+interface AboutRecipient {
+  /**
+   * The recipient that it names, as written and without brackets; the original one where it names both. Null where it
+   * names none.
+   */
+  readonly recipient: string | null;
+  /** Other names that it gives the same recipient (the final one of a forwarded message). */
+  readonly alias: string | null;
+  readonly evidence: Evidence;
+}
+
+export type Notice =
+  /** Not delivered. `mailboxMissing` only where the mailbox itself is known not to exist: that alone suppresses. */
+  | (AboutRecipient & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
+  /** `feedbackType` as registered (RFC 5965 section 7.3): `abuse`, `fraud`, `virus`, `other`, `not-spam`, `opt-out` … */
+  | (AboutRecipient & { readonly kind: 'complaint'; readonly feedbackType: string })
+  /** Still being tried by somebody else. */
+  | (AboutRecipient & { readonly kind: 'delayed' })
+  /** Delivered, relayed or expanded further on. */
+  | (AboutRecipient & { readonly kind: 'delivered' })
+  /** A person's machine answered: out of office, received with thanks, challenge. */
+  | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
+  /** `reason` is one line for the operator: what was looked for and not found. */
+  | { readonly kind: 'unknown'; readonly reason: string };
+
+// Reports of what became of messages after they were handed over, on their way into the store, and what each came to.
+
+/** Where a report came in. */
+export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
+
+/** One report on its way into the store. */
+export interface FeedbackReport {
+  /** Which mail request it is about: by the id in a signed token, by the provider's own id, or none. */
+  readonly about: { readonly id: string } | { readonly reference: string } | null;
+  readonly notices: readonly Notice[];
+  readonly source: FeedbackSource;
+  /** SHA-256, hexadecimal: the same report again has the same digest, and changes nothing. */
+  readonly digest: string;
+  readonly at: number;
+  /** One line for the operator's list: who sent it and what it calls itself. */
+  readonly summary: string;
+  /** What came, cut to what is kept where it is not understood. */
+  readonly raw: Uint8Array;
+  /** True where the sender will not ask again: what cannot be applied yet is kept instead of being put off. */
+  readonly last: boolean;
+  /** True where another program of the same provider's account may be meant: of no known message it is nothing to us. */
+  readonly foreign?: boolean;
+}
+
+export type FeedbackAnswer =
+  /** The mail request's state changed. */
+  | {
+      readonly kind: 'applied';
+      readonly id: string;
+      readonly accountId: number;
+      readonly to: 'bounced' | 'complained';
+      readonly recipient: string;
+      readonly suppressed: boolean;
+      readonly detail: string;
+    }
+  /** It is in the mail request's history, and changed nothing. */
+  | { readonly kind: 'noted'; readonly id: string; readonly verb: NoteVerb; readonly suppressed: boolean }
+  /** It was there before. */
+  | { readonly kind: 'repeated' }
+  /** Not understood, or about nothing that is known: kept under this number. */
+  | { readonly kind: 'kept'; readonly feedbackId: number; readonly reason: string }
+  /** Another program's: nothing was written. */
+  | { readonly kind: 'foreign' }
+  /** The mail request is not settled yet, or not known yet by the provider's id. Nothing was written. */
+  | { readonly kind: 'not-yet' };
+
+/** A report kept for the operator. */
+export interface KeptFeedback {
+  readonly id: number;
+  readonly at: number;
+  readonly source: FeedbackSource;
+  /** The mail request that it is about, where that is known. */
+  readonly mailId: string | null;
+  /** Why it is kept: what was not understood. */
+  readonly reason: string;
+  readonly summary: string;
 }

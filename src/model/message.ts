@@ -1,10 +1,11 @@
 /**
  * A message (a mail request, in the words of the public interface) on its way: accepted, leased for one attempt at a time,
- * settled, and shown to operators. Times are milliseconds since the epoch.
+ * settled, and shown to operators; its states and every change of them. Pure. Times are milliseconds since the epoch.
+ *
+ * Guarantees: every change of state, whoever causes it, is one of `TRANSITIONS`; an unknown failure is temporary; nothing here
+ * ever drops a message. What reports change is in feedback.ts.
  */
-import type { LimitsLeft } from './account.ts';
-import type { Attempt } from './outcome.ts';
-import type { State } from './state-machine.ts';
+import type { Attempt, Reply } from './outcome.ts';
 
 /** One valid mail request on its way into the store. */
 export interface NewMail {
@@ -147,3 +148,272 @@ export type OperatorAnswer =
   | { readonly kind: 'done' }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
+
+/**
+ * What the transaction of an event writes: the word of the history, and the state that the message enters. `message.accepted`
+ * has no entry of its own, the message's row is its record. Stored words keep their names.
+ */
+export const RECORDED = {
+  'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
+  'message.delivered': { verb: 'delivered', state: 'delivered' },
+  'message.deferred': { verb: 'deferred', state: 'queued' },
+  'message.bounced': { verb: 'bounced', state: 'bounced' },
+  'message.complained': { verb: 'complained', state: 'complained' },
+  'message.expired': { verb: 'expired', state: 'expired' },
+  'message.uncertain': { verb: 'uncertain', state: 'uncertain' },
+  'message.cancelled': { verb: 'cancelled', state: 'cancelled' },
+  'message.retried': { verb: 'retried', state: 'queued' },
+  /** Its lease was taken back; published once for all of a round, as `node.leases_recovered`. */
+  'message.recovered': { verb: 'recovered', state: 'queued' },
+} as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
+type RecordedType = keyof typeof RECORDED;
+
+/** The history's word for the acceptance, which the message's own row records. */
+export const ACCEPTED_VERB = 'accepted';
+
+/** What the queue may record of a leased message. */
+export type SettledType =
+  | 'message.delivered'
+  | 'message.deferred'
+  | 'message.bounced'
+  | 'message.complained'
+  | 'message.expired'
+  | 'message.uncertain';
+
+/** A change that becomes an event once it is committed. */
+export interface TypedChange extends Change {
+  readonly type: SettledType;
+}
+
+/** The change that records an event: word and state are those of `RECORDED`. */
+export function changeOf(
+  type: SettledType,
+  entry: Omit<MailEvent, 'verb'>,
+  dueAt: number | null = null,
+  suppress: Change['suppress'] = null,
+): TypedChange {
+  const { verb, state } = RECORDED[type];
+  const { at, by, detail, attempt } = entry;
+  return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
+}
+
+/** The account's limits as they stand after the answer, for the RateLimit headers. */
+export interface LimitsLeft {
+  readonly rate: {
+    readonly limit: number;
+    readonly periodMs: number;
+    readonly left: number;
+    readonly resetMs: number;
+  } | null;
+}
+
+/** Idempotency keys are kept this long (product promise). */
+export const IDEMPOTENCY_MS = 24 * 3_600_000;
+
+/** The time up to which an idempotency key that is stored is free again for this message. */
+export function keysOverAt({ idempotency, acceptedAt }: Pick<NewMail, 'idempotency' | 'acceptedAt'>): number {
+  return idempotency?.overAt ?? acceptedAt - IDEMPOTENCY_MS;
+}
+
+// The states and the one table of transitions between them; docs/states.md is held equal to them by a test.
+
+export const STATES = [
+  'queued',
+  'sending',
+  'delivered',
+  'bounced',
+  'complained',
+  'suppressed',
+  'expired',
+  'cancelled',
+  'uncertain',
+] as const;
+
+export type State = (typeof STATES)[number];
+
+/** One true sentence per state, as docs/states.md prints it, and the operator’s views where nothing closer is known. */
+export const STATE_MEANING: Readonly<Record<State, string>> = {
+  queued: 'accepted and due at a known time',
+  sending: 'leased by one node until a known time; a dead node’s lease runs out and another takes over',
+  delivered: 'the next hop (provider, relay or mail server) took responsibility for it',
+  bounced: 'permanently refused, at once or by a later bounce message',
+  complained: 'delivered, and the recipient reported it as spam',
+  suppressed: 'never handed over: the recipient is on the suppression list',
+  expired: 'still temporarily refused at its maximum age',
+  cancelled: 'withdrawn by an operator while queued',
+  uncertain: 'handed over, and the connection or the node was lost before the answer; the operator has chosen hold',
+};
+
+/** Who may cause a transition: the accepting request, the queue, an operator, or a later notice. */
+export type Cause = 'accept' | 'queue' | 'operator' | 'feedback';
+
+/** The only transitions there are. `from: null` is a mail request that does not exist yet. */
+export const TRANSITIONS: readonly { readonly from: State | null; readonly to: State; readonly by: Cause }[] = [
+  { from: null, to: 'queued', by: 'accept' },
+  { from: null, to: 'sending', by: 'accept' },
+  { from: null, to: 'suppressed', by: 'accept' },
+  { from: 'queued', to: 'sending', by: 'queue' },
+  { from: 'queued', to: 'suppressed', by: 'queue' },
+  { from: 'queued', to: 'expired', by: 'queue' },
+  { from: 'queued', to: 'cancelled', by: 'operator' },
+  { from: 'sending', to: 'delivered', by: 'queue' },
+  { from: 'sending', to: 'bounced', by: 'queue' },
+  { from: 'sending', to: 'queued', by: 'queue' },
+  { from: 'sending', to: 'expired', by: 'queue' },
+  { from: 'sending', to: 'uncertain', by: 'queue' },
+  { from: 'uncertain', to: 'queued', by: 'operator' },
+  { from: 'uncertain', to: 'cancelled', by: 'operator' },
+  { from: 'uncertain', to: 'bounced', by: 'feedback' },
+  { from: 'uncertain', to: 'complained', by: 'feedback' },
+  { from: 'delivered', to: 'bounced', by: 'feedback' },
+  { from: 'delivered', to: 'complained', by: 'feedback' },
+];
+
+const ALLOWED: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
+
+/** True when the table has the transition. */
+export function allowed(from: State | null, to: State, by: Cause): boolean {
+  return ALLOWED.has(`${from}>${to}:${by}`);
+}
+
+/** States from which the queue never takes a mail request again; a body may be erased after one of them. */
+export const TERMINAL: ReadonlySet<State> = new Set([
+  'delivered',
+  'bounced',
+  'complained',
+  'suppressed',
+  'expired',
+  'cancelled',
+]);
+
+// What an attempt's outcome changes. The dispatcher calls it after each attempt, the store writes what it answers (`settle`).
+
+export interface Policy {
+  readonly maxAgeMs: number;
+  readonly onUncertain: 'resend' | 'hold';
+}
+
+/** What `afterAttempt` has to know of the message. */
+interface AttemptedMessage {
+  readonly acceptedAt: number;
+  readonly attempts: number;
+}
+
+/** The change that an attempt's outcome makes to a leased mail request. `random` in [0, 1) is the retry's jitter. */
+export function afterAttempt(
+  mail: AttemptedMessage,
+  attempt: Attempt,
+  policy: Policy,
+  by: string,
+  now: number,
+  random: number,
+): TypedChange {
+  const { outcome } = attempt;
+  const entry = (detail: string) => ({ at: now, by, detail, attempt });
+  switch (outcome.kind) {
+    case 'delivered':
+      return changeOf('message.delivered', entry(replyLine(outcome.reply)));
+    case 'bounced':
+      return changeOf('message.bounced', entry(replyLine(outcome.reply)), null, outcome.suppress ? 'bounce' : null);
+    case 'deferred':
+      return deferred(mail, policy, random, entry(replyLine(outcome.reply)));
+    case 'unanswered': {
+      const what = entry(`handed over, but no answer: ${replyLine(outcome.reply)}`);
+      return policy.onUncertain === 'hold' ? changeOf('message.uncertain', what) : deferred(mail, policy, random, what);
+    }
+  }
+}
+
+/** The change for a leased mail request found past its maximum age before an attempt. */
+export function expiredBeforeAttempt(by: string, now: number): TypedChange {
+  const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
+  return changeOf('message.expired', { at: now, by, detail, attempt: null });
+}
+
+/** The simulator's complaint: what feedback does to a delivered mail request, without touching any reputation. */
+export function simulatedComplaint(now: number): TypedChange {
+  const detail = 'complaint of the mailbox simulator';
+  return changeOf('message.complained', { at: now, by: 'simulator', detail, attempt: null });
+}
+
+/** True once a mail request accepted then is past its maximum age now. */
+export function isPastMaxAge(acceptedAt: number, policy: Policy, now: number): boolean {
+  return now >= acceptedAt + policy.maxAgeMs;
+}
+
+function deferred(mail: AttemptedMessage, policy: Policy, random: number, entry: Omit<MailEvent, 'verb'>): TypedChange {
+  const now = entry.at;
+  if (isPastMaxAge(mail.acceptedAt, policy, now)) return changeOf('message.expired', entry);
+  // Never due after its maximum age: the sweep that ends it finds it in time also when retries are hours apart.
+  const dueAt = Math.min(now + retryDelayMs(mail.attempts, random), mail.acceptedAt + policy.maxAgeMs);
+  return changeOf('message.deferred', entry, dueAt);
+}
+
+/** A reply on one line, as an event tells it: `550 5.1.1 no such user`. */
+function replyLine(reply: Reply): string {
+  const parts = [reply.code === null ? null : String(reply.code), reply.enhanced, reply.text];
+  return parts.filter((part) => part !== null && part !== '').join(' ');
+}
+
+// When a deferred mail request is tried again.
+
+const MINUTE = 60_000;
+
+/** Delay after the first, second, … attempt; the last one repeats until the maximum age. */
+const DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE, 120 * MINUTE] as const;
+
+/** Part of the delay by which a retry may come earlier or later, so that mail deferred together does not return together. */
+const JITTER = 0.15;
+
+/** No retry is due later than this after its attempt. */
+export const LONGEST_RETRY_MS = Math.ceil(120 * MINUTE * (1 + JITTER));
+
+/** Milliseconds to wait after attempt number `attempts` (1 for the first); `random` is in [0, 1). */
+export function retryDelayMs(attempts: number, random: number): number {
+  const delay = DELAYS_MS[Math.min(Math.max(attempts, 1), DELAYS_MS.length) - 1] ?? 120 * MINUTE;
+  return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
+}
+
+// History entries of events that a transaction of the store finds out by itself; the same for both databases.
+
+/** An entry that no attempt caused. */
+export type EntryWithoutAttempt = MailEvent & { readonly attempt: null };
+
+function entryOf(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
+  return { at, verb: RECORDED[type].verb, by, detail, attempt: null };
+}
+
+/** The recipient was on the suppression list, or (`simulator`) is the simulator's address that always is. */
+export function suppressedEntry(at: number, by: 'store' | 'simulator'): EntryWithoutAttempt {
+  return entryOf('message.suppressed', at, by, 'the recipient is on the suppression list');
+}
+
+/** A queued message past its maximum age. */
+export function overAgeEntry(at: number, by: string): EntryWithoutAttempt {
+  return entryOf('message.expired', at, by, 'still not delivered at its maximum age');
+}
+
+export function operatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
+  return entryOf(type, at, 'operator', null);
+}
+
+/**
+ * What becomes of a lease that ended without an answer: the state, the entry, and whether the attempt is given back. Only under
+ * `hold` do marks (`marked`) tell whether the lease was used.
+ */
+export function lostLease(
+  onUncertain: 'resend' | 'hold',
+  marked: boolean,
+  at: number,
+  by: string,
+): { readonly to: 'queued' | 'uncertain'; readonly entry: EntryWithoutAttempt; readonly uncount: boolean } {
+  if (onUncertain === 'hold' && marked) {
+    const detail = 'the lease ended while the message was handed over; no answer is recorded';
+    return { to: 'uncertain', entry: entryOf('message.uncertain', at, by, detail), uncount: false };
+  }
+  const uncount = onUncertain === 'hold';
+  const detail = uncount
+    ? 'the lease ended before the message was sent'
+    : 'the lease ended without an answer; whether the message was sent is not known';
+  return { to: 'queued', entry: entryOf('message.recovered', at, by, detail), uncount };
+}

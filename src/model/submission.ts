@@ -1,12 +1,13 @@
 /**
- * Admission: decides whether the JSON body of a request is a mail request. Pure. Missing fields come first, then
- * types, then content, so that a client reads about its grossest mistake; never throws, whatever JSON holds.
+ * What a client submits: decides whether the JSON body of a request is a message, and makes the id of one that is accepted. Pure.
+ *
+ * Missing fields come first, then types, then content, so that a client reads about its grossest mistake; never throws,
+ * whatever JSON holds.
  */
 import { type Address, canonicalAddress, parseAddress } from './address.ts';
-import type { Refusal } from './refusal.ts';
 
 /** A mail request with nothing wrong in it. */
-export interface Submitted {
+interface Submitted {
   readonly to: string;
   readonly from: string;
   readonly subject: string;
@@ -17,7 +18,7 @@ export interface Submitted {
   readonly recipient: string;
 }
 
-export type Admission =
+type Admission =
   | { readonly kind: 'valid'; readonly mail: Submitted }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
@@ -25,7 +26,7 @@ export type Admission =
 export const FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
 /** Bytes of UTF-8 in a subject: the longest line RFC 5322 section 2.1.1 allows. */
-export const MAX_SUBJECT_BYTES = 998;
+const MAX_SUBJECT_BYTES = 998;
 
 const TAB = 0x09;
 const LF = 0x0a;
@@ -109,4 +110,88 @@ function subjectFault(subject: string): string | null {
     return `more than ${MAX_SUBJECT_BYTES} bytes in UTF-8 are not allowed`;
   }
   return null;
+}
+
+// Why a request is refused, as a code with what its text needs. http/errors.ts gives each its status and text.
+
+export type Refusal =
+  | { readonly code: 'invalid-json' }
+  | { readonly code: 'missing-fields'; readonly fields: readonly string[] }
+  | { readonly code: 'not-strings'; readonly fields: readonly string[] }
+  /** The field contains characters that are not allowed. `fault` names them: `line breaks are not allowed`. */
+  | { readonly code: 'invalid-field'; readonly field: string; readonly fault: string }
+  | { readonly code: 'invalid-address'; readonly fields: readonly string[] };
+
+export type ForbiddenReason =
+  | 'volume-exhausted'
+  | 'volume-expired'
+  | 'rate-limit-exceeded'
+  | 'sender-not-authenticated';
+
+// Whether the sender of a message needs an authenticated domain.
+
+interface SenderRule {
+  readonly transport: { readonly kind: string };
+  readonly senders: 'authenticated' | 'any';
+}
+
+/** False where every sender is accepted: the operator has set so, or no message leaves the machine. */
+export function sendersBound({ transport, senders }: SenderRule): boolean {
+  return senders === 'authenticated' && transport.kind !== 'capture';
+}
+
+// Identifiers of mail requests: lower-case UUIDv7 (RFC 9562 section 5.7), strictly increasing within one process and
+// after a restart, also when the clock goes back. The first 60 bits (48 of time, 12 of a counter, section 6.2
+// method 1) order them; the last 62 are random, so an id cannot be guessed.
+
+const COUNTER_END = 4096;
+
+export interface MailIds {
+  /** The next id for `now` (milliseconds since the epoch). */
+  next(now: number): string;
+}
+
+/**
+ * Makes ids after `last` (the greatest id the store has seen, or null). `randomUuid` gives a version 4 UUID, whose
+ * variant and random bits become the tail.
+ */
+export function mailIds(last: string | null, randomUuid: () => string): MailIds {
+  let lastMs = last === null ? 0 : timeOf(last);
+  let counter = last === null ? 0 : counterOf(last) + 1;
+  let head = '';
+  return {
+    next(now) {
+      if (now > lastMs) {
+        lastMs = now;
+        counter = 0;
+        head = '';
+      } else if (counter >= COUNTER_END) {
+        lastMs += 1;
+        counter = 0;
+        head = '';
+      }
+      if (head === '') {
+        const hex = lastMs.toString(16).padStart(12, '0');
+        head = `${hex.slice(0, 8)}-${hex.slice(8)}-7`;
+      }
+      const id = head + counter.toString(16).padStart(3, '0') + randomUuid().slice(18);
+      counter += 1;
+      return id;
+    },
+  };
+}
+
+/** Milliseconds since the epoch held by a UUIDv7. */
+export function timeOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
+/** The 12 bits after the version. */
+export function counterOf(id: string): number {
+  return Number.parseInt(id.slice(15, 18), 16);
+}
+
+/** True for a lower-case UUIDv7; linear, 36 characters at most. */
+export function isMailId(text: string): boolean {
+  return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }

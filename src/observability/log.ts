@@ -8,10 +8,10 @@
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
-import type { EventOf, SettledType } from '../model/events.ts';
+import type { EventOf } from '../model/events.ts';
+import type { SettledType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import { escapeJson } from '../printing/escape.ts';
-import { maskSecrets } from '../printing/mask.ts';
+import { escapeJson, maskSecrets } from '../printing/escape.ts';
 import type { Handlers } from './events.ts';
 import {
   LOG_EVENTS,

@@ -8,12 +8,19 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { ALARMING } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
-import type { BreakerState, DropReason, EventOf } from '../model/events.ts';
-import { BREAKER_STATES, DROP_REASONS, HTTP_LISTENERS, type HttpListenerName } from '../model/events.ts';
+import {
+  BREAKER_STATES,
+  type BreakerState,
+  DROP_REASONS,
+  type DropReason,
+  type EventOf,
+  HTTP_LISTENERS,
+  type HttpListenerName,
+} from '../model/events.ts';
+import { STATES, type State } from '../model/message.ts';
+import { SIGNING } from '../model/node.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { QueueFigures } from '../model/overview.ts';
-import { SIGNING } from '../model/runtime-status.ts';
-import { STATES, type State } from '../model/state-machine.ts';
 import type { Handlers } from './events.ts';
 
 export interface Metrics {

@@ -3,7 +3,7 @@
  * alone; a restart begins anew.
  */
 
-import { type Alarm, type DeliveryStatus, type Failure, SIGNING } from '../model/runtime-status.ts';
+import { type Alarm, type DeliveryStatus, type Failure, SIGNING } from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
 /** Alarms are shown for one hour. */

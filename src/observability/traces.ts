@@ -7,8 +7,9 @@
  */
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
-import { type EventOf, RECORDED, type SettledType } from '../model/events.ts';
+import type { EventOf } from '../model/events.ts';
 import type { Change, LeasedMail, NewMail } from '../model/message.ts';
+import { RECORDED, type SettledType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Handlers } from './events.ts';
 

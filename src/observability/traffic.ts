@@ -8,9 +8,8 @@
  */
 
 import type { Clock } from '../clock.ts';
-import { latencyBucket } from '../model/latency.ts';
-import type { State } from '../model/state-machine.ts';
-import { HOUR_MS, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
+import type { State } from '../model/message.ts';
+import { HOUR_MS, latencyBucket, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
 import type { Handlers } from './events.ts';
 

@@ -15,9 +15,17 @@ import {
   parseThrottle,
   quote,
 } from '../config/units.ts';
-import type { Account, AccountChange, AccountLimits, Guarded } from '../model/account.ts';
+import {
+  type Account,
+  type AccountChange,
+  type AccountLimits,
+  type Guarded,
+  measures,
+  percent,
+  standing,
+  type WindowCounts,
+} from '../model/account.ts';
 import { accountVersion } from '../model/account-version.ts';
-import { measures, percent, standing, type WindowCounts } from '../model/reputation.ts';
 import { Type } from '../model/schema.ts';
 import { time } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';

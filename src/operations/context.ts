@@ -5,7 +5,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
-import type { RuntimeStatus } from '../model/runtime-status.ts';
+import type { RuntimeStatus } from '../model/node.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { ReadEntity } from './inbox/captured-mail.ts';
 

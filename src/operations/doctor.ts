@@ -24,7 +24,7 @@ import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendi
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import { Type } from '../model/schema.ts';
-import { sendersBound } from '../model/senders.ts';
+import { sendersBound } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Conversation, RelayProbe } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';

@@ -12,6 +12,7 @@ import { recordsFor } from '../domains/records.ts';
 import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { Account } from '../model/account.ts';
+import { parseHost } from '../model/address.ts';
 import {
   beginRotation,
   cancelRotation,
@@ -20,7 +21,6 @@ import {
   type RecordCheck,
   type SendingDomain,
 } from '../model/domain.ts';
-import { parseHost } from '../model/host.ts';
 import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';

@@ -1,7 +1,7 @@
 /** Feedback reports that were kept: those that were not understood, or are about no known message. */
 import type { Static } from 'typebox';
 import { isoTime } from '../config/units.ts';
-import type { KeptFeedback } from '../model/feedback-report.ts';
+import type { KeptFeedback } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
 import { operation } from './operation.ts';

@@ -2,8 +2,8 @@
 
 import { isoTime } from '../config/units.ts';
 import type { InboxEntry } from '../model/inbox.ts';
-import { isMailId } from '../model/message-id.ts';
 import { Type } from '../model/schema.ts';
+import { isMailId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
 import { type Failed, invalid, notFound, ok } from './errors.ts';
 import { readCapturedMail } from './inbox/captured-mail.ts';

@@ -2,7 +2,7 @@
 
 import { isoTime, isoTimeOrNull, parseDuration, parseMoment, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
-import { newApiKey } from '../model/api-key.ts';
+import { newApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { noAccount } from './accounts.ts';
 import { conflict, type Failed, invalid, notFound, ok, parsedAs, type Result } from './errors.ts';

@@ -2,11 +2,10 @@
 
 import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
-import type { MailSummary } from '../model/message.ts';
-import { timeOf } from '../model/message-id.ts';
-import type { RuntimeStatus } from '../model/runtime-status.ts';
+import { type MailSummary, STATES, TERMINAL } from '../model/message.ts';
+import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
-import { STATES, TERMINAL } from '../model/state-machine.ts';
+import { timeOf } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,

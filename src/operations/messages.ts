@@ -3,10 +3,9 @@
 import { parseMoment, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
-import type { MailDetails, OperatorAnswer } from '../model/message.ts';
-import { isMailId } from '../model/message-id.ts';
+import { type MailDetails, type OperatorAnswer, STATES } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
-import { STATES } from '../model/state-machine.ts';
+import { isMailId } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { conflict, type Failed, invalid, noAccount, notFound, ok, type Result } from './errors.ts';

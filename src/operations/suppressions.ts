@@ -1,8 +1,7 @@
 /** Suppression lists: the addresses that receive no mail, one list per account and `*` for the whole service. */
 
 import { isoTime, quote } from '../config/units.ts';
-import { canonicalAddress, parseAddress } from '../model/address.ts';
-import { parseHost } from '../model/host.ts';
+import { canonicalAddress, parseAddress, parseHost } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { invalid, noAccount, notFound, ok, type Result } from './errors.ts';

@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import { isoTime, isoTimeOrNull, parseMoment, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
-import { newToken } from '../model/operator-token.ts';
+import { newToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { conflict, notFound, ok, parsedAs } from './errors.ts';
 import { visibleText } from './labels.ts';

@@ -7,7 +7,7 @@
  * apart from passwords. Memory is bounded.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { peerOf } from '../model/peer.ts';
+import { peerOf } from '../model/address.ts';
 
 /** `delayMs`: the answer waits that long, so that a guess from many addresses costs time; 0 where no password was sent. */
 export type Access =

@@ -8,11 +8,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import { GatheredLookups } from '../http/gathered-lookups.ts';
+import { GatheredLookups } from '../http/keys.ts';
 import type { OperatorToken } from '../model/account.ts';
+import { peerOf } from '../model/address.ts';
+import { tokenHash } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
-import { tokenHash } from '../model/operator-token.ts';
-import { peerOf } from '../model/peer.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
 import type { InboxContext, ServiceContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';

@@ -1,6 +1,5 @@
 /** Errors as one line for people, without secrets. Pure. */
-import { printable } from './escape.ts';
-import { maskSecrets } from './mask.ts';
+import { maskSecrets, printable } from './escape.ts';
 
 /**
  * One line for any error, fit to print: no secret, no character that acts on a terminal. Those made for people say what they

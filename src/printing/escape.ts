@@ -1,5 +1,7 @@
 /**
- * Characters that act on a terminal or on a reader's eye, made visible: C0 and C1 controls and DEL, line and paragraph
+ * Makes text safe to print: control characters are made visible, secrets are hidden.
+ *
+ * Control characters are those that act on a terminal or on a reader's eye: C0 and C1 controls and DEL, line and paragraph
  * separators, controls of the Unicode bidirectional algorithm (UAX 9), lone surrogates. Linear in the text; never throws.
  *
  * `escapeJson` keeps the value: what parses it gets the same characters. `printable` is for people and shows each as U+FFFD.
@@ -56,4 +58,236 @@ function replaceUnits(text: string, isWanted: (unit: number) => boolean, by: (un
     from = index + 1;
   }
   return from === 0 ? text : replaced + text.slice(from);
+}
+
+// Secrets in text that is about to be printed are replaced by stars: passwords of URLs, API keys, operator tokens.
+//
+// `maskUrl` takes a whole setting, which may be mistyped in any way, and hides too much rather than too little.
+// `maskSecrets` takes a line of prose and hides only what has the shape of a secret. Both take time linear in the text,
+// never throw, and change nothing in a text that they have masked already.
+
+export const HIDDEN = '********';
+
+/** How many layers of percent-encoding are looked through; what is wrapped deeper is hidden as a whole. */
+const MAX_LAYERS = 3;
+/** Schemes after which no password is expected: a file, a folder. */
+const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
+/** Parts of the names of parameters that hold a secret. */
+const SECRET_NAMES = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
+const KEY_PREFIXES = ['pr_', 'po_'];
+/** How much of a key is shown, as in `key list`; a shorter word is no key. */
+const KEY_SHOWN = 10;
+const MIN_KEY = 24;
+
+/** A whole URL or other setting with stars in place of whatever may be its password, however mistyped it is. */
+export function maskUrl(text: string): string {
+  return maskLayers(text, MAX_LAYERS);
+}
+
+/** A line with stars in place of each URL's `user:password@`, of secret parameters, and of API keys and tokens. */
+export function maskSecrets(line: string): string {
+  if (!line.includes('//') && !KEY_PREFIXES.some((prefix) => line.includes(prefix))) return line;
+  let masked = '';
+  let from = 0;
+  while (from < line.length) {
+    let end = from;
+    while (end < line.length && !endsWord(line.charCodeAt(end))) end += 1;
+    masked += maskWord(line.slice(from, end));
+    if (end < line.length) masked += line[end];
+    from = end + 1;
+  }
+  return masked;
+}
+
+function maskLayers(text: string, layers: number): string {
+  const masked = maskParameters(maskLogin(text), layers);
+  if (masked !== text) return masked;
+  // `postgres%3A%2F%2Fuser%3Apassword%40host`: encoded as a whole.
+  const inner = percentDecoded(text);
+  if (inner === text) return text;
+  return layers === 0 || maskLayers(inner, layers - 1) !== inner ? HIDDEN : text;
+}
+
+/** Hides user and password before the last `@`; without one, whatever stands where a port should be. */
+function maskLogin(text: string): string {
+  const scheme = schemeOf(text);
+  const rest = text.slice(scheme.length);
+  if (isFileScheme(scheme)) return scheme + maskPath(rest);
+  const start = scheme.length + (rest.startsWith('//') ? 2 : 0);
+  const at = text.lastIndexOf('@');
+  if (at >= start) {
+    const colon = text.indexOf(':', start);
+    const from = colon === -1 || colon > at ? start : colon + 1;
+    return text.slice(0, from) + HIDDEN + maskPorts(text, at);
+  }
+  if (start > scheme.length) return text.slice(0, start) + maskPorts(text, start);
+  // `smtp:user:password` and `user:password`: nothing says which part is which.
+  if (scheme !== '') return rest === '' || isPort(rest) ? text : scheme + HIDDEN;
+  const slashes = text.indexOf('//');
+  return slashes === -1 ? text : text.slice(0, slashes) + maskPorts(text, slashes + 2);
+}
+
+/** What follows `sqlite:`: a path, or by mistake a URL. */
+function maskPath(path: string): string {
+  const scheme = schemeOf(path);
+  if (isFileScheme(scheme)) return HIDDEN;
+  const isDrive = scheme.length === 2 && '/\\'.includes(path.charAt(2)) && !path.startsWith('//', 2);
+  const colon = path.indexOf(':');
+  const hasLogin = colon !== -1 && path.lastIndexOf('@') > colon;
+  return hasLogin || (scheme !== '' && !isDrive) ? maskLogin(path) : path;
+}
+
+function isFileScheme(scheme: string): boolean {
+  return FILE_SCHEMES.includes(scheme.slice(0, -1).toLowerCase());
+}
+
+/** `text` from `start`, the hosts of an authority: `host`, `host:5432`, `[::1]:25`, several with commas. */
+function maskPorts(text: string, start: number): string {
+  let end = start;
+  while (end < text.length && !'/?#'.includes(text.charAt(end))) end += 1;
+  let from = start;
+  for (const host of text.slice(start, end).split(',')) {
+    const colon = host.indexOf(':', host.lastIndexOf(']') + 1);
+    const port = colon === -1 ? '' : host.slice(colon + 1);
+    // What is no port may be the password of a URL whose host was forgotten.
+    if (port !== '' && !isPort(port)) return text.slice(start, from + colon + 1) + HIDDEN;
+    from += host.length + 1;
+  }
+  return text.slice(start);
+}
+
+function isPort(text: string): boolean {
+  return text.length <= 5 && [...text].every(isDigit) && text !== '';
+}
+
+/** Hides the values of parameters with the name of a secret, and those that are URLs with a password themselves. */
+function maskParameters(text: string, layers: number): string {
+  if (!text.includes('=')) return text;
+  const masked: string[] = [];
+  for (const part of text.split('&')) {
+    // From a secret on, nobody can tell what belongs to it.
+    const secret = secretStart(part);
+    if (secret !== -1) return [...masked, part.slice(0, secret) + HIDDEN].join('&');
+    const equals = part.indexOf('=');
+    const value = equals === -1 ? '' : part.slice(equals + 1);
+    const inner = percentDecoded(value);
+    const hidden = inner !== value && (layers === 0 || maskLayers(inner, layers - 1) !== inner);
+    masked.push(hidden ? part.slice(0, equals + 1) + HIDDEN : part);
+  }
+  return masked.join('&');
+}
+
+/** Where the value of the first secret begins in `host=h password=p`, or -1. */
+function secretStart(part: string): number {
+  for (let equals = part.indexOf('='); equals !== -1; equals = part.indexOf('=', equals + 1)) {
+    let name = equals;
+    while (name > 0 && isNamePart(part.charCodeAt(name - 1))) name -= 1;
+    if (isSecretName(part.slice(name, equals))) return equals + 1;
+  }
+  return -1;
+}
+
+function isSecretName(name: string): boolean {
+  const plain = percentDecoded(name).toLowerCase();
+  return SECRET_NAMES.some((part) => plain.includes(part));
+}
+
+/** A word of a line: what stands before the URL in it is left alone. */
+function maskWord(word: string): string {
+  const slashes = word.indexOf('//');
+  if (slashes === -1) return maskKey(word);
+  const at = word.lastIndexOf('@');
+  const colon = word.indexOf(':', slashes);
+  const slash = word.indexOf('/', slashes + 2);
+  const login =
+    at > slashes && ((colon !== -1 && colon < at) || slash === -1 || at < slash) && !isPlainLink(word, slashes);
+  if (!login) return maskKey(maskParameters(word, MAX_LAYERS));
+  const from = colon !== -1 && colon < at ? colon + 1 : slashes + 2;
+  return word.slice(0, from) + HIDDEN + maskParameters(word.slice(at), MAX_LAYERS);
+}
+
+/**
+ * True for a link whose authority is a host and no more (RFC 3986 section 3.2): an `@` behind it is part of its path or
+ * query. Only of `http` and `https`: other URLs are settings, where what looks like a port may be the begin of a password.
+ */
+function isPlainLink(word: string, slashes: number): boolean {
+  const before = word.slice(0, slashes).toLowerCase();
+  if (!before.endsWith('http:') && !before.endsWith('https:')) return false;
+  let end = slashes + 2;
+  while (end < word.length && !'/?#'.includes(word.charAt(end))) end += 1;
+  const authority = word.slice(slashes + 2, end);
+  const colon = authority.indexOf(':', authority.startsWith('[') ? authority.indexOf(']') + 1 : 0);
+  return !authority.includes('@') && (colon === -1 || isPort(authority.slice(colon + 1)));
+}
+
+/** Hides each API key or token in a word but for its first characters, which identify it. */
+function maskKey(word: string): string {
+  let masked = '';
+  let from = 0;
+  let at = 0;
+  while (at < word.length) {
+    let end = at;
+    while (end < word.length && isKeyPart(word.charCodeAt(end))) end += 1;
+    const run = word.slice(at, end);
+    const starts = KEY_PREFIXES.map((prefix) => run.indexOf(prefix)).filter((start) => start !== -1);
+    const start = starts.length === 0 ? run.length : Math.min(...starts);
+    if (run.length - start >= MIN_KEY) {
+      masked += word.slice(from, at + start + KEY_SHOWN) + HIDDEN;
+      from = end;
+    }
+    at = end + 1;
+  }
+  return masked + word.slice(from);
+}
+
+/** `postgres:` of `postgres://…`; empty where the text begins otherwise. */
+function schemeOf(text: string): string {
+  const colon = text.indexOf(':');
+  const scheme = text.slice(0, Math.max(0, colon));
+  return scheme !== '' && [...scheme].every((character) => isSchemePart(character)) ? `${scheme}:` : '';
+}
+
+function isSchemePart(character: string): boolean {
+  return isLetter(character) || isDigit(character) || '+.-'.includes(character);
+}
+
+function isNamePart(unit: number): boolean {
+  const character = String.fromCharCode(unit);
+  return isLetter(character) || isDigit(character) || '_-.%'.includes(character);
+}
+
+function isKeyPart(unit: number): boolean {
+  const character = String.fromCharCode(unit);
+  return isLetter(character) || isDigit(character) || character === '_' || character === '-';
+}
+
+function isLetter(character: string): boolean {
+  return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
+}
+
+function isDigit(character: string): boolean {
+  return character >= '0' && character <= '9';
+}
+
+/** White space and quotes. */
+function endsWord(unit: number): boolean {
+  return unit <= 0x20 || unit === 0x22 || unit === 0x27 || unit === 0x60 || unit === 0x3c || unit === 0x3e;
+}
+
+/** The text with each valid `%XX` decoded as Latin 1, which is enough to recognise a URL; never throws. */
+function percentDecoded(text: string): string {
+  if (!text.includes('%')) return text;
+  let decoded = '';
+  for (let index = 0; index < text.length; index += 1) {
+    const digits = text.slice(index + 1, index + 3);
+    const isCode = text[index] === '%' && digits.length === 2 && [...digits].every(isHexDigit);
+    decoded += isCode ? String.fromCharCode(Number.parseInt(digits, 16)) : text.charAt(index);
+    if (isCode) index += 2;
+  }
+  return decoded;
+}
+
+function isHexDigit(character: string): boolean {
+  const lower = character.toLowerCase();
+  return isDigit(character) || (lower >= 'a' && lower <= 'f');
 }

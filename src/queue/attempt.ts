@@ -1,31 +1,23 @@
 /**
- * One delivery attempt, from the leased message to what came of it: prepare, wait for a place with the transport, look a
- * last time whether it may go, hand over.
+ * One delivery attempt, from the leased message to its outcome: prepare, wait for a place with the transport, check once more that
+ * it may go (suppression list, circuit breaker), hand over.
  *
  * Guarantees: never rejects. A transport that throws, or does not answer within `ATTEMPT_MS`, is an outcome too; an unknown
  * failure is temporary. Under `hold` the store has a synced mark before the message is completed.
  */
-import type { SteadyClock } from '../clock.ts';
-import type { Policy } from '../model/after-attempt.ts';
-import type { LeasedMail, LeaseRef, SettleAnswer } from '../model/message.ts';
+import type { Clock, SteadyClock } from '../clock.ts';
+import { canonicalAddress, parseAddress } from '../model/address.ts';
+import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
+import type { Change, LeasedMail, LeaseRef, Policy, SettleAnswer } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 
+/** How long a lease lasts. */
+export const LEASE_MS = 20 * 60_000;
 /** An attempt that has not ended by then is given up. Longer than the transports' own bounds add up to. */
 export const ATTEMPT_MS = 10 * 60_000;
 /** The mark before handing over has to be in the store by then; what cannot be marked is not handed over. */
 const MARK_MS = 30_000;
-
-/** When attempts may begin at all: the transport's circuit breaker. */
-export interface Breaker {
-  /** True where an attempt may begin now; after a time of refusing, true once, for the attempt that probes. */
-  admits(now: number): boolean;
-  /** When it will admit the next probe, or null while everything is admitted. */
-  retryAt(now: number): number | null;
-  note(outcome: Attempt['outcome'], now: number): void;
-  /** The attempt admitted came to no outcome. */
-  giveBack(now: number): void;
-}
 
 export interface AttemptParts {
   readonly clock: SteadyClock;
@@ -43,14 +35,14 @@ export interface AttemptParts {
 }
 
 /** What came of trying to make an attempt. */
-export type Made =
+type Made =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
   /** The breaker did not let it begin; it waits for the next probe. */
   | { readonly kind: 'refused' }
   /** It is not to be sent now; its lease goes back to the store. */
   | { readonly kind: 'unused' };
 
-export interface Attempts {
+interface Attempts {
   make(mail: LeasedMail): Promise<Made>;
   /** Those that wait for the transport are not begun any more. */
   stop(): void;
@@ -209,4 +201,159 @@ function replyOf(text: string) {
 /** True where the transport answers by itself, so that the answer says nothing about the next hop. */
 export function isOwnAnswer({ answersItself }: Transport, { to }: Pick<LeasedMail, 'to'>): boolean {
   return answersItself !== undefined && answersItself(to) !== null;
+}
+
+// The last look before a message is handed over: is its recipient suppressed by now? What waited in memory was looked up
+// when it was accepted or leased. What this node itself has just suppressed it knows at once; what anybody else may have
+// suppressed since is asked of the store, in batches, once the last look is a second old.
+
+const FRESH_MS = 1_000;
+/** So long this node goes by its own knowledge; by then the store has it, and knows whether it was taken back. */
+const REMEMBER_MS = 5_000;
+/** Recipients remembered at most. */
+const REMEMBERED = 10_000;
+
+interface Screening {
+  /** False where it must not be sent. */
+  wanted(mail: LeasedMail): boolean | Promise<boolean>;
+  /** A change that is on its way into the store. */
+  note(mail: LeasedMail, change: Change): void;
+}
+
+/** `screen` asks the store. */
+export function createScreening(clock: Clock, screen: (mail: LeasedMail) => Promise<boolean>): Screening {
+  /** When each was suppressed, by account and recipient; the latest is the last. */
+  const suppressed = new Map<string, number>();
+  return {
+    wanted(mail) {
+      const now = clock.now();
+      const at = suppressed.size === 0 ? undefined : suppressed.get(keyOf(mail));
+      if (at !== undefined && now - at < REMEMBER_MS) return false;
+      return now - (mail.lease.until - LEASE_MS) < FRESH_MS || screen(mail);
+    },
+    note(mail, { suppress }) {
+      if (suppress === null) return;
+      const now = clock.now();
+      for (const [key, at] of suppressed) {
+        if (now - at < REMEMBER_MS) break;
+        suppressed.delete(key);
+      }
+      if (suppressed.size >= REMEMBERED) suppressed.clear();
+      const key = keyOf(mail);
+      suppressed.delete(key);
+      suppressed.set(key, now);
+    },
+  };
+}
+
+/** Account and recipient as suppression lists have it; accepted mail has no other recipients than valid ones. */
+function keyOf({ accountId, to }: LeasedMail): string {
+  const address = parseAddress(to);
+  return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
+}
+
+// The circuit breaker of the next hop: closed → open until a time → half-open with one probe.
+//
+// Pure: time and randomness are handed in. Opens after three deferrals in a row that blame the transport; an answer
+// that takes a message, or that speaks about one message only, closes it. While open nothing is attempted; then
+// exactly one attempt is, and each one that fails doubles the wait (2 s to 5 min, up to a quarter less at random).
+
+const FAILURES_TO_OPEN = 3;
+const FIRST_WAIT_MS = 2_000;
+const LONGEST_WAIT_MS = 300_000;
+
+interface BreakerParts {
+  /** Numbers from 0 to below 1, as `Math.random` gives them. */
+  readonly random: () => number;
+  readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
+}
+
+export interface Breaker {
+  /** Whether an attempt may be made now. A yes while not closed takes the one probe: report it, or give it back. */
+  admits(now: number): boolean;
+  /** Reports what became of an attempt, probe or not. */
+  note(outcome: Outcome, now: number): void;
+  /** Gives the probe back unused: the attempt was not made after all. */
+  giveBack(now: number): void;
+  /** When the next attempt is worth asking for (milliseconds since the epoch), or null while closed. */
+  retryAt(now: number): number | null;
+}
+
+/** A closed breaker. */
+export function createBreaker({ random, publish }: BreakerParts): Breaker & { readonly state: BreakerState } {
+  let state: BreakerState = 'closed';
+  let failures = 0;
+  let waitMs = FIRST_WAIT_MS;
+  /** When open: from when a probe may go. When half-open: when the probe is given up. */
+  let since = 0;
+  let until = 0;
+
+  // A clock set back must not keep it open for longer than it was meant to be.
+  const retryAt = (now: number): number | null => (state === 'closed' ? null : now < since ? now : until);
+
+  function enter(next: BreakerState, now: number, durationMs: number): void {
+    state = next;
+    since = now;
+    until = now + durationMs;
+    publish({ type: BREAKER_EVENTS[state], at: now, retryAt: retryAt(now) });
+  }
+
+  function open(now: number): void {
+    failures = 0;
+    const wait = Math.round(waitMs * (1 - random() * 0.25));
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
+    enter('open', now, wait);
+  }
+
+  return {
+    get state() {
+      return state;
+    },
+    retryAt,
+
+    admits(now: number): boolean {
+      if (state === 'closed') return true;
+      if (now < until && now >= since) return false;
+      enter('half-open', now, ATTEMPT_MS);
+      return true;
+    },
+
+    note(outcome: Outcome, now: number): void {
+      if (!blamesTransport(outcome)) {
+        failures = 0;
+        waitMs = FIRST_WAIT_MS;
+        if (state !== 'closed') enter('closed', now, 0);
+        return;
+      }
+      switch (state) {
+        case 'closed':
+          failures += 1;
+          if (failures >= FAILURES_TO_OPEN) open(now);
+          return;
+        case 'half-open':
+          open(now);
+          return;
+        case 'open':
+          // Begun before it opened: says nothing new.
+          return;
+      }
+    },
+
+    giveBack(now: number): void {
+      if (state === 'half-open') enter('open', now, 0);
+    },
+  };
+}
+
+function blamesTransport(outcome: Outcome): boolean {
+  switch (outcome.kind) {
+    case 'delivered':
+    case 'bounced':
+      return false;
+    case 'deferred':
+      return outcome.scope === 'transport';
+    case 'unanswered':
+      // A hop that dies over every message would make a duplicate of each.
+      return true;
+  }
 }

@@ -1,32 +1,40 @@
 /**
- * The queue of one node: leases due messages, makes delivery attempts, settles them. Knows no SMTP and no SQL.
+ * The queue of one node: takes messages from the listener, leases due ones, makes delivery attempts, settles them. Knows no SMTP
+ * and no SQL.
  *
- * The path of a message: `offer` (accepted, already leased) → `pump`, or `claim` → `pump`; then `deliver` → `attemptOnce` (`make`
- * of attempt.ts) → `endAfter` → `settle` (`record` of recorder.ts). The functions below stand
- * in this order. What the dispatcher may do at a time is its mode (mode.ts).
+ * The path of a message: `submit` → `offer` (accepted, already leased) → `pump`, or `claim` → `pump`; then `deliver` → `attemptOnce`
+ * (`make` of attempt.ts) → `endAfter` → `settle` (`record` of leases.ts). The functions of the dispatcher stand in this order. What
+ * it may do at a time is its mode (leases.ts).
  *
  * Guarantees: an attempt is made only under a lease that outlasts it; what came of it is recorded before it is
  * forgotten. A bounded number of outcomes may be on their way into the store while further attempts run; as soon as one
  * of them cannot be recorded nothing more is begun, so sending never runs far ahead of the record. A fault anywhere
  * leaves the message to its lease's end; nothing here drops one.
  */
-
 import { isAlarming } from '../classify/classify.ts';
-import { afterAttempt, expiredBeforeAttempt, isPastMaxAge, simulatedComplaint } from '../model/after-attempt.ts';
-import type { Publish, TypedChange } from '../model/events.ts';
-import type { Change, Lease, LeasedMail, LeaseRef, SettleAnswer, Settlement } from '../model/message.ts';
+import type { Publish } from '../model/events.ts';
+import {
+  type AcceptAnswer,
+  afterAttempt,
+  type Change,
+  expiredBeforeAttempt,
+  IDEMPOTENCY_MS,
+  isPastMaxAge,
+  type Lease,
+  type LeasedMail,
+  type LeaseRef,
+  type NewMail,
+  type SettleAnswer,
+  type Settlement,
+  simulatedComplaint,
+  type TypedChange,
+} from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Claimed, ClaimRoom } from '../store/contract.ts';
-import type { Ages } from './ages.ts';
-import type { AttemptParts } from './attempt.ts';
-import { ATTEMPT_MS, createAttempts, isOwnAnswer } from './attempt.ts';
-import { createHeld, sizeOf } from './held.ts';
-import { createMode } from './mode.ts';
-import { createReady } from './ready.ts';
-import { createRecorder } from './recorder.ts';
+import { ATTEMPT_MS, type AttemptParts, createAttempts, isOwnAnswer, LEASE_MS } from './attempt.ts';
+import { createHeld, createMode, createReady, createRecorder, sizeOf } from './leases.ts';
+import type { Ages } from './membership.ts';
 
-/** How long a lease lasts. */
-export const LEASE_MS = 20 * 60_000;
 /** A lease with less than this left is given back instead of begun: the attempt, and the time to record its outcome. */
 const LEASE_LEFT_MS = ATTEMPT_MS + 2 * 60_000;
 /** Outcomes on their way into the store at most: with the attempts under way, it bounds what a crash makes arrive twice. */
@@ -38,6 +46,7 @@ export const UNRECORDED = 256;
 const PREPARED_AHEAD = 64;
 /** The poll behind every hint. */
 const POLL_MS = 1_000;
+
 export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly node: string;
   readonly ages: Pick<Ages, 'asDatedNow'>;
@@ -369,4 +378,56 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       return active();
     },
   };
+}
+
+// Takes a message from the listener into the store: asks the dispatcher for a lease where this node can send it at once,
+// commits it in a batch with others, and offers it to the dispatcher straight from memory.
+//
+// Guarantees: `submit` resolves after the sync. The dispatcher has the message before `submit` resolves, so its attempt may
+// begin before the client has the 201. Fails: rejects where the batch was not committed; the lease is then returned.
+
+interface IntakeParts {
+  /** Group commit over the store's `accept`. */
+  readonly commit: (mail: NewMail) => Promise<AcceptAnswer>;
+  readonly ages: Pick<Ages, 'datedBefore'>;
+  /** Null on a node that does not deliver. */
+  readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
+  /** True for an address that the transport itself says is always on the suppression list (`answersItself`). */
+  readonly suppressed: (recipient: string) => boolean;
+}
+
+/** Makes the listener's `submit`; a rejection means that nothing is known to be stored. */
+export function createIntake({
+  commit,
+  ages,
+  dispatcher,
+  suppressed,
+}: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
+  return async function submit(given) {
+    const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt, sizeOf(given));
+    const { idempotency: key } = given;
+    const idempotency = key === null ? null : { ...key, overAt: ages.datedBefore(IDEMPOTENCY_MS) };
+    const mail: NewMail = { ...given, idempotency, lease, suppressed: suppressed(given.recipient) };
+    let answer: AcceptAnswer | null = null;
+    try {
+      answer = await commit(mail);
+      return answer;
+    } finally {
+      if (dispatcher !== null) handOn(dispatcher, mail, answer);
+    }
+  };
+}
+
+function handOn(dispatcher: NonNullable<IntakeParts['dispatcher']>, mail: NewMail, answer: AcceptAnswer | null): void {
+  const state = answer?.kind === 'accepted' ? answer.state : null;
+  if (mail.lease === null) {
+    if (state === 'queued') dispatcher.wake();
+    return;
+  }
+  if (state !== 'sending') {
+    dispatcher.returnLease(sizeOf(mail));
+    return;
+  }
+  const { id, accountId, to, from, subject, message, acceptedAt, lease } = mail;
+  dispatcher.offer({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
 }

@@ -1,14 +1,15 @@
 /**
- * This node among the others: it says again and again that it lives, and others take over what it holds once it has been
- * silent for longer than it promised.
+ * This node among the others: its heartbeat, and the ages that all of them count alike. Other nodes take over
+ * its leases once its liveness timeout is over.
  *
- * Promises: nothing is begun under a lease that another node may have taken over, because a node counts its own silence
- * from before each beat was sent, on a clock that no one sets, and stops earlier than others begin. A node that was cut
+ * Guarantees: nothing is begun under a lease that another node may have taken over, because a node counts its own silence
+ * from before each heartbeat was sent, on a clock that no one sets, and stops earlier than others begin. A node that was cut
  * off does not call others dead before it has heard from the store for as long as a node may be silent: after an outage
- * everybody gets the time to come back.
+ * all nodes get the time to return.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock, SteadyClock } from '../clock.ts';
 import type { NodeBeat } from '../model/node.ts';
+import { advanceRunningTime, datedBefore, type RunningTime, runningAge } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
 /** How often a node says that it lives, and how long that is believed. */
@@ -26,7 +27,7 @@ export interface Membership {
   leave(): Promise<void>;
 }
 
-export interface MembershipParts {
+interface MembershipParts {
   readonly node: NodeBeat;
   readonly store: Pick<NodeStore, 'beat' | 'leave'>;
   /** The time of leases; its timers. */
@@ -94,3 +95,78 @@ export async function joinNodes(parts: MembershipParts): Promise<Membership> {
 
 /** Of the only node on a store that no other can have: nobody else takes anything over. */
 export const ALONE: Membership = { holds: () => true, judges: () => false, leave: async () => undefined };
+
+// How old things are, in running time: read from the clock and the monotonic clock whenever asked, and kept in the store,
+// so that it goes on after a restart and is the same on every node.
+//
+// Guarantees: a step of the clock counts from no moment on, not even before it has been kept. A store that is away delays
+// the keeping alone.
+
+const KEEP_MS = 15_000;
+/** So long a restart may take and still count as running. */
+const RESTART_MS = 60_000;
+
+export interface Ages {
+  /** The greatest time such that whatever was dated up to then is at least `ageMs` old. */
+  datedBefore(ageMs: number): number;
+  /** The time at which something dated `at` would have been dated, had the clock always run as it does now. */
+  asDatedNow(at: number): number;
+  /**
+   * False just after a step of the clock. Until then other nodes may not have said by the new time that they live, and
+   * what is being committed may have a lease by the old time.
+   */
+  settled(): boolean;
+}
+
+interface AgesParts {
+  readonly clock: SteadyClock;
+  readonly store: Pick<NodeStore, 'keepRunningTime'>;
+  readonly failed: (what: string, error: unknown) => void;
+}
+
+/** Resolves once the running time has been read and kept; rejects where the store refuses it. `stop` ends the keeping. */
+export async function keepAges(parts: AgesParts): Promise<{ readonly ages: Ages; stop(): Promise<void> }> {
+  const { clock, store, failed } = parts;
+  let keptAt = clock.monotonic();
+  let kept = await store.keepRunningTime(RESTART_MS, clock.now());
+  let stopped = false;
+  let cancel: () => void = () => undefined;
+  let underWay: Promise<void> = Promise.resolve();
+
+  async function keep(): Promise<void> {
+    const askedAt = clock.monotonic();
+    kept = await store.keepRunningTime(askedAt - keptAt, clock.now());
+    keptAt = askedAt;
+  }
+
+  function again(): void {
+    cancel = clock.after(KEEP_MS, () => {
+      underWay = keep()
+        .catch((error: unknown) => failed('keep running time', error))
+        .then(() => {
+          if (!stopped) again();
+        });
+    });
+  }
+
+  const current = (): RunningTime => advanceRunningTime(kept, clock.now(), clock.monotonic() - keptAt);
+
+  again();
+  return {
+    ages: {
+      datedBefore: (ageMs) => datedBefore(current(), ageMs),
+      asDatedNow: (at) => clock.now() - runningAge(current(), at),
+      settled() {
+        const { ranMs, stretches } = current();
+        return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= ALIVE_MS;
+      },
+    },
+    async stop() {
+      stopped = true;
+      cancel();
+      await underWay;
+      // A stop that takes no store with it: the next start counts from here.
+      await keep().catch((error: unknown) => failed('keep running time', error));
+    },
+  };
+}

@@ -3,12 +3,11 @@
  * over, puts right what a clock set back has left too far ahead, erases bodies kept long enough. A failed round is reported and tried again at the next.
  */
 import type { Clock } from '../clock.ts';
-import { LONGEST_RETRY_MS, type Policy } from '../model/after-attempt.ts';
 import type { PublishOf } from '../model/events.ts';
-import { IDEMPOTENCY_MS } from '../model/limits.ts';
+import { IDEMPOTENCY_MS, LONGEST_RETRY_MS, type Policy } from '../model/message.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
-import type { Ages } from './ages.ts';
-import { LEASE_MS } from './dispatcher.ts';
+import { LEASE_MS } from './attempt.ts';
+import type { Ages } from './membership.ts';
 
 const EXPIRE_EVERY_MS = 5_000;
 /** Of the rounds above, one in so many also looks for leases that this node does not know of. */

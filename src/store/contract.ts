@@ -18,10 +18,11 @@ import type {
   FoundKeys,
   Guarded,
   OperatorToken,
+  WindowCounts,
 } from '../model/account.ts';
 import type { Actor, AuditEntry, NewAuditEntry } from '../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../model/feedback-report.ts';
+import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../model/feedback.ts';
 import type {
   AcceptAnswer,
   Lease,
@@ -38,7 +39,6 @@ import type {
 } from '../model/message.ts';
 import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../model/node.ts';
 import type { ChangeFeedPosition, OverviewFacts, QueueFigures } from '../model/overview.ts';
-import type { WindowCounts } from '../model/reputation.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type { ListedSuppression, ListName, Suppression, SuppressionSearch } from '../model/suppression.ts';
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';

@@ -5,7 +5,7 @@ import type { Inbox } from '../model/inbox.ts';
 import { captureInbox } from './capture/inbox.ts';
 import { captureTransport } from './capture/transport.ts';
 import { sesTransport } from './ses/transport.ts';
-import { simulatorTransport } from './simulator/transport.ts';
+import { simulatorTransport } from './simulator.ts';
 import { smtpTransport } from './smtp/transport.ts';
 import type { Transport } from './transport.ts';
 

@@ -1,7 +1,7 @@
 /** What the dashboard's first page says of the service: where it accepts, and for an hour the key that the start made. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { KeyDirectory } from '../http/directory.ts';
+import type { KeyDirectory } from '../http/keys.ts';
 import type { EventOf } from '../model/events.ts';
 import type { Events } from '../observability/events.ts';
 import type { ApiParts } from '../operator/api.ts';

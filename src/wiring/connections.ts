@@ -1,8 +1,8 @@
 /** How many connections each listener of this process may have, and their bounds. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { type ConnectionShares, MAX_CONNECTIONS, shareDescriptors } from '../http/capacity.ts';
 import { CONNECTION_LIMITS, Connections, type HttpConnections, withoutShare } from '../http/connections.ts';
-import { type ConnectionShares, MAX_CONNECTIONS, shareDescriptors } from '../http/descriptors.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
 /** How long a download from the operator listener may stand still. */

@@ -1,20 +1,18 @@
 /** The role `deliver`: the queue with its transport, signatures, sweeps and the watch over sending domains. */
 
 import type { Settings } from '../config/settings.ts';
-import type { DomainDirectory } from '../domains/directory.ts';
-import { outgoing } from '../domains/outgoing.ts';
 import { keepingProvider } from '../domains/provider-identity.ts';
 import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
+import { type DomainDirectory, outgoing } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
-import type { KeyDirectory } from '../http/directory.ts';
+import type { KeyDirectory } from '../http/keys.ts';
 import { trialOf } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
-import { createDispatcher, type Dispatcher, LEASE_MS } from '../queue/dispatcher.ts';
-import { createScreening } from '../queue/screening.ts';
+import { createBreaker, createScreening, LEASE_MS } from '../queue/attempt.ts';
+import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { groupCommit, type StoreHealth } from '../store/commits.ts';
 import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
-import { createBreaker } from '../transports/breaker.ts';
 import type { Transport } from '../transports/transport.ts';
 import { faults } from './events.ts';
 import type { NodePlace } from './node.ts';

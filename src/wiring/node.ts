@@ -9,8 +9,7 @@ import type { SteadyClock } from '../clock.ts';
 import { followingClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { NodeBeat } from '../model/node.ts';
-import { type Ages, keepAges } from '../queue/ages.ts';
-import { ALONE, joinNodes, type Membership } from '../queue/membership.ts';
+import { type Ages, ALONE, joinNodes, keepAges, type Membership } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 
 /** How long a lone service is listed after its start without a further beat. */

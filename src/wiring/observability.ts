@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { ERROR_CODES } from '../http/errors.ts';
-import type { DeliveryStatus } from '../model/runtime-status.ts';
+import type { DeliveryStatus } from '../model/node.ts';
 import { TOPICS } from '../model/topic.ts';
 import type { Events } from '../observability/events.ts';
 import { changeFeed, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';

@@ -1,9 +1,8 @@
 /** What every store promises about what comes back. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { FeedbackReport } from '../../src/model/feedback-report.ts';
+import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
 import type { NewMail } from '../../src/model/message.ts';
-import type { Notice } from '../../src/model/notice.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { attemptWith, idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';

@@ -1,9 +1,8 @@
 /** What every store promises of searches: complete, newest first, the same whatever of the mail is in the index. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { NewMail } from '../../src/model/message.ts';
-import { timeOf } from '../../src/model/message-id.ts';
-import { STATES, type State } from '../../src/model/state-machine.ts';
+import { type NewMail, STATES, type State } from '../../src/model/message.ts';
+import { timeOf } from '../../src/model/submission.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { leastIdAt } from '../../src/store/rules/messages.ts';
 import { ALL_FIELDS, type Field, type MailSearch, matches, type Want, wantsOf } from '../../src/store/search/query.ts';

@@ -1,6 +1,6 @@
 /** A store in the caller's thread, on a clock and a source of chance that are handed in: the same run twice gives the same. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { mailIds } from '../../src/model/message-id.ts';
+import { mailIds } from '../../src/model/submission.ts';
 import type { Surroundings } from '../../src/store/surroundings.ts';
 import { virtualClock } from '../rig/clock.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';

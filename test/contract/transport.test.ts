@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { captureTransport } from '../../src/transports/capture/transport.ts';
 import { sesTransport } from '../../src/transports/ses/transport.ts';
-import { simulatorTransport } from '../../src/transports/simulator/transport.ts';
+import { simulatorTransport } from '../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';

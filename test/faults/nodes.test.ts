@@ -4,7 +4,7 @@
  * state, and what arrives twice is bounded by what was in flight at each fault.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { type State, TERMINAL } from '../../src/model/state-machine.ts';
+import { type State, TERMINAL } from '../../src/model/message.ts';
 import { UNRECORDED } from '../../src/queue/dispatcher.ts';
 import { ALIVE_MS } from '../../src/queue/membership.ts';
 import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';

@@ -5,9 +5,8 @@
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { FeedbackReport } from '../../src/model/feedback-report.ts';
+import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
 import type { Lease } from '../../src/model/message.ts';
-import type { Notice } from '../../src/model/notice.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';

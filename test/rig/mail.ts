@@ -2,9 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
 import type { Change, LeasedMail, NewMail, Settlement } from '../../src/model/message.ts';
-import type { MailIds } from '../../src/model/message-id.ts';
-import { mailIds } from '../../src/model/message-id.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
+import { type MailIds, mailIds } from '../../src/model/submission.ts';
 
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 

@@ -7,7 +7,7 @@ import type { Taken } from '../../src/feedback/intake.ts';
 import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.ts';
 import { createSnsReceiver, type SnsReceiver } from '../../src/feedback/ses/sns-receiver.ts';
 import { bind } from '../../src/http/bind.ts';
-import type { FeedbackReport } from '../../src/model/feedback-report.ts';
+import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { connectionsFor } from './connections.ts';
 import { type Authority, CERT_URL, makeAuthority, sesEvent, TOPIC } from './sns.ts';
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { STATES } from '../../src/model/state-machine.ts';
+import { STATES } from '../../src/model/message.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { environment } from '../rig/service.ts';
 import { signInByLink } from '../rig/session.ts';

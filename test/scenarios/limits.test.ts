@@ -1,7 +1,7 @@
 /** Limits, keys and locks: exact under concurrency, and in force soon after a command run beside the service. */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { newApiKey } from '../../src/model/api-key.ts';
+import { newApiKey } from '../../src/model/credentials.ts';
 import { askCommand, runCommand, submit } from '../rig/service.ts';
 import { type Answer, type StandingService, scenario, tally } from './standing.ts';
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
-import { newApiKey } from '../../src/model/api-key.ts';
+import { newApiKey } from '../../src/model/credentials.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';

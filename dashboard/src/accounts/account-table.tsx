@@ -2,7 +2,7 @@
 import { Anchor, Button, Group, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { Measure } from '../../../src/model/reputation.ts';
+import type { Measure } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { path } from '../api/client';
 import { Mark } from '../parts/mark';

@@ -1,6 +1,6 @@
 /** An account's limits and how much of them is used, and its reputation against the thresholds that lock it. */
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
-import type { Measure } from '../../../src/model/reputation.ts';
+import type { Measure } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { Gauge } from '../parts/gauge';
 import { counted, grouped, percentage } from '../parts/number';

@@ -1,7 +1,7 @@
 /** One change in the audit log: who, what, and the difference that it made. */
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import { difference, type Line, type Wording } from '../../../src/model/audit-difference.ts';
+import { difference, type Line, type Wording } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
 import { listName } from '../lists/list-name';

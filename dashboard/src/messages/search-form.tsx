@@ -1,7 +1,7 @@
 /** The search box and its filters. What they hold is in the page's address; nothing has to be sent off. */
 import { Box, Button, Group, NativeSelect, SimpleGrid, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { STATES } from '../../../src/model/state-machine.ts';
+import { STATES } from '../../../src/model/message.ts';
 import { useAccounts } from '../accounts/queries';
 import { FilterText } from './filter-text';
 import { FilterTime } from './filter-time';

@@ -6,7 +6,7 @@
  */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useState } from 'react';
-import type { State } from '../../../src/model/state-machine.ts';
+import type { State } from '../../../src/model/message.ts';
 import type { FoundMessage, MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get } from '../api/client';
 import { usePolling } from '../api/live-state';

@@ -1,6 +1,6 @@
 /** The state of a mail request: its word on a colour of its own, readable in light and dark. */
 import { Badge } from '@mantine/core';
-import type { State } from '../../../src/model/state-machine.ts';
+import type { State } from '../../../src/model/message.ts';
 
 const COLOURS: Readonly<Record<State, string>> = {
   queued: '#1c5fa8',

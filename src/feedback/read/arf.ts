@@ -1,5 +1,5 @@
 /** Feedback reports (RFC 5965): a mailbox provider passes on what its user did with a message. */
-import type { Notice } from '../../model/notice.ts';
+import type { Notice } from '../../model/feedback.ts';
 import { type Entity, leavesOf } from './entity.ts';
 import { evidenceOf, fieldAddress, withoutType } from './evidence.ts';
 import { type Field, fieldValue, readFieldGroups, readFields } from './fields.ts';

@@ -3,7 +3,7 @@
  * type or another, groups run together, fields with comments, unknown actions. Where the remote server's words are
  * missing or say nothing, the text for people is asked.
  */
-import type { Notice } from '../../model/notice.ts';
+import type { Notice } from '../../model/feedback.ts';
 import { enhancedIn, statusOf } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
 import { type Entity, leavesOf } from './entity.ts';

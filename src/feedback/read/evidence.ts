@@ -1,6 +1,6 @@
 /** What a report says for itself, made fit to be kept and shown: one line each, bounded, control characters removed. */
 import { parseAddress } from '../../model/address.ts';
-import type { Evidence } from '../../model/notice.ts';
+import type { Evidence } from '../../model/feedback.ts';
 
 const LONGEST_DIAGNOSTIC = 1_000;
 const LONGEST_HOST = 255;

@@ -2,7 +2,7 @@
  * Bounces that only people were meant to read: the text before the returned message, the recipients that it points at, and
  * what it says of each. What it says is data, in causes.ts, signs.ts and idioms.ts. Only what looks like a bounce is one.
  */
-import type { Notice } from '../../model/notice.ts';
+import type { Notice } from '../../model/feedback.ts';
 import { enhancedIn, replyCodeIn } from './codes.ts';
 import { evidenceOf } from './evidence.ts';
 import { RETURNED, RETURNED_FIELDS } from './idioms.ts';

@@ -4,7 +4,7 @@
  * bounded in what is kept of it; never throws and never answers with nothing.
  */
 import { textFromHtml } from '../../message/html-text.ts';
-import type { Notice } from '../../model/notice.ts';
+import type { Notice } from '../../model/feedback.ts';
 import { arfNotices } from './arf.ts';
 import { decodeHeaderValue } from './decode.ts';
 import { dsnNotices, isDeliveryStatus, MAX_REPORTED, reportingHostIn, statusNotices, type Told } from './dsn.ts';

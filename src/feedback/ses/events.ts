@@ -2,8 +2,9 @@
  * What Amazon SES tells about a message, in both of its forms: notifications of an identity (`notificationType`) and events
  * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
  */
-import { isMailId } from '../../model/message-id.ts';
-import { type Evidence, MAIL_TAG, type Notice } from '../../model/notice.ts';
+
+import { type Evidence, MAIL_TAG, type Notice } from '../../model/feedback.ts';
+import { isMailId } from '../../model/submission.ts';
 import { enhancedIn, statusOf } from '../read/codes.ts';
 import { evidenceOf, fieldAddress, oneLine, withoutType } from '../read/evidence.ts';
 import { createJudgements, type Judgements } from '../read/judgements.ts';

@@ -1,6 +1,6 @@
 /** An event of Amazon SES as the report that goes into the store, and the way there that SNS and SQS share. */
 import { createHash } from 'node:crypto';
-import type { FeedbackReport, FeedbackSource } from '../../model/feedback-report.ts';
+import type { FeedbackReport, FeedbackSource } from '../../model/feedback.ts';
 import type { Taken } from '../intake.ts';
 import { readSesEvent } from './events.ts';
 

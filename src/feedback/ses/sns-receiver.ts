@@ -12,7 +12,7 @@ import type { HostPort } from '../../config/settings.ts';
 import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
-import type { FeedbackReport } from '../../model/feedback-report.ts';
+import type { FeedbackReport } from '../../model/feedback.ts';
 import type { Taken } from '../intake.ts';
 import { takeEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';

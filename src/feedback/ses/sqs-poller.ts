@@ -6,7 +6,7 @@
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
 import type { PublishOf } from '../../model/events.ts';
-import type { FeedbackReport } from '../../model/feedback-report.ts';
+import type { FeedbackReport } from '../../model/feedback.ts';
 import type { Taken } from '../intake.ts';
 import { oneLine } from '../read/evidence.ts';
 import { strangeReport, takeEvent } from './report.ts';

@@ -7,7 +7,7 @@
  * empty ones, all in the service's only thread.
  */
 import type { Entity } from '../../feedback/read/entity.ts';
-import { decodeEncodedWords } from '../../message/encoded-word-decoder.ts';
+import { decodeEncodedWords } from '../../message/headers.ts';
 
 /** Cuts a message into its MIME entities, whatever octets it holds; of a leaf at most `maxBytes` octets are decoded. */
 export type ReadEntity = (raw: Uint8Array, maxBytes: number) => Entity;

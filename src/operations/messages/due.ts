@@ -3,7 +3,7 @@
  * and of the service beside which a command runs, it says that it does not know. Pure.
  */
 
-import type { RuntimeStatus } from '../../model/runtime-status.ts';
+import type { RuntimeStatus } from '../../model/node.ts';
 import { ended, span, time } from '../../printing/text.ts';
 
 /** Null for a command beside the service. */

@@ -4,10 +4,14 @@
  */
 
 import type { Account } from '../../model/account.ts';
-import { LONGEST_RETRY_MS } from '../../model/after-attempt.ts';
-import type { MailDetails, MailEvent, MailStanding } from '../../model/message.ts';
+import {
+  LONGEST_RETRY_MS,
+  type MailDetails,
+  type MailEvent,
+  type MailStanding,
+  STATE_MEANING,
+} from '../../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
-import { STATE_MEANING } from '../../model/state-machine.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { commandLine } from '../../printing/command-line.ts';
 import { ended, span, time } from '../../printing/text.ts';

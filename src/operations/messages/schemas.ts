@@ -2,10 +2,9 @@
 import type { Static } from 'typebox';
 import { isoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
-import type { MailDetails, MailSummary } from '../../model/message.ts';
+import { type MailDetails, type MailSummary, STATES } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
-import { STATES } from '../../model/state-machine.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
 import { nullable, oneOf, SuppressedOn, Time } from '../schemas.ts';
 

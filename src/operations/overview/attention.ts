@@ -2,9 +2,9 @@
 
 import type { Account } from '../../model/account.ts';
 import { GRACE_MS, maySend } from '../../model/domain.ts';
+import { SIGNING } from '../../model/node.ts';
 import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../model/overview.ts';
-import { SIGNING } from '../../model/runtime-status.ts';
-import { sendersBound } from '../../model/senders.ts';
+import { sendersBound } from '../../model/submission.ts';
 import { shorten, span, time } from '../../printing/text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';

@@ -1,8 +1,7 @@
 /** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
 import type { Settings } from '../../config/settings.ts';
-import type { NodeStanding } from '../../model/node.ts';
+import type { NodeStanding, RuntimeStatus } from '../../model/node.ts';
 import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
-import type { RuntimeStatus } from '../../model/runtime-status.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import type { OperatorStore } from '../../store/contract.ts';
 import { beginningOf } from './figures.ts';

@@ -1,7 +1,13 @@
 /** Figures over time as the overview tells them: points without gaps, sums, percentiles read out of the histograms. */
 import { isoTime } from '../../config/units.ts';
-import { addLatencies, type Latencies, percentile } from '../../model/latency.ts';
-import { TRAFFIC_COUNTS, type Traffic, type TrafficStep } from '../../model/traffic.ts';
+import {
+  addLatencies,
+  type Latencies,
+  percentile,
+  TRAFFIC_COUNTS,
+  type Traffic,
+  type TrafficStep,
+} from '../../model/traffic.ts';
 import { type Figures, RANGES, type Range } from './schemas.ts';
 
 /** The beginning of the first step; the last one is under way at `now`. */

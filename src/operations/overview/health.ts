@@ -2,8 +2,8 @@
 
 import type { TransportSetting } from '../../config/settings.ts';
 import { maySend } from '../../model/domain.ts';
-import { SIGNING } from '../../model/runtime-status.ts';
-import { sendersBound } from '../../model/senders.ts';
+import { SIGNING } from '../../model/node.ts';
+import { sendersBound } from '../../model/submission.ts';
 import { span } from '../../printing/text.ts';
 import { type Facts, hasFeedback } from './facts.ts';
 import { sumOf } from './figures.ts';

@@ -7,10 +7,8 @@
  * Each statement is for a whole batch; arrays of one length are its columns.
  */
 
-import type { Account } from '../../model/account.ts';
-import { type Counts, countsOf, keysOverAt, limitsLeft } from '../../model/limits.ts';
-import type { AcceptAnswer, NewMail } from '../../model/message.ts';
-import { suppressedEntry } from '../../model/stored-entries.ts';
+import { type Account, type Counts, countsOf, limitsLeft } from '../../model/account.ts';
+import { type AcceptAnswer, keysOverAt, type NewMail, suppressedEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { type AcceptedState, acceptance, type Lookups } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';

@@ -1,6 +1,7 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
-import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback-report.ts';
-import { complainantOf } from '../../model/reputation.ts';
+
+import { complainantOf } from '../../model/account.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted, type Recording } from '../rules/feedback.ts';
 import { Tallies } from '../rules/reputation.ts';

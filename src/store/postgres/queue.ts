@@ -9,9 +9,7 @@
  * few, each has an equal share of the room.
  */
 
-import type { Lease, SettleAnswer } from '../../model/message.ts';
-import type { State } from '../../model/state-machine.ts';
-import { lostLease, suppressedEntry } from '../../model/stored-entries.ts';
+import { type Lease, lostLease, type SettleAnswer, type State, suppressedEntry } from '../../model/message.ts';
 import type { Claimed, Store } from '../contract.ts';
 import { laneAfter, type PackedSettlement, pack, rowsPerTurn, settledState, transition } from '../rules/messages.ts';
 import { Tallies } from '../rules/reputation.ts';

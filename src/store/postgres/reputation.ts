@@ -3,7 +3,7 @@
  * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
  * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
  */
-import { complainantOf, type Tally, type WindowCounts } from '../../model/reputation.ts';
+import { complainantOf, type Tally, type WindowCounts } from '../../model/account.ts';
 import {
   complainantsBefore,
   hourBeforeWindow,

@@ -1,5 +1,5 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
-import { overAgeEntry } from '../../model/stored-entries.ts';
+import { overAgeEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { greatestIdAt, leastIdAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';

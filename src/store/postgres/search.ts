@@ -3,7 +3,7 @@
  * transaction, under a lock that one process holds at a time, on a thread with a connection of its own (index-worker.ts).
  */
 
-import type { State } from '../../model/state-machine.ts';
+import type { State } from '../../model/message.ts';
 import type { MessageStore } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import { leastIdOf, seqOf } from '../rules/messages.ts';

@@ -2,12 +2,14 @@
  * What a report does to what is stored, decided for both databases: what is written into the history, the state that the message
  * enters, whether its recipient is suppressed and whether the account's reputation counts it. Pure.
  */
-import { RECORDED } from '../../model/events.ts';
-import { afterNotices, isProviderSimulator } from '../../model/feedback.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback-report.ts';
-import type { MailEvent } from '../../model/message.ts';
-import type { Notice } from '../../model/notice.ts';
-import type { State } from '../../model/state-machine.ts';
+import {
+  afterNotices,
+  type FeedbackAnswer,
+  type FeedbackReport,
+  isProviderSimulator,
+  type Notice,
+} from '../../model/feedback.ts';
+import { type MailEvent, RECORDED, type State } from '../../model/message.ts';
 import { transition } from './messages.ts';
 
 /** The message that a report is about, as it is stored. */

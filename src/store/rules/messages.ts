@@ -2,18 +2,26 @@
  * What happens to one message, decided for both databases: whether it is accepted, how many of an account are leased in one turn,
  * what a settlement writes, what an operator may do, and the place of a message among all others. Pure but for the lookups given.
  *
- * Every change of state is asked of the table of transitions (model/state-machine.ts); one that it lacks is a StoreError, and
+ * Every change of state is asked of the table of transitions (model/message.ts); one that it lacks is a StoreError, and
  * nothing is written.
  */
 
+import { type Counts, countOne, limitsLeft, refusal } from '../../model/account.ts';
 import { type Actor, auditEntry, mailShown, type NewAuditEntry } from '../../model/audit.ts';
-import { RECORDED } from '../../model/events.ts';
-import { type Counts, countOne, limitsLeft, refusal } from '../../model/limits.ts';
-import type { AcceptAnswer, NewMail, Settlement } from '../../model/message.ts';
-import { counterOf, timeOf } from '../../model/message-id.ts';
+import {
+  type AcceptAnswer,
+  allowed,
+  type Cause,
+  type EntryWithoutAttempt,
+  type NewMail,
+  operatorEntry,
+  RECORDED,
+  type Settlement,
+  type State,
+  TERMINAL,
+} from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
-import { allowed, type Cause, type State, TERMINAL } from '../../model/state-machine.ts';
-import { type EntryWithoutAttempt, operatorEntry } from '../../model/stored-entries.ts';
+import { counterOf, timeOf } from '../../model/submission.ts';
 import { StoreError } from '../error.ts';
 
 /** What a store has found about messages: in its tables, and of those before them in the same batch. */

@@ -10,8 +10,8 @@ import {
   tallyOf,
   WINDOW_HOURS,
   type WindowCounts,
-} from '../../model/reputation.ts';
-import type { State } from '../../model/state-machine.ts';
+} from '../../model/account.ts';
+import type { State } from '../../model/message.ts';
 
 /** The bucket of a time. */
 export function hourOf(ms: number): number {
@@ -63,7 +63,7 @@ export function judge(window: WindowCounts, thresholds: Thresholds, isWarned: bo
 export class Tallies {
   readonly #byAccount = new Map<number, Tally & { at: number }>();
 
-  /** A message that went from one state to another at `at`, or a late report of it; `tallyOf` (model/reputation.ts) says what counts. */
+  /** A message that went from one state to another at `at`, or a late report of it; `tallyOf` (model/account.ts) says what counts. */
   add(accountId: number, from: State, to: State, fresh: boolean, at: number): void {
     const added = tallyOf(from, to, fresh);
     if (added === null) return;

@@ -4,18 +4,31 @@
  *
  * Fails with a StoreError where a column holds what the schema cannot have let in: the database is damaged.
  */
-import type { Account, ApiKey, Credential } from '../../model/account.ts';
+import {
+  type Account,
+  type ApiKey,
+  type Credential,
+  DEFAULT_THRESHOLDS,
+  type Thresholds,
+  type WindowCounts,
+} from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
 import { type DkimKey, publishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
-import { ACCEPTED_VERB } from '../../model/events.ts';
-import type { FeedbackSource, KeptFeedback } from '../../model/feedback-report.ts';
-import type { Lease, LeasedMail, MailEvent, MailStanding, MailSummary } from '../../model/message.ts';
+import type { FeedbackSource, KeptFeedback } from '../../model/feedback.ts';
+import {
+  ACCEPTED_VERB,
+  type Lease,
+  type LeasedMail,
+  type MailEvent,
+  type MailStanding,
+  type MailSummary,
+  STATES,
+  type State,
+} from '../../model/message.ts';
 import type { NodeStanding } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { lackingOf, type OverviewFacts, type TroubledDomain } from '../../model/overview.ts';
-import { DEFAULT_THRESHOLDS, type Thresholds, type WindowCounts } from '../../model/reputation.ts';
 import type { RunningTime, Stretch } from '../../model/running-time.ts';
-import { STATES, type State } from '../../model/state-machine.ts';
 import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import type { ReportedMessage } from './feedback.ts';

@@ -3,7 +3,7 @@
  * the index speak for a range, only their candidates are looked at; everywhere else every row is, so that an answer is the same
  * with and without an index. What a message must hold is decided by query.ts alone.
  */
-import type { State } from '../../model/state-machine.ts';
+import type { State } from '../../model/message.ts';
 import { leastIdOf, seqOf } from '../rules/messages.ts';
 import { type MailSearch, matches, type SearchedMail } from './query.ts';
 import { accountRange, decodePlaces, markNumbers, PLACES, pagesOf, rangesOf, type TermRange } from './segment.ts';

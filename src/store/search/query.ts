@@ -7,9 +7,8 @@
  * beginning. The id of a message is that message. Words are the same for what is written in messages and for what an operator
  * asks: case, accents and compatibility forms make no difference (`GRÜSSE`, `Grüße` and `gruesse` differ by the last one only).
  */
-import type { MailSummary } from '../../model/message.ts';
-import { isMailId } from '../../model/message-id.ts';
-import type { State } from '../../model/state-machine.ts';
+import type { MailSummary, State } from '../../model/message.ts';
+import { isMailId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 

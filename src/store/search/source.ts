@@ -3,7 +3,7 @@
  * inside its thread; PostgreSQL answers later. So a search is a generator: it pauses where the answer is still to come.
  * Everything is told the newest first.
  */
-import type { State } from '../../model/state-machine.ts';
+import type { State } from '../../model/message.ts';
 import { leastIdAt, seqOf } from '../rules/messages.ts';
 import type { MailSearch, SearchedMail } from './query.ts';
 import { decodeDirectory } from './segment.ts';

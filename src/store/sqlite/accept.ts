@@ -4,9 +4,8 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type Counts, countsOf, keysOverAt } from '../../model/limits.ts';
-import type { AcceptAnswer, NewMail } from '../../model/message.ts';
-import { suppressedEntry } from '../../model/stored-entries.ts';
+import { type Counts, countsOf } from '../../model/account.ts';
+import { type AcceptAnswer, keysOverAt, type NewMail, suppressedEntry } from '../../model/message.ts';
 import { type AcceptedState, acceptance, type Lookups, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';

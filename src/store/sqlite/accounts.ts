@@ -1,8 +1,7 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
+import type { Account, ApiKey, Changed, Guarded, WindowCounts } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
-import type { WindowCounts } from '../../model/reputation.ts';
 import type { Store } from '../contract.ts';
 import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';

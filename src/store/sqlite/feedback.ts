@@ -1,8 +1,8 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../../model/feedback-report.ts';
-import type { Tally } from '../../model/reputation.ts';
+import type { Tally } from '../../model/account.ts';
+import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../../model/feedback.ts';
 import {
   decideFeedback,
   decideWithoutMessage,

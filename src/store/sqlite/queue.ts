@@ -9,10 +9,16 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Lease, LeasedMail, MailEvent, SettleAnswer } from '../../model/message.ts';
-import type { Tally } from '../../model/reputation.ts';
-import type { State } from '../../model/state-machine.ts';
-import { lostLease, suppressedEntry } from '../../model/stored-entries.ts';
+import type { Tally } from '../../model/account.ts';
+import {
+  type Lease,
+  type LeasedMail,
+  lostLease,
+  type MailEvent,
+  type SettleAnswer,
+  type State,
+  suppressedEntry,
+} from '../../model/message.ts';
 import type { Claimed, ClaimRoom, Store } from '../contract.ts';
 import { laneAfter, type PackedSettlement, rowsPerTurn, seqOf, settledState, transition } from '../rules/messages.ts';
 import { Tallies } from '../rules/reputation.ts';

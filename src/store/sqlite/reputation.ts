@@ -3,7 +3,7 @@
  * mail request, and the lock that follows from them in the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { complainantOf, type Tally, type WindowCounts } from '../../model/reputation.ts';
+import { complainantOf, type Tally, type WindowCounts } from '../../model/account.ts';
 import {
   complainantsBefore,
   hourBeforeWindow,

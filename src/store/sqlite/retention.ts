@@ -1,7 +1,7 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { overAgeEntry } from '../../model/stored-entries.ts';
+import { overAgeEntry } from '../../model/message.ts';
 import { lastSeqAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';

@@ -4,8 +4,7 @@
  */
 
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { MailSummary } from '../../model/message.ts';
-import type { State } from '../../model/state-machine.ts';
+import type { MailSummary, State } from '../../model/message.ts';
 import { StoreError } from '../error.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';

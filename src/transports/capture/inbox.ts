@@ -5,9 +5,9 @@
  */
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { decodeEncodedWords } from '../../message/encoded-word-decoder.ts';
+import { decodeEncodedWords } from '../../message/headers.ts';
 import type { Inbox, InboxEntry } from '../../model/inbox.ts';
-import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
+import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './transport.ts';
 
 /** Envelope, signatures, From, To and an encoded Subject of 998 bytes take 6 KiB at most; they come first. */
 const HEAD_BYTES = 8_192;

@@ -9,15 +9,13 @@ import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import { DirectorySync } from './directory-sync.ts';
-import { isMessageId, type Maildir, MESSAGE_SUFFIX, maildirAt } from './maildir.ts';
 
 const CONCURRENCY = 16;
 /** A file in `tmp/` this old belongs to nobody any more; 36 hours is the custom of Maildir. */
 const STALE_TMP_MS = 36 * 3_600_000;
 
 /** The one call of the file system that a full disk shows itself at first; `node:fs` unless given. */
-export interface CaptureFiles {
+interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
 
@@ -153,4 +151,78 @@ function hasControl(address: string): boolean {
     if (unit < 32 || unit === 127) return true;
   }
   return false;
+}
+
+// Makes renames into one directory durable: `fsync` of the directory, one for all renames that happened while the
+// last one ran. Rejects with the system's error for everyone who waited on that run.
+
+class DirectorySync {
+  readonly #path: string;
+  #running: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Resolves when everything renamed before this call is on disk. */
+  sync(): Promise<void> {
+    if (this.#running === null) {
+      this.#running = this.#run();
+      return this.#running;
+    }
+    // The run under way may have begun before the caller's rename: only the next one covers it.
+    this.#next ??= this.#running.then(
+      () => this.#advance(),
+      () => this.#advance(),
+    );
+    return this.#next;
+  }
+
+  #advance(): Promise<void> {
+    this.#next = null;
+    this.#running = this.#run();
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    try {
+      const directory = await open(this.#path, 'r');
+      try {
+        await directory.sync();
+      } finally {
+        await directory.close();
+      }
+    } finally {
+      if (this.#next === null) this.#running = null;
+    }
+  }
+}
+
+// Where captured messages lie: a Maildir whose file names are the ids of the mail requests.
+
+/** Length of a UUID in text. */
+const UUID_LENGTH = 36;
+export const MESSAGE_SUFFIX = '.eml';
+
+interface Maildir {
+  readonly tmp: string;
+  readonly new: string;
+  readonly cur: string;
+}
+
+/** The three directories of the Maildir at `directory`. */
+export function maildirAt(directory: string): Maildir {
+  return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
+}
+
+/** True for a lower-case UUID: the only names that ever become part of a path. */
+export function isMessageId(text: string): boolean {
+  if (text.length !== UUID_LENGTH) return false;
+  for (let i = 0; i < UUID_LENGTH; i += 1) {
+    const unit = text.charCodeAt(i);
+    const dash = i === 8 || i === 13 || i === 18 || i === 23;
+    if (dash ? unit !== 45 : !((unit >= 48 && unit <= 57) || (unit >= 97 && unit <= 102))) return false;
+  }
+  return true;
 }

@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '../../clock.ts';
-import { MAIL_TAG } from '../../model/notice.ts';
+import { MAIL_TAG } from '../../model/feedback.ts';
 import { createWire, type WireOptions } from './wire.ts';
 
 export interface SesSetting {

@@ -1,19 +1,17 @@
 /**
- * Opens one SMTP connection and makes it ready for mail: TCP, TLS, greeting, EHLO, STARTTLS, AUTH.
+ * SMTP connections: opens one and makes it ready for mail (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and keeps those that are idle.
  *
- * Promises: never rejects; credentials never cross a network in clear text unless the operator wrote `tls=never`;
+ * Guarantees: opening never rejects; credentials never cross a network in clear text unless the operator wrote `tls=never`;
  * what a server said before TLS is forgotten (RFC 3207 section 4.2). Fails with the deferred outcome to record.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
-import type { SteadyClock } from '../../clock.ts';
+import type { Clock, SteadyClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
-import { Channel, type Lost, type Transcript } from './channel.ts';
-import { authLogin, authPlain, helloCommand } from './command.ts';
-import type { SmtpLimits } from './limits.ts';
-import { type ServerReply, toReply } from './reply-parser.ts';
+import { Channel, type Lost, type SmtpLimits, Transcript } from './channel.ts';
+import { authLogin, authPlain, helloCommand, type ServerReply, toReply } from './protocol.ts';
 
 /** The network, as it is handed in. */
 export interface SmtpNetwork {
@@ -25,7 +23,7 @@ export interface SmtpNetwork {
 }
 
 /** How to open one connection. */
-export interface Opening {
+interface Opening {
   readonly transcript: Transcript;
   /** STARTTLS is not asked for even where it is offered. */
   readonly clear: boolean;
@@ -179,7 +177,7 @@ function extensionsOf(reply: ServerReply): Extensions {
 // before the first MAIL is no message's fault, so nothing here ever bounces.
 
 /** What the server has offered in its answer to EHLO (RFC 5321 section 4.1.1.1). */
-export interface Extensions {
+interface Extensions {
   readonly pipelining: boolean;
   readonly size: boolean;
   readonly smtputf8: boolean;
@@ -200,7 +198,7 @@ export interface Connection {
   needsReset: boolean;
 }
 
-export interface OpeningFailed {
+interface OpeningFailed {
   readonly kind: 'failed';
   readonly outcome: Outcome;
   /** The server was reached, whatever came then. */
@@ -223,18 +221,18 @@ function deferred(reply: Reply, reason: Reason): Outcome {
 }
 
 /** The end of an opening that came to nothing. */
-export function failed(outcome: Outcome, reached: boolean): OpeningFailed {
+function failed(outcome: Outcome, reached: boolean): OpeningFailed {
   return { kind: 'failed', outcome, reached, tlsFailed: false };
 }
 
 /** Gives the connection up for a reason of our own. */
-export function ended(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
+function ended(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
   return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
 /** Gives the connection up because of the server's reply. No message has been named yet, so none can bounce. */
-export function refused(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
+function refused(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
   channel.destroy();
   const reply = toReply(stage, answer);
   const outcome = classify(reply);
@@ -247,7 +245,7 @@ export function refused(channel: Channel, stage: Stage, answer: ServerReply): Op
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
 /** AUTH PLAIN, or LOGIN where PLAIN is not offered; null when signed in. */
-export async function signIn(
+async function signIn(
   channel: Channel,
   setting: SmtpSetting,
   auth: { readonly user: string; readonly pass: string },
@@ -283,4 +281,127 @@ export async function signIn(
 /** True for an address of this machine's own loopback interface, IPv4-mapped ones included. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
+}
+
+// Keeps up to `size` connections: hands out an idle one or the right to open one, and takes them back.
+//
+// Promises: never more than `size` at once (closing ones included); the connection used last is reused first, so
+// that spare ones grow idle and end; whoever waits is served in order. Knows nothing of messages.
+
+/** A connection, the right to open one (to be answered with `opened` or `freed`), or none: the pool is closed. */
+type Acquired = Connection | 'open' | 'closed';
+
+export class Pool {
+  readonly #size: number;
+  readonly #limits: SmtpLimits;
+  readonly #clock: Clock;
+  readonly #idle: Connection[] = [];
+  readonly #busy = new Set<Connection>();
+  readonly #waiting: ((acquired: Acquired) => void)[] = [];
+  #count = 0;
+  #closed = false;
+  #whenEmpty: (() => void) | null = null;
+
+  constructor(size: number, limits: SmtpLimits, clock: Clock) {
+    this.#size = size;
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** With `fresh`, never an idle connection: one that lay unused ends in its place if need be. */
+  acquire(fresh: boolean): Acquired | Promise<Acquired> {
+    if (this.#closed) return 'closed';
+    if (!fresh) {
+      const connection = this.#idle.pop();
+      if (connection !== undefined) {
+        this.#busy.add(connection);
+        return connection;
+      }
+    } else if (this.#count >= this.#size) {
+      const oldest = this.#idle[0];
+      // Its end is noticed by `idle` below, which frees the place at once.
+      if (oldest !== undefined) oldest.channel.destroy();
+    }
+    if (this.#count < this.#size) {
+      this.#count += 1;
+      return 'open';
+    }
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+    });
+  }
+
+  /** The right to open was used: the connection is now the caller's. */
+  opened(connection: Connection): void {
+    this.#busy.add(connection);
+  }
+
+  /** The right to open came to nothing. */
+  freed(): void {
+    this.#count -= 1;
+    if (this.#closed) {
+      if (this.#count === 0) this.#whenEmpty?.();
+      return;
+    }
+    const waiter = this.#waiting.shift();
+    if (waiter !== undefined) {
+      this.#count += 1;
+      waiter('open');
+    }
+  }
+
+  /** Takes a connection back, dead or alive. */
+  release(connection: Connection): void {
+    this.#busy.delete(connection);
+    if (!connection.channel.alive) {
+      this.freed();
+      return;
+    }
+    if (this.#closed || connection.served >= this.#limits.messagesPerConnection) {
+      void this.#quit(connection);
+      return;
+    }
+    const waiter = this.#waiting.shift();
+    if (waiter !== undefined) {
+      this.#busy.add(connection);
+      waiter(connection);
+      return;
+    }
+    this.#idle.push(connection);
+    connection.channel.idle(this.#limits.idleMs, (expired) => {
+      const at = this.#idle.indexOf(connection);
+      if (at >= 0) this.#idle.splice(at, 1);
+      if (expired) void this.#quit(connection);
+      else this.freed();
+    });
+  }
+
+  /** Ends idle connections with QUIT now, busy ones when they come back, and all that are left after `timeoutMs`. */
+  async close(timeoutMs: number): Promise<void> {
+    this.#closed = true;
+    for (const waiter of this.#waiting.splice(0)) waiter('closed');
+    for (const connection of this.#idle.splice(0)) void this.#quit(connection);
+    if (this.#count === 0) return;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.after(timeoutMs, () => {
+        for (const connection of this.#busy) connection.channel.destroy('the service is stopping');
+        resolve();
+      });
+      this.#whenEmpty = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  async #quit(connection: Connection): Promise<void> {
+    const { channel } = connection;
+    this.#busy.add(connection);
+    channel.begin(new Transcript(), Number.POSITIVE_INFINITY);
+    channel.command('QUIT');
+    await channel.next('the answer to QUIT', this.#limits.quitMs);
+    channel.destroy();
+    this.#busy.delete(connection);
+    this.freed();
+  }
 }

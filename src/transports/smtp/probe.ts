@@ -3,9 +3,8 @@
  * connections for messages. Never rejects; its answer holds no credentials.
  */
 import type { SteadyClock } from '../../clock.ts';
-import { Transcript } from './channel.ts';
+import { SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
-import { SMTP_LIMITS, type SmtpLimits } from './limits.ts';
 
 /** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
 export type Conversation =

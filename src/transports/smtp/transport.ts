@@ -5,14 +5,30 @@
  * reused connection that proves dead before that costs no attempt: the message goes once more over a fresh one.
  */
 import { isIP } from 'node:net';
-import type { Attempt, Outcome } from '../../model/outcome.ts';
+import { classify } from '../../classify/classify.ts';
+import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import { type Channel, Transcript } from './channel.ts';
-import { authLogin, authPlain, CommandError, envelopeLines, helloCommand } from './command.ts';
-import { type Opened, openConnection, type SmtpNetwork, type SmtpSetting } from './connection.ts';
-import { SMTP_LIMITS, type SmtpLimits } from './limits.ts';
-import { Pool } from './pool.ts';
-import { transact } from './transaction.ts';
+import { type Answer, type Channel, type Lost, SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
+import {
+  type Connection,
+  lostOutcome,
+  type Opened,
+  openConnection,
+  Pool,
+  type SmtpNetwork,
+  type SmtpSetting,
+} from './connection.ts';
+import {
+  authLogin,
+  authPlain,
+  CommandError,
+  type EnvelopeLines,
+  envelopeLines,
+  helloCommand,
+  mailCommand,
+  type ServerReply,
+  toReply,
+} from './protocol.ts';
 
 /** What the transport needs from outside; `limits` replaces single figures of `SMTP_LIMITS`. */
 export interface SmtpDeps extends SmtpNetwork {
@@ -128,4 +144,221 @@ export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
 
 function ownFault(reason: 'connection' | 'unknown', text: string, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
+}
+
+// One message over a ready connection: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3), the commands in
+// one write where the server offers PIPELINING (RFC 2920).
+//
+// Promises: never rejects; once the final dot may have left this machine a lost connection is `unanswered`, before it
+// is deferred. `stale` says that a reused connection turned out dead and nothing of this message was taken.
+
+/** Below this a copy into one buffer, so one system call and one TLS record, beats a vectored write. */
+const COPY_BELOW = 65_536;
+
+type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
+
+/** Sends `message`; `'stale'` asks for another connection. Leaves the connection usable, or destroyed. */
+async function transact(
+  connection: Connection,
+  message: OutgoingMessage,
+  lines: EnvelopeLines,
+  beforeHandover: (() => Promise<void>) | null,
+  limits: SmtpLimits,
+  transcript: Transcript,
+): Promise<Outcome | 'stale'> {
+  const { channel, extensions } = connection;
+  const smtputf8 = message.envelope.smtputf8;
+  if (smtputf8 && !extensions.smtputf8) return withoutSmtputf8();
+  const reused = connection.served > 0;
+  connection.served += 1;
+  const mail = mailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
+
+  // RFC 2920 section 3.1: RSET, MAIL and RCPT may stand anywhere in a group, DATA at its end.
+  let group = '';
+  if (connection.needsReset) {
+    transcript.client('RSET');
+    group = 'RSET\r\n';
+  }
+  transcript.client(mail);
+  group += `${mail}\r\n`;
+  if (extensions.pipelining) {
+    transcript.client(lines.rcpt);
+    transcript.client('DATA');
+    group += `${lines.rcpt}\r\nDATA\r\n`;
+  }
+  channel.write(group);
+
+  if (connection.needsReset) {
+    const answer = await channel.next('the answer to RSET', limits.commandMs);
+    if (answer.kind === 'lost' || answer.code !== 250) {
+      channel.destroy();
+      return 'stale';
+    }
+    connection.needsReset = false;
+  }
+
+  const first = await channel.next('the answer to MAIL', limits.commandMs);
+  if (first.kind === 'lost') return lostBefore('mail', first, reused);
+  if (first.code === 421 && reused) {
+    channel.destroy();
+    return 'stale';
+  }
+  let refusal: Refusal | null = positive(first) ? null : { stage: 'mail', reply: first };
+
+  if (!extensions.pipelining) {
+    if (refusal !== null) return refuse(connection, refusal);
+    channel.command(lines.rcpt);
+  }
+  const second = await channel.next('the answer to RCPT', limits.commandMs);
+  if (second.kind === 'lost') return refusal === null ? lostBefore('rcpt', second, reused) : outcomeOf(refusal);
+  if (!positive(second)) refusal ??= { stage: 'rcpt', reply: second };
+
+  if (!extensions.pipelining) {
+    if (refusal !== null) return refuse(connection, refusal);
+    channel.command('DATA');
+  }
+  const third = await channel.next('the answer to DATA', limits.commandMs);
+  if (third.kind === 'lost') return refusal === null ? lostBefore('data', third, reused) : outcomeOf(refusal);
+  if (third.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: third });
+  if (refusal !== null) {
+    // RFC 2920 section 3.1: 354 although no recipient stands; a lone dot ends it, and is refused.
+    channel.command('.');
+    await channel.next('the answer to an empty message', limits.commandMs);
+    return refuse(connection, refusal);
+  }
+  return sendContent(connection, message.data, beforeHandover, limits, transcript);
+}
+
+async function sendContent(
+  connection: Connection,
+  data: Buffer,
+  beforeHandover: (() => Promise<void>) | null,
+  limits: SmtpLimits,
+  transcript: Transcript,
+): Promise<Outcome> {
+  const { channel } = connection;
+  const content = stuffed(data);
+  transcript.client(`(${data.length} octets)`);
+  let flushed = false;
+  const whenFlushed = (): void => {
+    flushed = true;
+  };
+  if (beforeHandover === null) {
+    if (content.length < COPY_BELOW) channel.write(Buffer.concat([content, FINAL_DOT]), whenFlushed);
+    else channel.writeBoth(content, FINAL_DOT, whenFlushed);
+  } else {
+    channel.write(content);
+    const refusal = await permission(connection, beforeHandover);
+    if (refusal !== null) return refusal;
+    channel.write(FINAL_DOT, whenFlushed);
+  }
+  const answer = await channel.next('the answer to the message', limits.contentMs, false);
+  if (answer.kind === 'lost') {
+    // The system had not taken all bytes, so the final dot never left; TLS layers buffer, so there nobody knows.
+    if (!flushed && !channel.secure) return lostOutcome('content', answer);
+    return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
+  }
+  if (answer.code === 421 || channel.unread) channel.destroy();
+  return classify(toReply('content', answer));
+}
+
+/** Asks for leave to write the final dot; null is yes. Where it is no, the connection ends and the message with it. */
+async function permission(connection: Connection, beforeHandover: () => Promise<void>): Promise<Outcome | null> {
+  const { channel } = connection;
+  try {
+    await Promise.race([beforeHandover(), channel.untilLost()]);
+  } catch (error) {
+    channel.destroy();
+    const text = `not handed over: ${error instanceof Error ? error.message : String(error)}`;
+    const reply = { stage: 'content', code: null, enhanced: null, text } as const;
+    return { kind: 'deferred', reply, reason: 'unknown', scope: 'message' };
+  }
+  if (channel.lost !== null && !channel.unread) return lostOutcome('content', channel.lost);
+  if (!channel.unread) return null;
+  // The server spoke before the end of the message: whatever it says, it has not taken it.
+  const early: Answer = await channel.next('an early answer', 0);
+  channel.destroy();
+  if (early.kind === 'lost') return lostOutcome('content', early);
+  const reply = toReply('content', early);
+  const outcome = classify(reply);
+  return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' } : outcome;
+}
+
+function positive(reply: ServerReply): boolean {
+  return reply.code >= 200 && reply.code < 260;
+}
+
+/** A kept connection that breaks, or never says another word (half open), was dead; nothing of the message was taken. */
+function lostBefore(stage: Stage, lost: Lost, reused: boolean): Outcome | 'stale' {
+  const dead = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
+  return reused && dead ? 'stale' : lostOutcome(stage, lost);
+}
+
+function outcomeOf(refusal: Refusal): Outcome {
+  return classify(toReply(refusal.stage, refusal.reply));
+}
+
+function refuse(connection: Connection, refusal: Refusal): Outcome {
+  const { channel } = connection;
+  connection.needsReset = true;
+  // RFC 5321 section 3.8: after 421 the server closes.
+  if (refusal.reply.code === 421 || channel.unread) channel.destroy();
+  return outcomeOf(refusal);
+}
+
+/** RFC 6531 section 3.2: without the extension the message is not sent. */
+function withoutSmtputf8(): Outcome {
+  return {
+    kind: 'bounced',
+    reply: {
+      stage: 'mail',
+      code: null,
+      enhanced: '5.6.7',
+      text: 'an address needs SMTPUTF8, which the next hop does not offer',
+    },
+    reason: 'smtputf8',
+    suppress: false,
+  };
+}
+
+// Message content as it stands between the 354 reply and the final dot: dot-stuffed and ended by a line end
+// (RFC 5321 section 4.5.2). Linear; a message without a line that begins with a dot is not copied.
+
+const DOT = 0x2e;
+const LF = 0x0a;
+const CR = 0x0d;
+const LF_DOT = Buffer.from('\n.');
+/** The final dot and its line end. */
+const FINAL_DOT = Buffer.from('.\r\n');
+
+/**
+ * The content to send before the final dot; `data` itself where nothing has to change. A dot after a bare LF is
+ * doubled as well: a server that takes a bare LF for a line end must not see the end of the message there.
+ */
+export function stuffed(data: Buffer): Buffer {
+  let dots = data[0] === DOT ? 1 : 0;
+  for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dots += 1;
+  const end = data.length;
+  const open = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
+  if (dots === 0 && !open) return data;
+
+  const out = Buffer.allocUnsafe(end + dots + (open ? 2 : 0));
+  let to = 0;
+  let from = 0;
+  if (data[0] === DOT) {
+    out[0] = DOT;
+    to = 1;
+  }
+  for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) {
+    to += data.copy(out, to, from, at + 2);
+    out[to] = DOT;
+    to += 1;
+    from = at + 2;
+  }
+  to += data.copy(out, to, from);
+  if (open) {
+    out[to] = CR;
+    out[to + 1] = LF;
+  }
+  return out;
 }

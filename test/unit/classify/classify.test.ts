@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { classify, isAlarming, ruleFor } from '../../../src/classify/classify.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import type { Outcome, Reply, Stage } from '../../../src/model/outcome.ts';
-import { replyFromLine } from '../../../src/transports/smtp/reply-parser.ts';
+import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
 
 const STAGES: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls', 'auth', 'mail', 'rcpt', 'data', 'content'];
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { newApiKey } from '../../../src/model/api-key.ts';
+import { newApiKey } from '../../../src/model/credentials.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/config/database-url.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
-import { maskUrl } from '../../../src/printing/mask.ts';
+import { maskUrl } from '../../../src/printing/escape.ts';
 
 const BASE = {
   kind: 'postgres',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { defaultEhloName, parseTransport } from '../../../src/config/transport-url.ts';
-import { maskUrl } from '../../../src/printing/mask.ts';
+import { maskUrl } from '../../../src/printing/escape.ts';
 
 const BASE = {
   kind: 'smtp',

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readNotices } from '../../../src/feedback/read/read-notices.ts';
-import type { Notice } from '../../../src/model/notice.ts';
+import type { Notice } from '../../../src/model/feedback.ts';
 
 const CORPUS = new URL('../../corpus/bounces/', import.meta.url);
 const CASES = readdirSync(CORPUS)

@@ -6,7 +6,7 @@ import {
   MESSAGES,
   ROLE_MESSAGES,
 } from '../../../src/feedback/smtp-limits.ts';
-import { peerOf } from '../../../src/model/peer.ts';
+import { peerOf } from '../../../src/model/address.ts';
 
 test('one address sends so many messages at once, then so many a second; others are not held up', () => {
   const limits = createPeerLimits();

@@ -16,7 +16,7 @@ import {
 import { SESSIONS } from '../../../src/feedback/smtp-visits.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../../../src/model/feedback-report.ts';
+import type { FeedbackAnswer, FeedbackReport } from '../../../src/model/feedback.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { type SmtpDialog, smtpDialog } from '../../rig/smtp-dialog.ts';

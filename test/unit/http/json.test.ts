@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parseJson } from '../../../src/http/body.ts';
 import { ErrorAnswer, MailCreated, MailRequest } from '../../../src/http/schema.ts';
+import { parseJson } from '../../../src/http/wire.ts';
 import { admit } from '../../../src/model/submission.ts';
 import { MAIL, post, type Rig, startRig } from './rig.ts';
 

@@ -3,14 +3,14 @@
 import { hash } from 'node:crypto';
 import { connect } from 'node:net';
 import { systemClock } from '../../../src/clock.ts';
-import { KeyDirectory } from '../../../src/http/directory.ts';
+import { KeyDirectory } from '../../../src/http/keys.ts';
 import { createListener } from '../../../src/http/listener.ts';
 import type { BoundAt, Listener, ListenerOptions } from '../../../src/http/ports.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
 import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
 import type { DropReason, ServiceEvent } from '../../../src/model/events.ts';
 import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
-import { mailIds } from '../../../src/model/message-id.ts';
+import { mailIds } from '../../../src/model/submission.ts';
 
 export const KEY = `pr_${'k'.repeat(43)}`;
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };

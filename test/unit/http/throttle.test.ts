@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Throttle } from '../../../src/http/throttle.ts';
+import { askTogether, SharedThrottle, Throttle, type ThrottleAnswer } from '../../../src/http/throttle.ts';
+import type { TokenRequest } from '../../../src/model/node.ts';
 
 test('lets the burst through, then one for each interval, and says exactly when the next may come', () => {
   const throttle = new Throttle();
@@ -62,4 +63,106 @@ test('full buckets are forgotten', () => {
   const throttle = new Throttle();
   for (let account = 0; account < 50_000; account += 1) throttle.take(account, { perSecond: 10, burst: 1 }, account);
   expect(throttle.size).toBeLessThan(3000);
+});
+
+/** The bucket that all nodes share, as a store keeps it; the time is a test's. */
+function bucket() {
+  const time = { now: 0 };
+  const seen = { asked: 0 };
+  let level: number | null = null;
+  let at = 0;
+  const ask = async ({ perSecond, burst, wanted }: TokenRequest) => {
+    seen.asked += 1;
+    level = Math.min(burst, (level ?? burst) + ((time.now - at) * perSecond) / 1000);
+    at = time.now;
+    const granted = Math.min(Math.floor(level), wanted);
+    level -= granted;
+    return { granted, left: Math.floor(level), nextMs: level >= 1 ? 0 : Math.ceil(((1 - level) * 1000) / perSecond) };
+  };
+  return { time, seen, ask };
+}
+
+const never = (error: unknown) => {
+  throw error;
+};
+
+async function passes(
+  throttle: SharedThrottle,
+  count: number,
+  limit: { perSecond: number; burst: number },
+  now: number,
+) {
+  let passed = 0;
+  for (let n = 0; n < count; n += 1) if ((await throttle.take(1, limit, now)).ok) passed += 1;
+  return passed;
+}
+
+test('three nodes together let the burst pass, and not one more', async () => {
+  const shared = bucket();
+  const limit = { perSecond: 10, burst: 20 };
+  const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.ask, never));
+  const passed = await Promise.all(nodes.map((node) => passes(node, 30, limit, 0)));
+  expect(passed.reduce((sum, one) => sum + one, 0)).toBe(20);
+});
+
+test('a fast throttle asks the store once for many requests, and never lets more pass than the bucket gives', async () => {
+  const shared = bucket();
+  const limit = { perSecond: 1_000, burst: 1_000 };
+  const nodes = [1, 2].map(() => new SharedThrottle(shared.ask, never));
+  let passed = 0;
+  for (; shared.time.now < 1_000; shared.time.now += 10) {
+    for (const node of nodes) passed += await passes(node, 30, limit, shared.time.now);
+  }
+  expect(passed).toBeLessThanOrEqual(2_000 + 100);
+  expect(passed).toBeGreaterThan(1_800);
+  expect(shared.seen.asked).toBeLessThan(passed / 5);
+});
+
+test('an account over its limit is refused without a question until its next token is there', async () => {
+  const shared = bucket();
+  const limit = { perSecond: 2, burst: 1 };
+  const throttle = new SharedThrottle(shared.ask, never);
+  expect(await passes(throttle, 1, limit, 0)).toBe(1);
+  await passes(throttle, 1, limit, 0);
+  const { asked } = shared.seen;
+  expect(await passes(throttle, 100, limit, 0)).toBe(0);
+  expect(shared.seen.asked).toBe(asked);
+  const refused = (await throttle.take(1, limit, 0)) as Extract<ThrottleAnswer, { ok: false }>;
+  expect(refused.retryAfterMs).toBe(500);
+  shared.time.now = 500;
+  expect(await passes(throttle, 1, limit, 500)).toBe(1);
+});
+
+test('tokens not used within a tenth of a second are void', async () => {
+  const shared = bucket();
+  const limit = { perSecond: 100, burst: 100 };
+  const throttle = new SharedThrottle(shared.ask, never);
+  await throttle.take(1, limit, 0);
+  const { asked } = shared.seen;
+  await throttle.take(1, limit, 1_000);
+  expect(shared.seen.asked).toBe(asked + 1);
+});
+
+test('where the store does not answer, requests pass on and the fault is told', async () => {
+  const told: unknown[] = [];
+  const throttle = new SharedThrottle(
+    () => Promise.reject(new Error('away')),
+    (error) => told.push(error),
+  );
+  expect((await throttle.take(1, { perSecond: 1, burst: 1 }, 0)).ok).toBe(true);
+  expect(told).toHaveLength(1);
+});
+
+test('the questions of one turn travel together, and each gets its own answer', async () => {
+  const batches: number[] = [];
+  const ask = askTogether(
+    async (batch) => {
+      batches.push(batch.length);
+      return batch.map(({ wanted }) => ({ granted: wanted, left: 0, nextMs: 0 }));
+    },
+    () => 0,
+  );
+  const request = (accountId: number, wanted: number) => ({ accountId, perSecond: 1, burst: 9, wanted });
+  const answers = await Promise.all([ask(request(1, 1)), ask(request(2, 5))]);
+  expect([batches, answers.map(({ granted }) => granted)]).toEqual([[2], [1, 5]]);
 });

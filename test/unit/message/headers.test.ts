@@ -1,8 +1,8 @@
 /** The writer of header fields: what it writes parses back, and nothing can be smuggled through it. */
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { HeaderWriter, subjectLines } from '../../../src/message/headers.ts';
-import { decodeEncodedWords } from './part-decoder.ts';
+import { describe, expect, it, test } from 'vitest';
+import { decodeEncodedWords, HeaderWriter, subjectLines } from '../../../src/message/headers.ts';
+import { decodeEncodedWords as decodeIndependently } from './part-decoder.ts';
 
 function written(name: string, value: string | readonly string[], utf8 = false): string {
   const headers = new HeaderWriter(utf8);
@@ -67,7 +67,7 @@ describe('the subject', () => {
     'is encoded where plain text is not safe: %j',
     (subject) => {
       for (const line of lines(subject)) expect(line).toMatch(/^=\?UTF-8\?[BQ]\?[!-~]+\?=$/);
-      expect(decodeEncodedWords(lines(subject).join(' '))).toBe(subject);
+      expect(decodeIndependently(lines(subject).join(' '))).toBe(subject);
     },
   );
 
@@ -78,7 +78,7 @@ describe('the subject', () => {
       fc.property(fc.oneof(ascii, any), (subject) => {
         const value = lines(subject);
         // Encoded words that would tear a character apart do not decode.
-        expect(decodeEncodedWords(value.join(' '))).toBe(subject);
+        expect(decodeIndependently(value.join(' '))).toBe(subject);
         for (const [index, line] of value.entries()) {
           const columns = line.length + (index === 0 ? 'Subject: '.length : 1);
           expect(columns).toBeLessThanOrEqual(line.startsWith('=?') ? 76 : 78);
@@ -88,4 +88,40 @@ describe('the subject', () => {
       { numRuns: 3000 },
     );
   });
+});
+
+test('any subject that is written is read back exactly', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 400 }), fc.nat(40), (text, column) => {
+      const subject = text.replaceAll(/[\r\n\0]/g, ' ').toWellFormed();
+      const lines = subjectLines(subject, column);
+      expect(decodeEncodedWords(typeof lines === 'string' ? lines : lines.join(' '))).toBe(subject);
+    }),
+  );
+});
+
+test('hostile input costs linear time and stays as it stands', () => {
+  const began = performance.now();
+  for (const part of ['=?utf-8?Q?', '=?', '?=', '= ', '=?utf-8?B??= ']) {
+    const value = part.repeat(400_000);
+    expect(decodeEncodedWords(value).length).toBeLessThanOrEqual(value.length);
+  }
+  expect(performance.now() - began).toBeLessThan(2_000);
+});
+
+test('encoded words are read, whatever else stays as it stands', () => {
+  const cases: readonly (readonly [string, string])[] = [
+    ['plain text', 'plain text'],
+    ['=?UTF-8?Q?caf=C3=A9_?= x', 'café  x'],
+    ['=?utf-8?B?8J+Y?= =?utf-8?B?gA==?=', '😀'],
+    ['a =?utf-8?B?YQ==?= b', 'a a b'],
+    ['=?iso-2022-jp?B?YQ==?=', '=?iso-2022-jp?B?YQ==?='],
+    ['=?utf-8?X?YQ==?=', '=?utf-8?X?YQ==?='],
+    ['=?utf-8?Q?=ZZ=?=', '=ZZ='],
+    ['=?utf-8?Q?=+1=4?=', '=+1=4'],
+    ['=?=', '=?='],
+    ['=?utf-8?Q??=', ''],
+    ['=??=', '=??='],
+  ];
+  for (const [value, expected] of cases) expect(decodeEncodedWords(value)).toBe(expected);
 });

@@ -1,6 +1,7 @@
+import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
+import { hmacSha256, readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
 import { parseAddress } from '../../../src/model/address.ts';
 import { idAt } from '../../rig/mail.ts';
 
@@ -38,5 +39,17 @@ test('one changed character, another key, or any other text is no token', () => 
   fc.assert(fc.property(fc.string(), (text) => readReturnPath(key, text) === null));
   fc.assert(
     fc.property(fc.string({ minLength: 45, maxLength: 45 }), (text) => readReturnPath(key, `b-${text}`) === null),
+  );
+});
+
+test('values equal those of createHmac for keys and messages of any length', () => {
+  const octets = fc.uint8Array({ maxLength: 200 });
+  fc.assert(
+    fc.property(octets, fc.array(octets, { minLength: 1, maxLength: 3 }), (key, messages) => {
+      const hmac = hmacSha256(key);
+      for (const message of messages) {
+        expect(hmac(message).toString('hex')).toBe(createHmac('sha256', key).update(message).digest('hex'));
+      }
+    }),
   );
 });

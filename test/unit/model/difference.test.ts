@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { difference as differenceIn } from '../../../src/model/audit-difference.ts';
+import { difference as differenceIn } from '../../../src/model/audit.ts';
 
 const difference = (before: unknown, after: unknown) =>
   differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), span: (ms) => `${ms} ms` });

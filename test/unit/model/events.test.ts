@@ -1,9 +1,8 @@
 /** The one definition of events: what their transactions write follows from it, and agrees with the table of states. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { changeOf, RECORDED, type SettledType } from '../../../src/model/events.ts';
-import { type Tally, tallyOf } from '../../../src/model/reputation.ts';
-import { STATES, TRANSITIONS } from '../../../src/model/state-machine.ts';
+import { type Tally, tallyOf } from '../../../src/model/account.ts';
+import { changeOf, RECORDED, type SettledType, STATES, TRANSITIONS } from '../../../src/model/message.ts';
 
 const STORE = new URL('../../../src/store/', import.meta.url);
 

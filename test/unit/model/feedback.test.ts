@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { afterNotices, isProviderSimulator } from '../../../src/model/feedback.ts';
-import type { Evidence, Notice } from '../../../src/model/notice.ts';
-import { STATES } from '../../../src/model/state-machine.ts';
+import { afterNotices, type Evidence, isProviderSimulator, type Notice } from '../../../src/model/feedback.ts';
+import { STATES } from '../../../src/model/message.ts';
 
 const TO = 'Rita@example.com';
 const DELIVERED = { state: 'delivered', to: TO, trial: false } as const;

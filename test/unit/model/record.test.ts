@@ -2,12 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   afterAttempt,
+  allowed,
   expiredBeforeAttempt,
   retryDelayMs,
   simulatedComplaint,
-} from '../../../src/model/after-attempt.ts';
+} from '../../../src/model/message.ts';
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
-import { allowed } from '../../../src/model/state-machine.ts';
 import { attemptWith } from '../../rig/mail.ts';
 
 const MINUTE = 60_000;

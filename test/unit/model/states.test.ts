@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { allowed, STATE_MEANING, STATES, TERMINAL, TRANSITIONS } from '../../../src/model/state-machine.ts';
+import { allowed, STATE_MEANING, STATES, TERMINAL, TRANSITIONS } from '../../../src/model/message.ts';
 
 const page = readFileSync(new URL('../../../docs/states.md', import.meta.url), 'utf8');
 const rows = page

@@ -1,6 +1,7 @@
 /** Events after the commit: each subscriber derives what it shows from them, and publishers fail because of none. */
 import { expect, test } from 'vitest';
-import type { EventOf, ServiceEvent, SettledType } from '../../../src/model/events.ts';
+import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
+import type { SettledType } from '../../../src/model/message.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, logHandlers } from '../../../src/observability/log.ts';
 import { createMetrics, metricHandlers } from '../../../src/observability/metrics.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ERROR_CODES } from '../../../src/http/errors.ts';
-import { STATES } from '../../../src/model/state-machine.ts';
+import { STATES } from '../../../src/model/message.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../../monitoring/${name}`, import.meta.url), 'utf8');

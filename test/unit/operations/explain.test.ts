@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../../src/model/account.ts';
-import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
+import { type MailDetails, type MailEvent, STATE_MEANING, STATES, TERMINAL } from '../../../src/model/message.ts';
+import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
-import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
-import { STATE_MEANING, STATES, TERMINAL } from '../../../src/model/state-machine.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
 import { explain, waitReason } from '../../../src/operations/messages/explain.ts';
 

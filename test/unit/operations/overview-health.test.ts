@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmingReason } from '../../../src/model/events.ts';
-import type { RuntimeStatus } from '../../../src/model/runtime-status.ts';
+import type { RuntimeStatus } from '../../../src/model/node.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
 import { attentionOf } from '../../../src/operations/overview/attention.ts';

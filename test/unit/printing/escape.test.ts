@@ -1,7 +1,17 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { createLog } from '../../../src/observability/log.ts';
-import { escapeJson, isUnprintable, printable, printableLines } from '../../../src/printing/escape.ts';
+import { describeError } from '../../../src/printing/error-line.ts';
+import {
+  escapeJson,
+  HIDDEN,
+  isUnprintable,
+  maskSecrets,
+  maskUrl,
+  printable,
+  printableLines,
+} from '../../../src/printing/escape.ts';
 
 /** Every control, separator and bidirectional control of Unicode, and a lone surrogate. */
 const CONTROLS = [
@@ -46,4 +56,225 @@ test('text for people has U+FFFD for each control, and everything else as it is'
     expect(printableLines(`a${control}b`)).toBe('\n\t\u001b'.includes(control) ? `a${control}b` : 'a\uFFFDb');
   }
   expect(printable(HARMLESS)).toBe(HARMLESS);
+});
+
+const SECRET = 'hunter2SECRETword';
+
+/** What people write who mistype the URL `SCHEME://user:SECRET@host/name`. */
+const MISTYPED: readonly ((scheme: string, secret: string) => string)[] = [
+  (scheme, secret) => `${scheme}://user:${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:${secret}@db.example`,
+  (scheme, secret) => `${scheme}://user:${secret}@`,
+  (scheme, secret) => `${scheme}://user:${secret}`,
+  (scheme, secret) => `${scheme}://user:${secret}/mail`,
+  (scheme, secret) => `${scheme}://user:${secret}?sslmode=no`,
+  (scheme, secret) => `${scheme}://:${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:${secret}@db.example:x/mail`,
+  (scheme, secret) => `${scheme}://user@db.example:${secret}/mail`,
+  (scheme, secret) => `${scheme}://user:${secret}@a@db.example/mail?wrong=1`,
+  (scheme, secret) => `${scheme}://user:a@${secret}@db.example:99999/mail`,
+  (scheme, secret) => `${scheme}://user:a/${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:12/${secret}@db.example`,
+  (scheme, secret) => `${scheme}://user:a?${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:a/b?${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:a/b?c=${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:a#${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:a ${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:a//${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:${secret}%@db.example/mail`,
+  (scheme, secret) => `${scheme}://user:${secret}%40db.example/mail`,
+  (scheme, secret) => `${scheme}:user:${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}:/user:${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}:user:${secret}`,
+  (scheme, secret) => `${scheme}//user:${secret}@db.example/mail`,
+  (scheme, secret) => `${scheme}:///user:${secret}@db.example/mail`,
+  (_scheme, secret) => `user:${secret}@db.example/mail`,
+  (_scheme, secret) => `//user:${secret}@db.example/mail`,
+  (scheme, secret) => ` ${scheme}://user:${secret}@db.example/mail`,
+  (scheme, secret) => ` ${scheme}://user:${secret}`,
+  (scheme, secret) => `"${scheme}://user:${secret}@db.example/mail"`,
+  (scheme, secret) => `sqlite:${scheme}://user:${secret}@db.example/mail`,
+  (scheme, secret) => `sqlite:${scheme}:/user:${secret}@db.example/mail`,
+  (scheme, secret) => `sqlite://user:${secret}@db.example/${scheme}`,
+  (scheme, secret) => `sqlite:sqlite:${scheme}://user:${secret}@db.example/mail`,
+  (_scheme, secret) => `sqlite:user:${secret}@db.example/mail`,
+  (scheme, secret) => `capture:${scheme}://user:${secret}@db.example/mail`,
+  (scheme, secret) => `jdbc:${scheme}://db.example/mail?user=u&password=${secret}`,
+  (scheme, secret) => `${scheme}://db.example/mail?password=${secret}`,
+  (scheme, secret) => `${scheme}://db.example/mail?sslpassword=a&${secret}`,
+  (scheme, secret) => `${scheme}://db.example/mail?pass%77ord=${secret}`,
+  (scheme, secret) => `${scheme}://db.example?endpoint=http%3A%2F%2Fuser%3A${secret}%40other.example`,
+  (scheme, secret) => `${scheme}%3A%2F%2Fuser%3A${secret}%40db.example%2Fmail`,
+  (_scheme, secret) => `host=db.example user=me password=${secret} dbname=mail`,
+  (scheme, secret) => `${scheme}://user:${secret}@db.example:5432,other.example:5433/mail?x=1`,
+  (scheme, secret) => `${scheme}://user:${secret}@db.example/mail?application_name=a@b`,
+  (scheme, secret) => `${scheme}://user:${secret}@db.example/mail\n`,
+  (scheme, secret) => `${scheme}://user:\u202e${secret}@db.example/mail`,
+];
+
+const SCHEMES = [
+  'postgres',
+  'postgresql',
+  'postgers',
+  'POSTGRES',
+  'smtp',
+  'smtps',
+  'smpt',
+  'ses',
+  'mx',
+  'http',
+  'mysql',
+];
+const SETTINGS = [
+  'POSTRIDER_DATABASE',
+  'POSTRIDER_TRANSPORT',
+  'POSTRIDER_LISTEN',
+  'POSTRIDER_OPERATOR_LISTEN',
+  'POSTRIDER_SES_QUEUE',
+  'POSTRIDER_SES_TOPICS',
+  'POSTRIDER_RETURN_PATH_DOMAIN',
+  'POSTRIDER_DNS',
+  'POSTRIDER_TLS_CERT',
+  'POSTRIDER_ROLES',
+  'POSTRIDER_LOG',
+  'POSTRIDER_MAX_AGE',
+  'POSTRIDER_MAX_REQUEST',
+];
+
+/** All that `config` prints for a setting, or the error line in its place. */
+function printed(name: string, value: string): string {
+  try {
+    return JSON.stringify(describeSettings({ [name]: value }, null));
+  } catch (error) {
+    return describeError(error);
+  }
+}
+
+describe('a password in a setting', () => {
+  test.each(MISTYPED.map((write) => [write('postgres', 'PW'), write] as const))(
+    'is in no output, whatever is mistyped: %j',
+    (_shown, write) => {
+      for (const scheme of SCHEMES) {
+        const value = write(scheme, SECRET);
+        expect([value, maskUrl(value).includes(SECRET)]).toEqual([value, false]);
+        for (const name of ['POSTRIDER_DATABASE', 'POSTRIDER_TRANSPORT']) {
+          expect([name, value, printed(name, value).includes(SECRET)]).toEqual([name, value, false]);
+        }
+        if (!value.includes('//') || !value.includes('@')) continue;
+        for (const name of SETTINGS) {
+          expect([name, value, printed(name, value).includes(SECRET)]).toEqual([name, value, false]);
+        }
+      }
+    },
+  );
+
+  test('is in no output, whatever characters it has', () => {
+    const word = fc.string({ unit: fc.constantFrom(...'aZ09:/?#@%&=+, ![]~'), maxLength: 12 });
+    fc.assert(
+      fc.property(word, word, fc.constantFrom(...SCHEMES), (before, after, scheme) => {
+        const value = `${scheme}://user:${before}${SECRET}${after}@db.example/mail`;
+        expect(maskUrl(value)).not.toContain(SECRET);
+        expect(printed('POSTRIDER_DATABASE', value)).not.toContain(SECRET);
+        expect(printed('POSTRIDER_TRANSPORT', value)).not.toContain(SECRET);
+        expect(maskUrl(maskUrl(value))).not.toContain(SECRET);
+      }),
+      { seed: 12_022, numRuns: 2_000 },
+    );
+  });
+
+  test('a URL of another kind after sqlite: is refused, so that it never becomes the name of a file', () => {
+    for (const value of ['sqlite:postgres://u:PW@h/db', 'sqlite:u:PW@h/db', 'sqlite:postgres://h/db'])
+      expect(() => loadSettings({ POSTRIDER_DATABASE: value }, null)).toThrow(/drop sqlite:/);
+    expect(loadSettings({ POSTRIDER_DATABASE: 'sqlite:./a:b@c/x.db' }, null).database).toMatchObject({
+      path: './a:b@c/x.db',
+    });
+  });
+});
+
+describe('masking', () => {
+  test.each([
+    'sqlite:./data/postrider.db',
+    'sqlite:/srv/mail@home/postrider.db',
+    'sqlite:///srv/postrider.db',
+    'capture:',
+    'ses://eu-west-1?endpoint=http://127.0.0.1:8005&configuration-set=x',
+    'smtp://relay.example:587?tls=required&name=a.example',
+    'smtp://[::1]:25',
+    'postgres://a.example:5432,b.example:5433/mail?sslmode=verify-full&options=-c%20search_path%3Dx',
+    'postgres:///mail?host=/run/postgresql',
+  ])('leaves %s as it is', (value) => expect(maskUrl(value)).toBe(value));
+
+  test('of a line hides the logins of URLs, secret parameters and keys, and nothing else', () => {
+    const key = `pr_${'A'.repeat(43)}`;
+    const token = `po_${'b-_9'.repeat(11)}`;
+    expect(maskSecrets(`cannot reach "postgres://me:${SECRET}@db.example/mail", nor smtp://x:${SECRET}@h:25.`)).toBe(
+      `cannot reach "postgres://me:${HIDDEN}@db.example/mail", nor smtp://x:${HIDDEN}@h:25.`,
+    );
+    expect(maskSecrets(`see https://h.example/?token=${SECRET} and ${key}, ${token}`)).toBe(
+      `see https://h.example/?token=${HIDDEN} and pr_AAAAAAA${HIDDEN}, po_b-_9b-_${HIDDEN}`,
+    );
+    for (const line of ['550 see https://x.example/@user for help', 'pr_short', 'a@b.example: //', 'x // y@z'])
+      expect(maskSecrets(line)).toBe(line);
+  });
+
+  const part = (characters: string) => fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 8 });
+  const name = part('abcxyz019');
+  const host = fc.oneof(
+    fc.tuple(name, name).map((labels) => labels.join('.')),
+    fc.constant('[2001:db8::1]'),
+  );
+  const port = fc.option(fc.integer({ min: 1, max: 65_535 })).map((number) => (number === null ? '' : `:${number}`));
+  const tail = fc
+    .tuple(part('abc/@:;.-_~'), fc.option(part('abc@:/.-')), fc.option(part('ab@/')))
+    .map(
+      ([path, query, fragment]) =>
+        `/${path}${query === null ? '' : `?x=${query}`}${fragment === null ? '' : `#${fragment}`}`,
+    );
+  const around = fc.constantFrom(['', ''], ['see ', ' for help'], ['"', '".'], ['<', '>'], ['(', ')']);
+
+  test('of a line leaves every link without a login as it is, whatever its path and query', () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom('http', 'https', 'HTTPS'),
+        host,
+        port,
+        tail,
+        around,
+        (scheme, at, number, rest, [before, after]) => {
+          const line = `${before}${scheme}://${at}${number}${rest}${after}`;
+          expect(maskSecrets(line)).toBe(line);
+        },
+      ),
+      { seed: 11, numRuns: 3_000 },
+    );
+  });
+
+  test('of a line hides the password of every URL, whatever stands behind its host, and keeps scheme and user', () => {
+    const word = part('aZ09:/?#@%&=+,![]~$;*().-_');
+    fc.assert(
+      fc.property(
+        fc.constantFrom('http', ...SCHEMES),
+        fc.tuple(word, word),
+        fc.tuple(host, port, tail),
+        around,
+        (scheme, [one, other], at, [before, after]) => {
+          const login = `${scheme}://user:`;
+          const masked = maskSecrets(`${before}${login}x${one}${SECRET}${other}@${at.join('')}${after}`);
+          expect(masked).not.toContain(SECRET);
+          expect(masked.startsWith(`${before}${login}${HIDDEN}`)).toBe(true);
+          expect(maskSecrets(masked)).toBe(masked);
+        },
+      ),
+      { seed: 11, numRuns: 3_000 },
+    );
+  });
+
+  test('takes time linear in a hostile text', () => {
+    // Each would take minutes if it were quadratic; nothing is measured but that it ends.
+    const size = 100_000;
+    for (const part of ['//', ':', '@', '=', '%', 'sqlite:', 'a=%25', '&a=', 'pr_', '//a:b@', '%2525', 'x=y ', ',:a'])
+      for (const mask of [maskUrl, maskSecrets])
+        expect(mask(part.repeat(size / part.length)).length).toBeGreaterThan(0);
+  });
 });

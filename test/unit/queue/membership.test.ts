@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { ALIVE_MS, BEAT_MS, joinNodes } from '../../../src/queue/membership.ts';
+import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../../src/model/running-time.ts';
+import { ALIVE_MS, BEAT_MS, joinNodes, keepAges } from '../../../src/queue/membership.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
@@ -85,4 +86,91 @@ test('a node that leaves says so and beats no more', async () => {
   const { beats } = store;
   await clock.advance(10 * BEAT_MS);
   expect([store.beats, store.left]).toEqual([beats, ['node-a']]);
+});
+
+// Ages on a node: by the clock and the monotonic clock at every moment, kept in the store now and then.
+
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+/** What a store keeps over several starts. */
+function storeRig() {
+  const rig = {
+    kept: null as RunningTime | null,
+    away: false,
+    writes: 0,
+    async keepRunningTime(passedMs: number, now: number) {
+      if (rig.away) throw new Error('the store is away');
+      rig.kept = advanceRunningTime(rig.kept ?? beginRunningTime(now), now, passedMs);
+      rig.writes += 1;
+      return rig.kept;
+    },
+  };
+  return rig;
+}
+
+async function started(store = storeRig(), clock = virtualClock(START)) {
+  const failures: string[] = [];
+  const { ages, stop } = await keepAges({ clock, store, failed: (what) => failures.push(what) });
+  onTestFinished(stop);
+  return { clock, store, ages, stop, failures, ageOf: (at: number) => clock.now() - ages.asDatedNow(at) };
+}
+
+test('a step of the clock counts at no moment, before it is kept and after', async () => {
+  const { clock, ages, ageOf } = await started();
+  await clock.advance(5 * MINUTE);
+  clock.step(3 * DAY);
+  expect(ageOf(START)).toBeLessThanOrEqual(5 * MINUTE);
+  expect(ages.datedBefore(DAY)).toBeLessThan(START);
+  await clock.advance(MINUTE);
+  expect(ageOf(START)).toBeLessThanOrEqual(6 * MINUTE);
+  expect(ages.datedBefore(DAY)).toBeLessThan(START);
+});
+
+test('what waits through steps ends all the same, once it has run for its age', async () => {
+  const { clock, ages } = await started();
+  clock.step(3 * DAY);
+  await clock.advance(DAY + MINUTE);
+  expect(ages.datedBefore(DAY)).toBeGreaterThanOrEqual(START);
+});
+
+test('nodes are left alone for as long as a node may be silent after a step', async () => {
+  const { clock, ages } = await started();
+  await clock.advance(MINUTE);
+  expect(ages.settled()).toBe(true);
+  clock.step(DAY);
+  expect(ages.settled()).toBe(false);
+  await clock.advance(2 * ALIVE_MS);
+  expect(ages.settled()).toBe(true);
+});
+
+test('a start after days in which nothing ran goes on where the last run ended', async () => {
+  const first = await started();
+  await first.clock.advance(5 * MINUTE);
+  await first.stop();
+  const clock = virtualClock(START + 3 * DAY);
+  const second = await started(first.store, clock);
+  expect(second.ageOf(START)).toBe(5 * MINUTE);
+  await clock.advance(MINUTE);
+  expect(second.ageOf(START)).toBe(6 * MINUTE);
+});
+
+test('a restart of seconds counts as running', async () => {
+  const first = await started();
+  await first.clock.advance(5 * MINUTE);
+  await first.stop();
+  const second = await started(first.store, virtualClock(START + 5 * MINUTE + 20_000));
+  expect(second.ageOf(START)).toBe(5 * MINUTE + 20_000);
+});
+
+test('while the store is away time goes on, and what was missed is kept when it is back', async () => {
+  const { clock, store, ageOf, failures } = await started();
+  store.away = true;
+  await clock.advance(60 * MINUTE);
+  expect(failures.length).toBeGreaterThan(0);
+  expect(ageOf(START)).toBe(60 * MINUTE);
+  store.away = false;
+  await clock.advance(MINUTE);
+  expect(ageOf(START)).toBe(61 * MINUTE);
+  expect(store.kept?.stretches).toHaveLength(1);
 });

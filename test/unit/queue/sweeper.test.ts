@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { LEASE_MS } from '../../../src/queue/dispatcher.ts';
+import { LEASE_MS } from '../../../src/queue/attempt.ts';
 import { ALIVE_MS } from '../../../src/queue/membership.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
 import { virtualClock } from '../../rig/clock.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
-import type { FeedbackReport } from '../../../src/model/feedback-report.ts';
+import type { FeedbackReport } from '../../../src/model/feedback.ts';
 import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';

@@ -1,10 +1,9 @@
 /** Reports and reputation, as both databases decide them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { FeedbackReport } from '../../../src/model/feedback-report.ts';
-import type { Notice } from '../../../src/model/notice.ts';
-import { BUCKET_MS, tallyOf, WINDOW_HOURS } from '../../../src/model/reputation.ts';
-import { STATES, type State } from '../../../src/model/state-machine.ts';
+import { BUCKET_MS, tallyOf, WINDOW_HOURS } from '../../../src/model/account.ts';
+import type { FeedbackReport, Notice } from '../../../src/model/feedback.ts';
+import { STATES, type State } from '../../../src/model/message.ts';
 import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted } from '../../../src/store/rules/feedback.ts';
 import {
   complainantsBefore,

@@ -1,10 +1,8 @@
 /** What happens to one message, as both databases decide it: tables of cases, and properties over random ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Account, AccountLimits } from '../../../src/model/account.ts';
-import { countsOf } from '../../../src/model/limits.ts';
-import type { AcceptAnswer } from '../../../src/model/message.ts';
-import { allowed, type Cause, STATES, type State, TERMINAL } from '../../../src/model/state-machine.ts';
+import { type Account, type AccountLimits, countsOf } from '../../../src/model/account.ts';
+import { type AcceptAnswer, allowed, type Cause, STATES, type State, TERMINAL } from '../../../src/model/message.ts';
 import {
   acceptance,
   greatestIdAt,

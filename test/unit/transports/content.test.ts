@@ -1,7 +1,7 @@
 /** Content on its way: dot-stuffed, ended by a line end, not copied without need. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { stuffed } from '../../../src/transports/smtp/transaction.ts';
+import { stuffed } from '../../../src/transports/smtp/transport.ts';
 
 test('no line but the last dot can be read as the end, and unstuffing gives the bytes back', () => {
   const piece = fc.constantFrom('.', '\r\n', '\n', '\r', 'a', '..', '\r\n.', '\r\n.\r\n');

@@ -1,8 +1,7 @@
 /** Simulator addresses: each shows one ending, none leaves the service or touches anybody's reputation. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { isSimulated, simulatorKind } from '../../../src/transports/simulator/address.ts';
-import { simulatorTransport } from '../../../src/transports/simulator/transport.ts';
+import { isSimulated, simulatorKind, simulatorTransport } from '../../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { outgoing } from '../../rig/smtp-message.ts';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
-import type { Notice } from '../../../../src/model/notice.ts';
+import type { Notice } from '../../../../src/model/feedback.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const CASES = readdirSync(FOLDER)

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
-import type { Notice } from '../../../../src/model/notice.ts';
+import type { Notice } from '../../../../src/model/feedback.ts';
 import { sesEvent } from '../../../rig/sns.ts';
 
 const TO = 'rita@example.com';

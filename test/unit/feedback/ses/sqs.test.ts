@@ -3,7 +3,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { Taken } from '../../../../src/feedback/intake.ts';
 import { createSqsPoller, regionOf } from '../../../../src/feedback/ses/sqs-poller.ts';
-import type { FeedbackReport } from '../../../../src/model/feedback-report.ts';
+import type { FeedbackReport } from '../../../../src/model/feedback.ts';
 import { CREDENTIALS } from '../../../rig/ses-fake.ts';
 import { sesEvent, TOPIC } from '../../../rig/sns.ts';
 import { startSqsFake } from '../../../rig/sqs-fake.ts';

@@ -1,0 +1,265 @@
+/**
+ * The SMTP lines themselves: commands written, replies read.
+ *
+ * The one writer of command lines. What does not fit on one line of one command (CR, LF, NUL, any other control character,
+ * 8-bit text without SMTPUTF8, too many octets) throws here, before a byte is sent; a line break in an address, a name or a
+ * credential would otherwise become a command of its own. Pure.
+ */
+import type { Reply, Stage } from '../../model/outcome.ts';
+
+/** RFC 5321 section 4.5.3.1.4, with room for SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10). */
+const MAX_COMMAND = 512 + 26 + 10;
+/** RFC 5321 section 4.5.3.1.3. */
+const MAX_PATH = 256;
+/** RFC 4954 section 4. */
+const MAX_AUTH = 12_288;
+/** RFC 5321 section 4.5.3.1.2. */
+const MAX_NAME = 255;
+
+/** A text that cannot be written as an SMTP command; the message names the part, never its content. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
+}
+
+/** The lines of one mail transaction, without line ends and without the parameters the server decides about. */
+export interface EnvelopeLines {
+  readonly mail: string;
+  readonly rcpt: string;
+}
+
+/** `MAIL FROM:<…>` and `RCPT TO:<…>` for two bare addr-specs (an empty `from` is the null path). */
+export function envelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
+  if (to === '') throw new CommandError('the envelope recipient is empty');
+  return { mail: path('MAIL FROM:<', 'sender', from, smtputf8), rcpt: path('RCPT TO:<', 'recipient', to, smtputf8) };
+}
+
+function path(verb: string, part: string, address: string, smtputf8: boolean): string {
+  check(`the envelope ${part}`, address, smtputf8, MAX_PATH - 2);
+  // Outside a quoted string `<`, `>` and space would end the path or begin a parameter.
+  let quoted = false;
+  for (let i = 0; i < address.length; i += 1) {
+    const unit = address.charCodeAt(i);
+    if (quoted && unit === 92) i += 1;
+    else if (unit === 34) quoted = !quoted;
+    else if (!quoted && (unit === 60 || unit === 62 || unit === 32)) {
+      throw new CommandError(`the envelope ${part} has an angle bracket or a space outside quotes`);
+    }
+  }
+  if (quoted) throw new CommandError(`the envelope ${part} has an open quote`);
+  return `${verb}${address}>`;
+}
+
+/** `MAIL FROM:<…>` with its parameters. */
+export function mailCommand(line: string, size: number | null, smtputf8: boolean): string {
+  const command = `${line}${size === null ? '' : ` SIZE=${size}`}${smtputf8 ? ' SMTPUTF8' : ''}`;
+  if (command.length + 2 > MAX_COMMAND) throw new CommandError('the MAIL command is too long');
+  return command;
+}
+
+/** `EHLO name` or `HELO name`; throws where `name` is no single printable word. */
+export function helloCommand(verb: 'EHLO' | 'HELO', name: string): string {
+  check('the EHLO name', name, false, MAX_NAME);
+  if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
+  return `${verb} ${name}`;
+}
+
+/** `AUTH PLAIN` with its initial response (RFC 4616, RFC 4954 section 4). */
+export function authPlain(user: string, pass: string): string {
+  const command = `AUTH PLAIN ${Buffer.from(`\0${credential('user', user)}\0${credential('password', pass)}`).toString('base64')}`;
+  if (command.length + 2 > MAX_AUTH) throw new CommandError('the credentials are too long');
+  return command;
+}
+
+/** The two answers of `AUTH LOGIN`. */
+export function authLogin(user: string, pass: string): readonly [string, string] {
+  const answers = [credential('user', user), credential('password', pass)].map((part) =>
+    Buffer.from(part).toString('base64'),
+  );
+  return [answers[0] ?? '', answers[1] ?? ''];
+}
+
+function credential(part: string, value: string): string {
+  check(`the ${part} of the transport`, value, true, 4_096);
+  return value;
+}
+
+function check(what: string, text: string, eightBit: boolean, maxOctets: number): void {
+  let octets = text.length;
+  for (let i = 0; i < text.length; i += 1) {
+    const unit = text.charCodeAt(i);
+    if (unit < 32 || unit === 127) throw new CommandError(`${what} has a line break or control character`);
+    if (unit > 127) {
+      if (!eightBit) throw new CommandError(`${what} is not ASCII and SMTPUTF8 is not asked for`);
+      if (unit >= 0xd800 && unit <= 0xdfff && !text.isWellFormed()) {
+        throw new CommandError(`${what} has a lone surrogate`);
+      }
+      octets += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
+    }
+  }
+  if (octets > maxOctets) throw new CommandError(`${what} is longer than ${maxOctets} octets`);
+}
+
+// Turns the bytes a server sends into SMTP replies, however they are cut into chunks.
+//
+// Promises: linear time, bounded memory (2 KiB a line, 16 KiB a reply; RFC 5321 section 4.5.3.1.5 says 512 octets
+// a line), bare LF accepted as a line end. Fails by returning the fault as one line; the connection is then useless.
+
+const MAX_LINE = 2_048;
+const MAX_REPLY = 16_384;
+const MAX_TEXT = 1_000;
+const LF = 10;
+const CR = 13;
+
+/** One whole reply; `lines` are as sent, code included, line ends not. */
+export interface ServerReply {
+  readonly kind: 'reply';
+  readonly code: number;
+  readonly lines: readonly string[];
+}
+
+/** The parser of one connection. `onReply` is called for each whole reply, in order. */
+export class ReplyParser {
+  readonly #onReply: (reply: ServerReply) => void;
+  #held: Buffer | null = null;
+  #heldLength = 0;
+  #lines: string[] = [];
+  #size = 0;
+  #code = 0;
+
+  constructor(onReply: (reply: ServerReply) => void) {
+    this.#onReply = onReply;
+  }
+
+  /** True while part of a reply has come. */
+  get unfinished(): boolean {
+    return this.#heldLength > 0 || this.#lines.length > 0;
+  }
+
+  /** Takes the next bytes; answers null, or the fault in one line. */
+  push(chunk: Buffer): string | null {
+    let start = 0;
+    while (start < chunk.length) {
+      const lf = chunk.indexOf(LF, start);
+      const stop = lf < 0 ? chunk.length : lf;
+      if (this.#heldLength + stop - start > MAX_LINE) return `a reply line is longer than ${MAX_LINE} octets`;
+      if (lf < 0) {
+        this.#hold(chunk, start, stop);
+        return null;
+      }
+      let line: string;
+      if (this.#heldLength > 0) {
+        this.#hold(chunk, start, stop);
+        line = decode(this.#held ?? chunk, 0, this.#heldLength);
+        this.#heldLength = 0;
+      } else {
+        line = decode(chunk, start, stop);
+      }
+      const fault = this.#take(line);
+      if (fault !== null) return fault;
+      start = lf + 1;
+    }
+    return null;
+  }
+
+  #hold(chunk: Buffer, start: number, stop: number): void {
+    this.#held ??= Buffer.allocUnsafe(MAX_LINE);
+    chunk.copy(this.#held, this.#heldLength, start, stop);
+    this.#heldLength += stop - start;
+  }
+
+  #take(line: string): string | null {
+    const code = codeOf(line);
+    const separator = line.charAt(3);
+    if (code < 0 || (separator !== ' ' && separator !== '-' && separator !== '')) {
+      return `not an SMTP reply: ${clean(line, 80)}`;
+    }
+    // RFC 5321 section 4.2.1: every line of a reply has the same code.
+    if (this.#lines.length > 0 && code !== this.#code) return `one reply with two codes, ${this.#code} and ${code}`;
+    this.#size += line.length + 2;
+    if (this.#size > MAX_REPLY) return `a reply is longer than ${MAX_REPLY} octets`;
+    this.#code = code;
+    this.#lines.push(line);
+    if (separator !== '-') {
+      const lines = this.#lines;
+      this.#lines = [];
+      this.#size = 0;
+      this.#onReply({ kind: 'reply', code, lines });
+    }
+    return null;
+  }
+}
+
+/** The reply as outcomes hold it: enhanced code split off (RFC 2034), text in one clean line. */
+export function toReply(stage: Stage, reply: ServerReply): Reply {
+  let enhanced: string | null = null;
+  let text = '';
+  for (let i = 0; i < reply.lines.length && text.length < MAX_TEXT; i += 1) {
+    const line = reply.lines[i] ?? '';
+    const length = enhancedLength(line, 4);
+    let from = 4;
+    if (length > 0) {
+      const start = line.charAt(4) === '#' ? 5 : 4;
+      const found = line.slice(start, 4 + length);
+      enhanced ??= found;
+      // Servers repeat the code on every line; one that differs is part of the text.
+      if (found === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
+    }
+    const part = line.slice(from).trim();
+    if (part !== '') text = text === '' ? part : `${text} ${part}`;
+  }
+  return { stage, code: reply.code, enhanced, text: clean(text, MAX_TEXT) };
+}
+
+/** A reply line of one's own wording, such as `550 5.1.1 No such user`, as an outcome holds it. */
+export function replyFromLine(stage: Stage, line: string): Reply {
+  return toReply(stage, { kind: 'reply', code: codeOf(line), lines: [line] });
+}
+
+/** Text of a stranger without control characters, cut to `max` characters. */
+export function clean(text: string, max: number): string {
+  const cut = text.length > max ? text.slice(0, max) : text;
+  for (let i = 0; i < cut.length; i += 1) {
+    if (isControl(cut.charCodeAt(i))) return cleaned(cut);
+  }
+  return cut;
+}
+
+function cleaned(text: string): string {
+  let out = '';
+  for (let i = 0; i < text.length; i += 1) out += isControl(text.charCodeAt(i)) ? ' ' : text.charAt(i);
+  return out;
+}
+
+/** C0, DEL, C1 and the two Unicode line separators. */
+function isControl(unit: number): boolean {
+  return unit < 32 || (unit >= 127 && unit < 160) || unit === 0x2028 || unit === 0x2029;
+}
+
+function decode(bytes: Buffer, start: number, stop: number): string {
+  return bytes.toString('utf8', start, stop > start && bytes[stop - 1] === CR ? stop - 1 : stop);
+}
+
+function codeOf(line: string): number {
+  const a = line.charCodeAt(0) - 48;
+  const b = line.charCodeAt(1) - 48;
+  const c = line.charCodeAt(2) - 48;
+  const digits = a >= 0 && a <= 9 && b >= 0 && b <= 9 && c >= 0 && c <= 9;
+  return digits ? a * 100 + b * 10 + c : -1;
+}
+
+/** Length of an enhanced status code (RFC 3463 section 2) at `at`, a `#` before it included, or 0. */
+function enhancedLength(line: string, at: number): number {
+  let i = line.charAt(at) === '#' ? at + 1 : at;
+  const first = line.charAt(i);
+  if (first !== '2' && first !== '4' && first !== '5') return 0;
+  i += 1;
+  for (let part = 0; part < 2; part += 1) {
+    if (line.charAt(i) !== '.') return 0;
+    i += 1;
+    const from = i;
+    while (i - from < 4 && line.charCodeAt(i) >= 48 && line.charCodeAt(i) <= 57) i += 1;
+    if (i === from || i - from > 3) return 0;
+  }
+  const next = line.charAt(i);
+  return next === '' || next === ' ' || next === ':' ? i - at : 0;
+}

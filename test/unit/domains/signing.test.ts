@@ -1,0 +1,314 @@
+import { describe, expect, it, test } from 'vitest';
+import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
+import { newKeyPair, newKeys, openKey } from '../../../src/domains/keys.ts';
+import { deriveKey, seal } from '../../../src/domains/secret.ts';
+import { createSigner, DomainDirectory, outgoing, type SigningKey } from '../../../src/domains/signing.ts';
+import { compose } from '../../../src/message/compose.ts';
+import { type DkimKey, dkimRecordName, GRACE_MS, type SendingDomain } from '../../../src/model/domain.ts';
+import type { LeasedMail } from '../../../src/model/message.ts';
+import { verify } from '../message/dkim-verifier.ts';
+import { sendingDomain } from './sending-domain.ts';
+
+const NOW = Date.UTC(2026, 0, 5);
+const key = (algorithm: DkimKey['algorithm'], state: DkimKey['state']): DkimKey => ({
+  selector: `${algorithm}-${state}`,
+  algorithm,
+  publicKey: '',
+  sealed: '',
+  state,
+  createdAt: NOW,
+  activatedAt: null,
+  retireAt: null,
+});
+
+function domain(name: string, given: Partial<SendingDomain> = {}): SendingDomain {
+  const times = { createdAt: NOW, checkedAt: NOW, authenticatedAt: NOW, failingSince: null };
+  const status = 'authenticated';
+  return {
+    id: 1,
+    revision: 1,
+    accountId: 1,
+    name,
+    subdomains: false,
+    status,
+    published: [],
+    keys: [],
+    ...times,
+    ...given,
+  };
+}
+
+function directoryOf(...domains: SendingDomain[]) {
+  const directory = new DomainDirectory({ clock: { now: () => 0 }, publish: () => undefined });
+  directory.apply({ domains, removed: [] });
+  return { directory };
+}
+
+test('an authenticated domain is its account’s and nobody else’s', () => {
+  const { directory } = directoryOf(domain('example.org'));
+  expect(directory.authenticated(1, 'example.org')).toBe(true);
+  expect(directory.authenticated(2, 'example.org')).toBe(false);
+  expect(directory.authenticated(1, 'example.com')).toBe(false);
+});
+
+test('a subdomain sends only where its owner says so, and never beneath another’s own domain', () => {
+  const { directory } = directoryOf(
+    domain('example.org', { subdomains: true }),
+    domain('example.net'),
+    domain('shop.example.org', { accountId: 2 }),
+  );
+  expect(directory.authenticated(1, 'mail.example.org')).toBe(true);
+  expect(directory.authenticated(1, 'a.b.example.org')).toBe(true);
+  expect(directory.authenticated(1, 'mail.example.net')).toBe(false);
+  expect(directory.authenticated(1, 'shop.example.org')).toBe(false);
+  expect(directory.authenticated(1, 'x.shop.example.org')).toBe(false);
+  expect(directory.authenticated(1, 'notexample.org')).toBe(false);
+});
+
+test('a pending domain sends nothing, and one that lost its records sends until DNS says after 72 hours that they are gone', () => {
+  const failing = { status: 'failing', failingSince: NOW, keys: [key('rsa', 'active')] } as const;
+  const { directory } = directoryOf(
+    domain('new.example', { status: 'pending', authenticatedAt: null }),
+    domain('old.example', { ...failing, checkedAt: NOW + GRACE_MS - 1 }),
+    domain('gone.example', { ...failing, checkedAt: NOW + GRACE_MS }),
+  );
+  expect(directory.authenticated(1, 'new.example')).toBe(false);
+  expect(directory.signing(1, 'new.example')).toBeNull();
+  expect(directory.authenticated(1, 'old.example')).toBe(true);
+  expect(directory.authenticated(1, 'gone.example')).toBe(false);
+  expect(directory.signing(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
+});
+
+test('mail is signed by the active keys alone, RSA first, in the name of the domain that covers it', () => {
+  const keys = [key('ed25519', 'active'), key('rsa', 'staged'), key('rsa', 'active'), key('rsa', 'retiring')];
+  const { directory } = directoryOf(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
+  const signing = directory.signing(1, 'mail.example.org');
+  expect([signing?.domain, signing?.keys.map(({ selector }) => selector)]).toEqual([
+    'example.org',
+    ['rsa-active', 'ed25519-active'],
+  ]);
+});
+
+test('a removed domain is forgotten', () => {
+  const { directory } = directoryOf(domain('example.org'));
+  directory.apply({ domains: [], removed: ['example.org'] });
+  expect(directory.authenticated(1, 'example.org')).toBe(false);
+});
+
+// Which mail goes out signed, which unsigned, and which waits.
+
+const MAIL: LeasedMail = {
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  accountId: 1,
+  to: 'ada@example.com',
+  from: 'shop@example.org',
+  subject: 'Your order',
+  message: 'Thank you.',
+  acceptedAt: 0,
+  attempts: 1,
+  lease: { owner: 'node', until: 1 },
+};
+const AUTHENTICATED = sendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
+const LOST: SendingDomain = { ...AUTHENTICATED, status: 'failing', failingSince: 1, checkedAt: 1 + GRACE_MS };
+
+function sending(domain: SendingDomain | null, mustSign: boolean) {
+  const domains = new DomainDirectory({ clock: { now: () => 0 }, publish: () => undefined });
+  domains.apply({ domains: domain === null ? [] : [domain], removed: [] });
+  const alarms: string[] = [];
+  const prepare = outgoing({
+    domains,
+    mustSign,
+    returnPath: null,
+    signer: {
+      sign: async (data, _bodyAt, keys) =>
+        Buffer.concat([Buffer.from(`Signed-By: ${keys.map(({ selector }) => selector).join()}\r\n`), data]),
+    },
+    failed: (error) => alarms.push(String(error)),
+  });
+  const signedBy = async () => {
+    const [, by] = /^Signed-By: (.*)\r\n/.exec((await prepare(MAIL)).data.toString('latin1')) ?? [];
+    return by ?? null;
+  };
+  return { signedBy, alarms };
+}
+
+test('an authenticated domain’s mail is signed with the keys whose records are there', async () => {
+  expect(await sending(AUTHENTICATED, true).signedBy()).toBe('pr20261121aaaaa');
+  const published = ['pr20261121aaaaa', 'pr20261121aaaae'];
+  expect(await sending({ ...AUTHENTICATED, published }, true).signedBy()).toBe(published.join());
+});
+
+test.each([
+  [
+    'that lost its records',
+    LOST,
+    'the domain example.org is not authenticated any more; `postrider domain verify example.org`',
+  ],
+  ['that is pending', sendingDomain(), 'the account has no authenticated domain example.org; `postrider domain list`'],
+  ['that is gone', null, 'the account has no authenticated domain example.org; `postrider domain list`'],
+])(
+  'where senders must be authenticated, mail of a domain %s waits and an operator is told',
+  async (_name, domain, why) => {
+    const { signedBy, alarms } = sending(domain, true);
+    await expect(signedBy).rejects.toThrow(why);
+    expect(alarms).toEqual([expect.stringContaining(why)]);
+  },
+);
+
+test.each([
+  ['that lost its records is signed with the keys it has', LOST, 'pr20261121aaaaa'],
+  ['that is pending goes unsigned', sendingDomain(), null],
+  ['that is nobody’s goes unsigned', null, null],
+  ['of another account goes unsigned', { ...AUTHENTICATED, accountId: 2 }, null],
+])('where any sender may send, mail of a domain %s', async (_name, domain, by) => {
+  const { signedBy, alarms } = sending(domain, false);
+  expect(await signedBy()).toBe(by);
+  expect(alarms).toEqual([]);
+});
+
+// The signer: whole messages signed by the domain's keys, or nothing.
+
+const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');
+const AT = Date.UTC(2026, 10, 21);
+const { data, bodyAt } = compose({
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  to: 'ann@example.com',
+  from: 'shop@example.org',
+  subject: 'Your order',
+  message: '<html><p>Thank you.</p>',
+  acceptedAt: AT,
+});
+
+const made = await newKeys({
+  domain: 'example.org',
+  algorithms: ['rsa', 'ed25519'],
+  state: 'active',
+  taken: [],
+  sealingKey,
+  now: AT,
+  random: Math.random,
+});
+const keys: readonly SigningKey[] = made.map((key) => ({ ...key, domain: 'example.org' }));
+const txt = Object.fromEntries(made.map((key) => [dkimRecordName('example.org', key.selector), dkimRecordValue(key)]));
+
+/** A signer that counts how often it opens each key. */
+function counting(maxKeys?: number) {
+  const opened: string[] = [];
+  const signer = createSigner({
+    openKey(domain, selector, sealed) {
+      opened.push(selector);
+      return openKey(sealingKey, domain, selector, sealed);
+    },
+    ...(maxKeys === undefined ? {} : { maxKeys }),
+  });
+  return { signer, opened };
+}
+
+describe('a signed message', () => {
+  it('has one signature for each key, which the published records verify', async () => {
+    const { signer } = counting();
+    const whole = await signer.sign(data, bodyAt, keys, AT);
+    expect(whole.subarray(whole.length - data.length).equals(data)).toBe(true);
+    expect((await verify(whole, txt)).map((one) => `${one.algorithm} ${one.result}`)).toEqual([
+      'rsa-sha256 pass',
+      'ed25519-sha256 pass',
+    ]);
+  });
+
+  it('is the same each time, and under load too', async () => {
+    const { signer, opened } = counting();
+    const first = await signer.sign(data, bodyAt, keys, AT);
+    const many = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
+    expect(many.every((one) => one.equals(first))).toBe(true);
+    expect(opened).toHaveLength(2);
+  });
+
+  it('is made while the event loop goes on', async () => {
+    const { signer } = counting();
+    let turns = 0;
+    let done = false;
+    const turn = () => {
+      turns += 1;
+      if (!done) setImmediate(turn);
+    };
+    setImmediate(turn);
+    await signer.sign(data, bodyAt, keys, AT);
+    done = true;
+    expect(turns).toBeGreaterThan(0);
+  });
+});
+
+describe('keys', () => {
+  it('are opened once, forgotten when there are too many, and opened again when sealed anew', async () => {
+    const { signer, opened } = counting(2);
+    const [a, e] = keys;
+    const pair = await newKeyPair('ed25519');
+    const other: SigningKey = {
+      domain: 'example.net',
+      selector: 'x',
+      algorithm: 'ed25519',
+      sealed: seal(sealingKey, pair.privateKey, 'dkim:example.net:x'),
+    };
+    if (a === undefined || e === undefined) throw new Error('two keys were made');
+    for (const key of [a, e, a, other, a, e]) await signer.sign(data, bodyAt, [key], AT);
+    expect(opened).toEqual([a.selector, e.selector, 'x', e.selector]);
+    const anew = {
+      ...e,
+      sealed: seal(sealingKey, openKey(sealingKey, e.domain, e.selector, e.sealed), `dkim:example.org:${e.selector}`),
+    };
+    await signer.sign(data, bodyAt, [anew], AT);
+    expect(opened).toHaveLength(5);
+  });
+
+  it('are never used for another algorithm than their own, nor once they are open', async () => {
+    const { signer } = counting();
+    const [a] = keys;
+    if (a === undefined) throw new Error('a key was made');
+    await signer.sign(data, bodyAt, [a], AT);
+    await expect(signer.sign(data, bodyAt, [{ ...a, algorithm: 'ed25519' }], AT)).rejects.toThrow('is not ed25519');
+    expect((await verify(await signer.sign(data, bodyAt, [a], AT), txt)).map((one) => one.result)).toEqual(['pass']);
+  });
+});
+
+describe('where a signature cannot be made, nothing comes out', () => {
+  const [rsa] = keys;
+  const sealed = rsa?.sealed ?? '';
+  const cases: readonly (readonly [string, readonly SigningKey[], string])[] = [
+    ['no keys', [], 'no DKIM key'],
+    ['a key of another algorithm', keys.map((key) => ({ ...key, algorithm: 'ed25519' as const })), 'is not ed25519'],
+    ['a key sealed for another domain', keys.map((key) => ({ ...key, domain: 'example.com' })), 'POSTRIDER_SECRET'],
+    [
+      'what is no key',
+      [
+        {
+          domain: 'a.test',
+          selector: 's',
+          algorithm: 'rsa',
+          sealed: seal(sealingKey, Buffer.from('x'), 'dkim:a.test:s'),
+        },
+      ],
+      'damaged',
+    ],
+    [
+      'a domain that would bring in a header',
+      [{ domain: 'a.test;\r\nBcc: x', selector: 's', algorithm: 'rsa', sealed }],
+      'is no name',
+    ],
+    ['a selector in upper case', [{ domain: 'a.test', selector: 'S', algorithm: 'rsa', sealed }], 'is no name'],
+    [
+      'one good key and one that fails',
+      [...keys, { domain: 'b.test', selector: 's', algorithm: 'rsa', sealed: 'AQ' }],
+      'dkim:b.test:s',
+    ],
+  ];
+
+  it.each(cases)('%s', async (_, used, fault) => {
+    const { signer } = counting();
+    const rejected = await signer.sign(data, bodyAt, used, AT).catch((error: unknown) => error);
+    expect(rejected).toBeInstanceOf(Error);
+    const text = rejected instanceof Error ? `${rejected.message}\n${rejected.stack}` : '';
+    expect(text).toContain(fault);
+    expect(text).not.toContain(sealed);
+    expect((await signer.sign(data, bodyAt, keys, AT)).length).toBeGreaterThan(data.length);
+  });
+});

@@ -1,0 +1,87 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { complainantOf, DEFAULT_THRESHOLDS, measures, standing } from '../../../src/model/account.ts';
+
+const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
+  standing({ emails, bounces, complaints }, thresholds).kind;
+
+test('from 100 emails on, 10 % hard bounces lock and half of it warns', () => {
+  expect(kind(100, 4, 0)).toBe('good');
+  expect(kind(100, 5, 0)).toBe('warning');
+  expect(kind(100, 9, 0)).toBe('warning');
+  expect(kind(100, 10, 0)).toBe('lock');
+  expect(kind(1_000, 99, 0)).toBe('warning');
+  expect(kind(1_000, 100, 0)).toBe('lock');
+});
+
+test('from 100 emails on, 0.15 % complaints lock and half of it warns', () => {
+  expect(kind(10_000, 0, 7)).toBe('good');
+  expect(kind(10_000, 0, 8)).toBe('warning');
+  expect(kind(10_000, 0, 14)).toBe('warning');
+  expect(kind(10_000, 0, 15)).toBe('lock');
+});
+
+test('one complaint warns and locks nobody, whatever the rate: a lock needs two recipients', () => {
+  for (const emails of [1, 99, 100, 101, 500, 666]) {
+    expect(kind(emails, 0, 1)).toBe('warning');
+    expect(kind(emails, 0, 2)).toBe('lock');
+  }
+  expect(kind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
+  expect(kind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
+});
+
+test.each([
+  ['rita@example.com', 'rita@example.com'],
+  ['rita+news@example.com', 'rita@example.com'],
+  ['rita+a+b@example.com', 'rita@example.com'],
+  ['+rita@example.com', '+rita@example.com'],
+  ['"a+b c"@example.com', '"a+b c"@example.com'],
+  ['rita@xn--bcher-kva.example', 'rita@xn--bcher-kva.example'],
+])('a complaint of %s is counted for %s', (recipient, complainant) => {
+  expect(complainantOf(recipient)).toBe(complainant);
+});
+
+test('below 100 emails absolute ceilings hold instead of rates', () => {
+  expect(kind(20, 4, 0)).toBe('good');
+  expect(kind(20, 5, 0)).toBe('warning');
+  expect(kind(20, 10, 0)).toBe('lock');
+  expect(kind(50, 0, 1)).toBe('warning');
+  expect(kind(50, 0, 2)).toBe('lock');
+});
+
+test('the reason names figure, limit and window', () => {
+  const verdict = standing({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(verdict).toEqual({
+    kind: 'lock',
+    reason: '30 hard bounces of 200 emails in 7 days (15 %; the limit is 10 %)',
+  });
+});
+
+test('thresholds of an account’s own replace the defaults, and 100 % never locks', () => {
+  expect(kind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
+  expect(kind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
+});
+
+test('more bounces never make the standing better, and a lock needs a bounce or a complaint', () => {
+  const order = { good: 0, warning: 1, lock: 2 };
+  fc.assert(
+    fc.property(fc.nat(5_000), fc.nat(500), fc.nat(50), (emails, bounces, complaints) => {
+      const now = order[kind(emails, bounces, complaints)];
+      expect(order[kind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(now);
+      expect(order[kind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(now);
+      expect(kind(emails, 0, 0)).toBe('good');
+    }),
+  );
+});
+
+test('the part of a limit that is used is told for the rate, for the number while emails are few, and for no limit', () => {
+  const [bounces, complaints] = measures({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(bounces).toEqual({ of: 'bounces', count: 5, by: 'rate', limit: 0.1, reached: 0.25 });
+  expect(complaints).toEqual({ of: 'complaints', count: 0, by: 'rate', limit: 0.0015, reached: 0 });
+  const [few] = measures({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(few).toEqual({ of: 'bounces', count: 5, by: 'count', limit: 10, reached: 0.5 });
+  const [never] = measures({ emails: 200, bounces: 200, complaints: 0 }, { bounceRate: 1, complaintRate: 1 });
+  expect(never).toEqual({ of: 'bounces', count: 200, by: 'rate', limit: null, reached: 0 });
+  const [none] = measures({ emails: 200, bounces: 1, complaints: 0 }, { bounceRate: 0, complaintRate: 1 });
+  expect(none.reached).toBe(1);
+});

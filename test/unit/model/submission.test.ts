@@ -1,0 +1,256 @@
+/** Admission of a JSON body: what is refused, in which order, in which words. */
+
+import { randomUUID } from 'node:crypto';
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { admit, counterOf, isMailId, mailIds, timeOf } from '../../../src/model/submission.ts';
+
+const valid = { to: 'Ann@Example.com', from: 'shop@example.org', subject: 'Hi', message: 'Hello' };
+
+function refusalOf(body: unknown): unknown {
+  const admission = admit(body);
+  return admission.kind === 'refused' ? admission.refusal : 'valid';
+}
+
+describe('admission', () => {
+  it('takes the four fields as given, with both addresses parsed and the suppression key', () => {
+    expect(admit({ ...valid, unknown: 1 })).toEqual({
+      kind: 'valid',
+      mail: {
+        ...valid,
+        toAddress: { local: 'Ann', domain: 'example.com', ascii: true },
+        fromAddress: { local: 'shop', domain: 'example.org', ascii: true },
+        recipient: 'ann@example.com',
+      },
+    });
+  });
+
+  it.each([null, [], [valid], 'text', 1, true, undefined])(
+    'calls a body that is no object (%j) no JSON payload',
+    (body) => {
+      expect(refusalOf(body)).toEqual({ code: 'invalid-json' });
+    },
+  );
+
+  it('counts absent, null and empty as missing, and names them in the order of the fields', () => {
+    const fields = ['to', 'from', 'subject', 'message'];
+    expect(refusalOf({})).toEqual({ code: 'missing-fields', fields });
+    expect(refusalOf({ message: null, subject: '', from: undefined, to: null })).toEqual({
+      code: 'missing-fields',
+      fields,
+    });
+    expect(refusalOf({ ...valid, subject: '', to: null })).toEqual({
+      code: 'missing-fields',
+      fields: ['to', 'subject'],
+    });
+  });
+
+  it('reads own members alone, so that __proto__ and inherited ones are missing', () => {
+    const inherited = JSON.parse(`{"__proto__":${JSON.stringify(valid)}}`);
+    expect(refusalOf(inherited)).toMatchObject({ code: 'missing-fields' });
+    expect(refusalOf(Object.create(valid))).toMatchObject({ code: 'missing-fields' });
+    expect(refusalOf(JSON.parse('{"constructor":{"to":"a@b.co"}}'))).toMatchObject({ code: 'missing-fields' });
+    const extra = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(valid).slice(1)}`);
+    expect(admit(extra).kind).toBe('valid');
+  });
+
+  it('speaks of missing fields before types, and of types before content', () => {
+    expect(refusalOf({ ...valid, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
+    expect(refusalOf({ ...valid, to: 1, from: 'nobody', subject: ['x'], message: false })).toEqual({
+      code: 'not-strings',
+      fields: ['to', 'subject', 'message'],
+    });
+    expect(refusalOf({ ...valid, to: 'nobody', message: 'a\0' })).toMatchObject({
+      code: 'invalid-field',
+      field: 'message',
+    });
+    expect(refusalOf({ ...valid, to: 'nobody', subject: 'a\nb' })).toEqual({ code: 'invalid-address', fields: ['to'] });
+  });
+
+  const NUL = 'NUL characters are not allowed';
+  const SURROGATE = 'unpaired surrogates are not allowed';
+
+  it.each(['to', 'from', 'subject', 'message'])(
+    'refuses a lone surrogate in %s, and names field and fault',
+    (field) => {
+      for (const text of ['a\ud800b', 'a\udc00', 'a\ud800@b.example']) {
+        expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: SURROGATE });
+      }
+    },
+  );
+
+  it.each(['subject', 'message'])('refuses a NUL in %s, and names field and fault', (field) => {
+    for (const text of ['a\0b', '\0', 'a\0\ud800']) {
+      expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL });
+    }
+  });
+
+  it('calls an address with a NUL no address, wherever the NUL stands, as any other that is none', () => {
+    const texts = [
+      '\0',
+      '\0a@b.example',
+      'a\0@b.example',
+      'a@b\0.example',
+      'a@b.example\0',
+      '"a\0"@b.example',
+      'é\0@b.example',
+    ];
+    for (const text of [...texts, 'a\0\ud800@b.example']) {
+      expect(refusalOf({ ...valid, to: text })).toEqual({ code: 'invalid-address', fields: ['to'] });
+      expect(refusalOf({ ...valid, from: text })).toEqual({ code: 'invalid-address', fields: ['from'] });
+      expect(refusalOf({ ...valid, to: text, from: 'none' })).toEqual({
+        code: 'invalid-address',
+        fields: ['to', 'from'],
+      });
+      expect(refusalOf({ ...valid, to: 'none', from: text })).toEqual({
+        code: 'invalid-address',
+        fields: ['to', 'from'],
+      });
+    }
+  });
+
+  it('answers a NUL in an address with what an address without an @ is answered with, whatever else is wrong', () => {
+    const wrong = fc.constantFrom<unknown>(
+      undefined,
+      null,
+      '',
+      1,
+      'none',
+      'a@b.example',
+      'a\0',
+      'a\nb',
+      'a\ud800',
+      's'.repeat(999),
+    );
+    fc.assert(
+      fc.property(fc.constantFrom('to', 'from'), wrong, wrong, wrong, (field, one, two, three) => {
+        const other = field === 'to' ? 'from' : 'to';
+        const body = (address: string) => ({ [field]: address, [other]: one, subject: two, message: three });
+        expect(admit(body('a\0@b.example'))).toEqual(admit(body('none')));
+      }),
+      { seed: 27, numRuns: 1_000 },
+    );
+  });
+
+  it('names the addresses that are none', () => {
+    expect(refusalOf({ ...valid, to: 'x', from: 'y@z' })).toEqual({ code: 'invalid-address', fields: ['to', 'from'] });
+    expect(refusalOf({ ...valid, from: 'A <a@b.co>' })).toEqual({ code: 'invalid-address', fields: ['from'] });
+  });
+
+  it('refuses line breaks in the subject, and other controls but the tab', () => {
+    const lineBreak = { code: 'invalid-field', field: 'subject', fault: 'line breaks are not allowed' };
+    for (const subject of ['a\r\nBcc: x@y.zz', '\n', 'a\r', '\x07\n'])
+      expect(refusalOf({ ...valid, subject })).toEqual(lineBreak);
+    for (const subject of ['\x07', 'a\x1b[0m', '\x7f', '\x0b']) {
+      expect(refusalOf({ ...valid, subject })).toMatchObject({
+        field: 'subject',
+        fault: expect.stringContaining('control'),
+      });
+    }
+    expect(admit({ ...valid, subject: 'a\tb' }).kind).toBe('valid');
+  });
+
+  it('counts the subject in bytes of UTF-8, up to 998', () => {
+    for (const [subject, kind] of [
+      ['a'.repeat(998), 'valid'],
+      ['a'.repeat(999), 'refused'],
+      ['é'.repeat(499), 'valid'],
+      [`${'é'.repeat(499)}a`, 'refused'],
+      [`${'用'.repeat(332)}aa`, 'valid'],
+      ['用'.repeat(333), 'refused'],
+      ['😀'.repeat(250), 'refused'],
+      ['a'.repeat(1024 * 1024), 'refused'],
+    ]) {
+      expect(admit({ ...valid, subject }).kind).toBe(kind);
+    }
+  });
+
+  it('takes any other Unicode in subject and message', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
+        fc.string({ minLength: 1 }),
+        (subject, message) => {
+          fc.pre(![...subject].some((c) => c < ' ' || c === '\x7f') && !message.includes('\0'));
+          expect(admit({ ...valid, subject, message })).toMatchObject({ kind: 'valid', mail: { subject, message } });
+        },
+      ),
+    );
+  });
+
+  it('never throws, whatever JSON holds', () => {
+    fc.assert(
+      fc.property(
+        fc.jsonValue(),
+        fc.dictionary(fc.constantFrom('to', 'from', 'subject', 'message'), fc.jsonValue()),
+        (any, some) => {
+          admit(any);
+          admit(some);
+        },
+      ),
+    );
+  });
+});
+
+const NOW = Date.UTC(2026, 0, 5, 12);
+
+function increasing(ids: readonly string[]): boolean {
+  return ids.every((id, index) => index === 0 || (ids[index - 1] ?? '') < id);
+}
+
+test('an id is a lower-case UUIDv7 of its time', () => {
+  const id = mailIds(null, randomUUID).next(NOW);
+  expect(isMailId(id)).toBe(true);
+  expect([timeOf(id), counterOf(id)]).toEqual([NOW, 0]);
+  expect(id).toBe(id.toLowerCase());
+});
+
+test('ids are strictly increasing whatever the clock does', () => {
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: NOW - 5_000, max: NOW + 5_000 }), { maxLength: 200 }), (times) => {
+      const ids = mailIds(null, randomUUID);
+      const made = times.map((now) => ids.next(now));
+      expect(increasing(made)).toBe(true);
+      expect(made.every(isMailId)).toBe(true);
+    }),
+  );
+});
+
+test('more than 4096 in one millisecond go on in the next, still increasing and unique', () => {
+  const ids = mailIds(null, randomUUID);
+  const made = Array.from({ length: 10_000 }, () => ids.next(NOW));
+  expect(increasing(made)).toBe(true);
+  expect(made.map(timeOf).filter((ms) => ms === NOW)).toHaveLength(4_096);
+  expect(timeOf(made.at(-1) ?? '')).toBe(NOW + 2);
+  // Borrowed milliseconds are made up for: the clock, once past them, leads again.
+  expect(timeOf(ids.next(NOW + 10))).toBe(NOW + 10);
+});
+
+test('after a restart they go on behind the last one stored, also with the clock set back and a full counter', () => {
+  const before = mailIds(null, randomUUID);
+  let last = '';
+  for (let n = 0; n < 4_096; n += 1) last = before.next(NOW);
+  expect(counterOf(last)).toBe(4_095);
+  const after = mailIds(last, randomUUID);
+  const made = [after.next(NOW - 3_600_000), after.next(NOW), after.next(NOW + 60_000)];
+  expect(increasing([last, ...made])).toBe(true);
+  expect(made.every(isMailId)).toBe(true);
+});
+
+test('the last 62 bits are random, so an id tells nothing about its neighbour', () => {
+  const ids = mailIds(null, randomUUID);
+  const tails = new Set(Array.from({ length: 1_000 }, () => ids.next(NOW).slice(19)));
+  expect(tails.size).toBe(1_000);
+});
+
+test.each([
+  '',
+  '01990000-0000-4000-8000-000000000001',
+  '01990000-0000-7000-c000-000000000001',
+  '01990000-0000-7000-8000-00000000000A',
+  '01990000-0000-7000-8000-0000000000011',
+  '01990000-0000-7000-8000-000000000001\n',
+  '019900000000700080000000000000010000',
+])('%j is no id', (text) => {
+  expect(isMailId(text)).toBe(false);
+});

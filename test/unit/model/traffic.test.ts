@@ -1,0 +1,33 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { addLatencies, LAST_BUCKET, latencyBucket, percentile } from '../../../src/model/traffic.ts';
+
+function counted(times: readonly number[]): Map<number, number> {
+  const sums = new Map<number, number>();
+  for (const time of times) addLatencies(sums, new Map([[latencyBucket(time), 1]]));
+  return sums;
+}
+
+test('a percentile is a tenth off the true one at most, from a millisecond to a month', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.double({ min: 0, max: 31, noNaN: true }), { minLength: 1, maxLength: 200 }),
+      fc.constantFrom(0.5, 0.9, 0.99),
+      (powers, share) => {
+        const times = powers.map((power) => 2 ** power).sort((a, b) => a - b);
+        const exact = times[Math.ceil(share * times.length) - 1] ?? 0;
+        const told = percentile(counted(times), share) ?? Number.NaN;
+        expect(told).toBeGreaterThanOrEqual(exact / 1.1 - 0.5);
+        expect(told).toBeLessThanOrEqual(exact * 1.1 + 0.5);
+      },
+    ),
+  );
+});
+
+test('nothing has no percentile, and no time is outside the scale', () => {
+  expect(percentile(new Map(), 0.5)).toBeNull();
+  expect(percentile(new Map([[3, 0]]), 0.5)).toBeNull();
+  expect([-5, 0, 1].map(latencyBucket)).toEqual([0, 0, 0]);
+  expect([1e12, Number.MAX_SAFE_INTEGER].map(latencyBucket)).toEqual([LAST_BUCKET, LAST_BUCKET]);
+  expect(percentile(counted([1]), 0.99)).toBe(1);
+});

@@ -1,0 +1,79 @@
+/** Replies are read the same however they are cut, and never take more memory than promised. */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ReplyParser, replyFromLine, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';
+
+function parse(chunks: readonly Buffer[]): { replies: ServerReply[]; fault: string | null } {
+  const replies: ServerReply[] = [];
+  const parser = new ReplyParser((reply) => replies.push(reply));
+  for (const chunk of chunks) {
+    const fault = parser.push(chunk);
+    if (fault !== null) return { replies, fault };
+  }
+  return { replies, fault: null };
+}
+
+describe('the reply parser', () => {
+  const text = fc.string({ unit: 'grapheme', maxLength: 30 }).map((part) => part.replaceAll(/[\r\n]/g, ''));
+  const reply = fc.tuple(fc.integer({ min: 200, max: 599 }), fc.array(text, { minLength: 1, maxLength: 4 }));
+
+  test('gives the same replies for every way of cutting the bytes', () => {
+    fc.assert(
+      fc.property(fc.array(reply, { maxLength: 5 }), fc.array(fc.nat(40)), fc.boolean(), (made, cuts, bareLf) => {
+        const lines = made.map(([code, parts]) =>
+          parts.map((part, at) => `${code}${at === parts.length - 1 ? ' ' : '-'}${part}`),
+        );
+        const bytes = Buffer.from(lines.flatMap((one) => one.map((line) => line + (bareLf ? '\n' : '\r\n'))).join(''));
+        const chunks: Buffer[] = [];
+        let from = 0;
+        for (const cut of cuts) {
+          chunks.push(bytes.subarray(from, from + cut));
+          from += cut;
+        }
+        chunks.push(bytes.subarray(from));
+        const expected = lines.map((one, at) => ({ kind: 'reply', code: made[at]?.[0], lines: one }));
+        expect(parse(chunks)).toEqual({ replies: expected, fault: null });
+      }),
+    );
+  });
+
+  test('refuses a line over 2 KiB, whole or in pieces, and a reply over 16 KiB', () => {
+    expect(parse([Buffer.from(`250 ${'x'.repeat(3_000)}\r\n`)]).fault).toContain('line');
+    expect(parse(Array.from({ length: 3_000 }, () => Buffer.from('2'))).fault).toContain('line');
+    const line = Buffer.from(`250-${'x'.repeat(1_000)}\r\n`);
+    expect(parse(Array.from({ length: 20 }, () => line)).fault).toContain('reply');
+  });
+
+  test('takes any bytes without throwing', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (chunks) => {
+        parse(chunks.map((chunk) => Buffer.from(chunk)));
+      }),
+    );
+  });
+
+  test('splits the enhanced code off, where it is one', () => {
+    const cases: readonly (readonly [string, string | null, string])[] = [
+      ['550 5.1.1 no', '5.1.1', 'no'],
+      ['550 5.1.1', '5.1.1', ''],
+      ['550 5.1.1: no', '5.1.1', 'no'],
+      ['550 #5.1.0 Address rejected.', '5.1.0', 'Address rejected.'],
+      ['550 5.1.1000 no', null, '5.1.1000 no'],
+      ['550 5.1 no', null, '5.1 no'],
+      ['550 3.1.1 no', null, '3.1.1 no'],
+      ['550 5.1.1.1 no', null, '5.1.1.1 no'],
+      ['550 no', null, 'no'],
+      ['550', null, ''],
+    ];
+    for (const [line, enhanced, expected] of cases) {
+      expect(replyFromLine('rcpt', line)).toMatchObject({ code: 550, enhanced, text: expected });
+    }
+  });
+
+  test('the text is one line of at most 1,000 characters', () => {
+    const lines = Array.from({ length: 9 }, () => `550-${'y'.repeat(300)}\t`);
+    const { text } = toReply('rcpt', { kind: 'reply', code: 550, lines });
+    expect(text.length).toBe(1_000);
+    expect(text).not.toContain('\t');
+  });
+});
