@@ -10,7 +10,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { listFiles } from '../src/cli/list-files.ts';
 import { version } from '../src/cli/version.ts';
 import { type SteadyClock, systemClock } from '../src/clock.ts';
 import { describeSettings, loadSettings } from '../src/config/load.ts';
@@ -119,7 +118,6 @@ async function start(
     drainMs: DRAIN_MS,
     operator: {
       version: version(),
-      files: (own) => listFiles(own, clock),
       describeSettings: () => describeSettings(environment, null),
     },
   });

@@ -36,8 +36,8 @@ export interface Context {
   json(value: unknown, written?: () => void): void;
   /** One line to standard error. */
   warn(message: string): void;
-  /** Runs an operation for the user of this command, on the store of the settings. */
-  operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>): Promise<T>;
+  /** Runs an operation for the user of this command, on the store of the settings; `inCaller` as below, but true unless given. */
+  operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, inCaller?: boolean): Promise<T>;
   /**
    * Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. With
    * `inCaller` no thread is started: for work that has nothing else to do while the store answers.
@@ -57,7 +57,7 @@ export function processContext(): Context {
     data: (text) => void process.stdout.write(text),
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
-    operate: (work) =>
+    operate: (work, inCaller = true) =>
       context.withStore(
         (store, settings) =>
           work({
@@ -69,7 +69,7 @@ export function processContext(): Context {
             status: null,
             publish: () => undefined,
           }),
-        true,
+        inCaller,
       ),
     withStore: (work, inCaller = false) => open(inCaller, work),
   };
@@ -78,14 +78,13 @@ export function processContext(): Context {
     const settings = context.settings();
     const { openStore } = await import('../store/open.ts');
     const { audited } = await import('../operator/audited.ts');
-    const { gentle } = await import('./gentle-add.ts');
     const store = await openStore(settings.database, {
       exclusive: false,
       waiting: context.warn,
       ...(inCaller ? { inCaller } : {}),
     });
     try {
-      return await work(audited(gentle(store, context.clock), `cli:${userName()}`, context.clock.now), settings);
+      return await work(audited(store, `cli:${userName()}`, context.clock.now), settings);
     } finally {
       await store.close();
     }

@@ -11,7 +11,6 @@ import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
 import { sendersBound } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Context } from './context.ts';
-import { listFiles } from './list-files.ts';
 import { pairs, styled } from './text.ts';
 import { version } from './version.ts';
 
@@ -43,12 +42,11 @@ export function addServeCommand(program: Command, context: Context): void {
     const { startService } = await import('../main.ts');
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
     const stopped = firstSignal(context);
-    const { clock, environment, dotEnv } = context;
+    const { environment, dotEnv } = context;
     const announced = Promise.withResolvers<void>();
     const service = await startService(settings, {
       operator: {
         version: version(),
-        files: (store) => listFiles(store, clock),
         describeSettings: () => describeSettings(environment, dotEnv()),
       },
       waiting: context.warn,

@@ -1,53 +1,90 @@
 /**
- * `postrider suppression import`: one CSV file into a suppression list, with its progress on the terminal. What can be read
- * only once is kept in a temporary file between the two passes. Bad rows are told by their line and skipped.
+ * `postrider suppression import`: opens a CSV file or standard input for the operation and shows its progress on the terminal.
+ * Skipped rows are named by their lines at the end. Fails with a CommandFailure of one line.
  */
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { quote } from '../config/units.ts';
-import type { Suppression, SuppressionReason } from '../model/suppression.ts';
+import { type OpenContent, performUpload } from '../operations/file-operation.ts';
+import { importSuppressions, linesOf } from '../operations/suppression-files.ts';
+import { fileBytes } from '../operations/suppressions/content.ts';
+import { createImports } from '../operations/suppressions/pace.ts';
+import type { ImportResult } from '../operations/suppressions/schemas.ts';
 import { printable } from '../printing/escape.ts';
+import type { Context } from './context.ts';
+import { CommandFailure } from './failure.ts';
+import { succeeded } from './operation-command.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
-import { openInput } from './suppression-input.ts';
-import { addRows, BadRows, checkRows, type ImportSummary, place } from './suppression-load.ts';
 
-export interface ImportParts {
-  /** A path, or `-` for standard input. */
-  readonly file: string;
-  /** For rows that name none. */
-  readonly reason: SuppressionReason;
-  readonly batchSize: number;
-  /** Resolves to how many were new. */
-  readonly add: (entries: readonly Suppression[]) => Promise<number>;
-  /** Where bad rows are told and progress is shown. */
-  readonly terminal: ProgressStream;
-  readonly now: () => number;
-}
-
-/** Runs the import to its end. */
-export async function importFile(parts: ImportParts): Promise<ImportSummary> {
-  const { file, reason, batchSize, add, terminal, now } = parts;
+/** Runs the import to its end. `file` is a path, or `-` for standard input. */
+export function importFile(
+  { operate, clock, warn }: Pick<Context, 'operate' | 'clock' | 'warn'>,
+  account: string,
+  file: string,
+  reason: string,
+  terminal: ProgressStream,
+): Promise<ImportResult> {
   const name = file === '-' ? 'standard input' : quote(file);
   const line = new StatusLine(terminal);
-  const options = { reason, now: now() };
-  const input = await openInput(file, name);
-  const bad = new BadRows();
-  try {
-    const size = await checkRows(input.first, name, options, (rows) =>
-      line.show(`reading ${name}: ${grouped(rows)} rows`),
-    );
-    const progress = new RowProgress(line, now);
-    const passed = ({ rows, bytes }: { readonly rows: number; readonly bytes: number }) =>
-      progress.update(rows, size === 0 ? null : bytes / size);
-    return await addRows({ batchSize: () => batchSize, add, passed }, input.again(size), name, options, bad);
-  } finally {
-    line.end();
-    // After the end of all, so that what is wrong with the whole is told alone.
-    tell(bad, line);
-    await input.close();
-  }
+  let progress: RowProgress | null = null;
+  return operate(async (given) => {
+    const context = { ...given, imports: createImports(given.store, clock) };
+    const performed = await performUpload(
+      importSuppressions,
+      { account, reason },
+      { name, open: () => openInput(file, name) },
+      context,
+      {
+        reading: (rows) => line.show(`reading ${name}: ${grouped(rows)} rows`),
+        progress({ read, bytes, total }) {
+          progress ??= new RowProgress(line, clock.now);
+          progress.update(read, total === 0 ? null : bytes / total);
+        },
+      },
+    ).finally(() => line.end());
+    // The command is used well; the file is at fault.
+    if (!performed.ok && performed.error.code === 'invalid' && performed.error.field === null) {
+      throw new CommandFailure(printable(performed.error.message));
+    }
+    const result = succeeded({ warn }, performed, (member) => (member === 'account' ? 'ACCOUNT' : `--${member}`));
+    nameSkipped(result, line);
+    return result;
+    // Not in the caller: rows are read while the store's thread writes those before.
+  }, false);
 }
 
-function tell(bad: BadRows, line: StatusLine): void {
-  for (const row of bad.told) line.note(printable(`${place(row)}: ${row.fault}; skipped`));
-  const more = bad.count - bad.told.length;
+function nameSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
+  for (const row of skipped) line.note(printable(`${linesOf(row)}: ${row.reason}; skipped`));
+  const more = skippedCount - skipped.length;
   if (more > 0) line.note(`and ${grouped(more)} more bad ${more === 1 ? 'row' : 'rows'}, skipped`);
+}
+
+/** A path, or `-` for standard input; `name` is what lines call it. @throws CommandFailure */
+async function openInput(file: string, name: string): Promise<OpenContent> {
+  if (file === '-') {
+    if (process.stdin.isTTY) {
+      throw new CommandFailure('standard input is a terminal; pipe a CSV file into it, or give its name', 2);
+    }
+    return { bytes: process.stdin, again: null, close: () => Promise.resolve() };
+  }
+  try {
+    const handle = await open(file, constants.O_RDONLY);
+    const found = await handle.stat();
+    if (found.isDirectory()) {
+      await handle.close();
+      throw new CommandFailure(`${name} is a folder; give the name of a CSV file`);
+    }
+    const close = () => handle.close();
+    // A named pipe, such as a shell's <(…), gives what it has only once.
+    if (!found.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), again: null, close };
+    return { bytes: fileBytes(handle), again: (size) => fileBytes(handle, size), close };
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    throw new CommandFailure(
+      code === 'ENOENT'
+        ? `there is no file ${name}; give the name of a CSV file, or - for standard input`
+        : `${name} cannot be read (${code}); make it readable for this user`,
+    );
+  }
 }

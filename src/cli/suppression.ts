@@ -1,37 +1,32 @@
 /**
  * `postrider suppression …`: the addresses that get no mail, one list for each account and `*` for the whole service.
- * Lists of any length pass through a page or a batch at a time. A file that cannot be read to its end imports nothing;
- * what an import has put on a list stays, so that one that the store failed halfway is simply run again.
+ * Lists of any length pass through a page or a batch at a time (operations/suppression-files.ts).
  */
 import { createWriteStream } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
-import type { Suppression, SuppressionReason } from '../model/suppression.ts';
+import { performDownload } from '../operations/file-operation.ts';
+import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import type { SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {
   addSuppression,
-  entryOf,
   listLabel,
   listSuppressions,
   removeSuppression,
   showSuppression,
 } from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';
-import { time } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { PAGE } from './gentle-add.ts';
 import { writeNewFile } from './new-file.ts';
-import { operationCommand } from './operation-command.ts';
+import { operationCommand, performs, succeeded } from './operation-command.ts';
 import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
-import { done, type Lists, pages } from './suppression-pages.ts';
 import { isoText, pairs, styled } from './text.ts';
 
-const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
+type Pages = AsyncIterable<readonly SuppressionEntry[]>;
 
 /** Adds the commands. `terminal` is where progress goes. */
 export function addSuppressionCommands(
@@ -56,11 +51,9 @@ export function addSuppressionCommands(
 
   const list = group.command('list <account>').description('list the addresses in their order');
   list.option('--json', 'for machines: [{"address","reason","source","at"}]');
+  performs(list, [exportSuppressions]);
   list.action((account: string, flags: { json?: boolean }) =>
-    context.withStore(
-      (store) => (flags.json ? listJson(context, store, account) : listText(context, store, account)),
-      true,
-    ),
+    withPages(context, account, (pages) => (flags.json ? listJson(context, pages) : listText(context, pages, account))),
   );
 
   operationCommand(group, context, 'search <account> [text]', listSuppressions, {
@@ -69,7 +62,7 @@ export function addSuppressionCommands(
     text: ({ suppressions, next }) =>
       suppressions.length === 0
         ? 'No address matches.\n'
-        : `${headLine()}${suppressions.map(searchLine).join('')}${next === null ? '' : `\nmore: --after ${next}\n`}`,
+        : `${headLine()}${suppressions.map(entryLine).join('')}${next === null ? '' : `\nmore: --after ${next}\n`}`,
   });
   operationCommand(group, context, 'show <address>', showSuppression, {
     jsonHelp: 'for machines: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
@@ -87,18 +80,17 @@ export function addSuppressionCommands(
   load
     .option('--reason <reason>', 'of rows that name none', 'manual')
     .option('--json', 'for machines: {"read","added","known","skipped"}');
+  performs(load, [importSuppressions]);
   load.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
-    const reason = parseReason(flags.reason);
     const { importFile } = await import('./suppression-import.ts');
-    const summary = await context.withStore(async (store) => {
-      done(account, await store.listSuppressions(account, null, 1));
-      const add = async (entries: readonly Suppression[]) =>
-        done(account, await store.addSuppressions(account, entries));
-      return importFile({ file, reason, batchSize: PAGE, add, terminal, now: context.clock.now });
-    });
-    if (flags.json) context.json(summary);
+    const {
+      read,
+      added,
+      known,
+      skippedCount: skipped,
+    } = await importFile(context, account, file, flags.reason, terminal);
+    if (flags.json) context.json({ read, added, known, skipped });
     else {
-      const { read, added, known, skipped } = summary;
       const counts = `${grouped(added)} added, ${grouped(known)} known before, ${grouped(skipped)} skipped`;
       context.out(`read ${grouped(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`);
     }
@@ -109,10 +101,11 @@ export function addSuppressionCommands(
     '--json',
     'for machines: how many went into the file; without a file the list, as `suppression list` has it',
   );
+  performs(save, [exportSuppressions]);
   save.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
-    context.withStore(async (store) => {
-      if (flags.json && (file ?? '-') === '-') return listJson(context, store, account);
-      const rows = await exportList(context, store, account, file ?? '-', terminal);
+    withPages(context, account, async (pages) => {
+      if (flags.json && (file ?? '-') === '-') return listJson(context, pages);
+      const rows = await exportList(context, pages, file ?? '-', terminal);
       if (flags.json) context.json({ file, addresses: rows });
       else if (file !== undefined && file !== '-')
         context.out(`wrote ${grouped(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
@@ -120,7 +113,15 @@ export function addSuppressionCommands(
   );
 }
 
-function searchLine({ address, reason, source, at }: SuppressionEntry): string {
+/** Works on a whole list, a page at a time. @throws CommandFailure before `work`, so that an error stands alone. */
+function withPages(context: Context, account: string, work: (pages: Pages) => Promise<void>): Promise<void> {
+  return context.operate(async (given) => {
+    const performed = await performDownload(exportSuppressions, { account }, given);
+    return work(succeeded(context, performed, (member) => member.toUpperCase()));
+  });
+}
+
+function entryLine({ address, reason, source, at }: SuppressionEntry): string {
   return `${listLine(reason, isoText(at), source ?? '-', address)}\n`;
 }
 
@@ -137,12 +138,12 @@ function entryText(
   ]);
 }
 
-async function listJson(context: Context, store: Lists, account: string): Promise<void> {
+async function listJson(context: Context, pages: Pages): Promise<void> {
   let text = '[';
   let first = true;
-  for await (const page of pages(store, account)) {
+  for await (const page of pages) {
     for (const entry of page) {
-      text += `${first ? '' : ',\n'}${escapeJson(JSON.stringify(entryOf(entry)))}`;
+      text += `${first ? '' : ',\n'}${escapeJson(JSON.stringify(entry))}`;
       first = false;
     }
     context.out(text);
@@ -153,9 +154,9 @@ async function listJson(context: Context, store: Lists, account: string): Promis
 }
 
 /** Fixed columns, the address last: the widths of a list that is never in memory as a whole. */
-async function listText(context: Context, store: Lists, account: string): Promise<void> {
+async function listText(context: Context, pages: Pages, account: string): Promise<void> {
   let lines = 0;
-  for await (const page of pages(store, account)) {
+  for await (const page of pages) {
     if (lines === 0 && page.length > 0) context.out(headLine());
     lines += page.length;
     context.out(page.map(entryLine).join(''));
@@ -168,10 +169,6 @@ function headLine(): string {
   return `${styled('head', listLine('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
 }
 
-function entryLine({ address, reason, source, at }: Suppression): string {
-  return `${listLine(reason, time(at), source ?? '-', address)}\n`;
-}
-
 function listLine(reason: string, since: string, source: string, address: string): string {
   return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
 }
@@ -181,21 +178,14 @@ async function drained(stream: NodeJS.WriteStream): Promise<void> {
   if (stream.writableNeedDrain) await new Promise<void>((resolve) => stream.once('drain', resolve));
 }
 
-async function exportList(
-  context: Context,
-  store: Lists,
-  account: string,
-  file: string,
-  terminal: ProgressStream,
-): Promise<number> {
-  const { CSV_HEADER, csvRow } = await import('./suppression-csv.ts');
+async function exportList(context: Context, pages: Pages, file: string, terminal: ProgressStream): Promise<number> {
   const line = new StatusLine(terminal);
   const progress = new RowProgress(line, context.clock.now);
   let rows = 0;
   async function* text(): AsyncGenerator<string> {
-    yield CSV_HEADER;
-    for await (const page of pages(store, account)) {
-      yield page.map(csvRow).join('');
+    yield exportSuppressions.head;
+    for await (const page of pages) {
+      yield exportSuppressions.text([...page]);
       rows += page.length;
       progress.update(rows, null);
     }
@@ -217,15 +207,7 @@ async function writeOut(context: Context, text: AsyncIterable<string>): Promise<
       drained(process.stdout).then(() => next(), next);
     },
   });
-  // The first page before the header: no output at all where there is no such account.
-  const parts = text[Symbol.asyncIterator]();
-  const [header, first] = [await parts.next(), await parts.next()];
-  out.write(`${header.value ?? ''}${first.value ?? ''}`);
-  await pipeline(rest(parts), out);
-}
-
-async function* rest(parts: AsyncIterator<string>): AsyncGenerator<string> {
-  for (let next = await parts.next(); next.done !== true; next = await parts.next()) yield next.value;
+  await pipeline(text, out);
 }
 
 /** Never over a file that is there. A terminal or a pipe of this user's own is written to. */
@@ -240,16 +222,4 @@ async function writeWhole(file: string, text: AsyncIterable<string>): Promise<vo
     return pipeline(text, createWriteStream(file));
   }
   await writeNewFile(file, (draft) => writeFile(draft, text));
-}
-
-/** @throws CommandFailure naming the flag. */
-export function parseReason(text: string): SuppressionReason {
-  const reason = REASONS.find((known) => known === text);
-  if (reason === undefined) {
-    throw new CommandFailure(
-      `--reason: ${quote(text)} is not one of ${REASONS.join(', ')}${didYouMean(text, REASONS)}`,
-      2,
-    );
-  }
-  return reason;
 }

@@ -71,6 +71,43 @@ export function mailShown(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
 
+/** One batch of an import, and how far the import is with it. */
+export interface ImportStep {
+  /** The entry that the first batch has written; null for the first batch. */
+  readonly entry: number | null;
+  /** Of the whole file. */
+  readonly bytes: number;
+  /** Rows of this batch, those that were skipped among them. */
+  readonly read: number;
+  readonly skipped: number;
+  /** Null while further batches follow. */
+  readonly end: 'complete' | 'stopped' | null;
+}
+
+interface ImportCounts {
+  readonly read: number;
+  readonly added: number;
+  readonly skipped: number;
+}
+
+/**
+ * What the entry of an import shows after a batch that added `added` addresses. `shown` is what the entry showed before, JSON that
+ * this function made, or null for a new entry. The counts are those of the committed batches, so the entry of an import that was
+ * killed is true; it keeps the member `unfinished`.
+ */
+export function importShown(shown: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
+  const before: ImportCounts = shown === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(shown);
+  const now = { read: before.read + read, added: before.added + added, skipped: before.skipped + skipped };
+  return {
+    read: now.read,
+    added: now.added,
+    known: now.read - now.added - now.skipped,
+    skipped: now.skipped,
+    bytes,
+    ...(end === null ? { unfinished: true } : end === 'stopped' ? { stopped: true } : {}),
+  };
+}
+
 /** Addresses that an entry names; of the others it has the number. */
 const MAX_NAMED = 5;
 

@@ -8,6 +8,7 @@ import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { ReadEntity } from './inbox/captured-mail.ts';
+import type { Imports } from './suppressions/pace.ts';
 
 export interface OperationContext {
   /** Who asks, as the audit log names them: `cli:NAME`, `page` or `token:NAME`. */
@@ -24,6 +25,12 @@ export interface OperationContext {
   readonly publish: PublishOf<'message.cancelled' | 'message.retried'>;
   /** Adds a warning to the result. `code` is stable, `message` one sentence. */
   warn(code: string, message: string): void;
+}
+
+/** What an import is given. */
+export interface ImportContext extends OperationContext {
+  /** The imports of this process, which take turns. */
+  readonly imports: Imports;
 }
 
 /** What the operations of `doctor` are given: they look at an installation that may be broken, so nothing is opened beforehand. */
@@ -50,4 +57,4 @@ export interface InboxContext {
 }
 
 /** What a running service gives every operation of its API. */
-export type ServiceContext = Omit<OperationContext, 'warn'> & DoctorContext & ConfigContext & InboxContext;
+export type ServiceContext = Omit<ImportContext, 'warn'> & DoctorContext & ConfigContext & InboxContext;

@@ -23,8 +23,8 @@ export interface Warning {
 /** What most operations are given, apart from `warn`, which `perform` adds. */
 type Given = Omit<OperationContext, 'warn'>;
 
-/** The members of an operation; see `operation`. `C` is what it is given: only what it uses, where that is less than the store. */
-export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = Given> {
+/** What every operation says of itself, also one of files (file-operation.ts). */
+export interface OperationBase<I extends TObject = TObject> {
   /** `noun.verb`, as the audit log names it: `suppression.remove`. */
   readonly name: string;
   /** The `operationId` of the OpenAPI document: `removeSuppression`. */
@@ -34,9 +34,14 @@ export interface Operation<I extends TObject = TObject, R extends TSchema = TSch
   /** True where it changes something, and so writes the audit log. */
   readonly changes: boolean;
   readonly input: I;
-  readonly result: R;
   /** The codes that `run` itself answers with, besides `invalid` and `unavailable`, which any operation can. */
   readonly errors: readonly ErrorCode[];
+}
+
+/** The members of an operation; see `operation`. `C` is what it is given: only what it uses, where that is less than the store. */
+export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = Given>
+  extends OperationBase<I> {
+  readonly result: R;
   run(input: Static<I>, context: C & Pick<OperationContext, 'warn'>): Promise<Result<Static<R>>>;
 }
 
@@ -52,16 +57,25 @@ export type Performed<T> = Result<T> & { readonly warnings: readonly Warning[] }
  * Reads the input by the operation's schema and runs it. `given` holds the members as an adapter received them: strings
  * where they come from a command line, a path or a query, JSON values where they come from a body.
  */
-export async function perform<I extends TObject, R extends TSchema, C extends object>(
+export function perform<I extends TObject, R extends TSchema, C extends object>(
   { input, run }: Operation<I, R, C>,
   given: Readonly<Record<string, unknown>>,
   context: C,
 ): Promise<Performed<Static<R>>> {
+  return performing(input, given, (read, warn) => run(read, { ...context, warn }));
+}
+
+/** Reads an input by its schema and runs the work of an operation on it; every failure that `perform` promises becomes a result. */
+export async function performing<I extends TObject, T>(
+  input: I,
+  given: Readonly<Record<string, unknown>>,
+  run: (read: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
+): Promise<Performed<T>> {
   const warnings: Warning[] = [];
   const read = readInput(input, given);
   if (!read.ok) return { ...read, warnings };
   try {
-    const result = await run(read.value, { ...context, warn: (code, message) => warnings.push({ code, message }) });
+    const result = await run(read.value, (code, message) => warnings.push({ code, message }));
     return { ...result, warnings };
   } catch (error) {
     const { name } = error instanceof Error ? error : { name: '' };

@@ -116,7 +116,9 @@ function operation(route: Described): object {
     ...(notes === undefined ? {} : { description: notes }),
     ...(access === undefined ? {} : { security: ACCESS[access] }),
     parameters: others.map(parameterOf),
-    ...(takes === undefined ? {} : { requestBody: { required: true, content: { [takes]: { schema: {} } } } }),
+    ...(takes === undefined
+      ? {}
+      : { requestBody: { required: true, content: { [takes]: { schema: { type: 'string' } } } } }),
     ...(inBody.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),

@@ -22,8 +22,8 @@ import type { BodyTime } from './body-time.ts';
 import { delayed } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInboxFiles } from './inbox.ts';
-import { addListFiles, type ListFiles } from './list-files.ts';
-import { answerOf, membersIn } from './operation-route.ts';
+import { addListFiles } from './list-files.ts';
+import { answerOf, membersIn, membersOfRoute } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
 import { awayOr, FOREIGN_CREDENTIALS, FROM_ELSEWHERE, type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
@@ -45,8 +45,6 @@ export interface ApiParts {
   /** Live updates. */
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
-  /** Suppression lists as files. */
-  readonly files: ListFiles;
   readonly bodyTime: BodyTime;
   /** What a page has to know of the installation before anything else. */
   readonly about: () => About;
@@ -136,7 +134,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       handler: async (request, reply) => {
         const who = await admit(request);
         if (who.kind === 'refused') return refuse(reply, who);
-        const given = membersIn(route, request);
+        const given = membersIn(membersOfRoute(route), request);
         if (!given.ok) return reply.code(400).send(given.body);
         const { status, body } = answerOf(route, await perform(route.operation, given.members, parts.operate(who.who)));
         if (route.operation.changes) changed();
@@ -157,8 +155,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   addListFiles(app, {
     base: API,
     clock,
-    files: parts.files,
     bodyTime: parts.bodyTime,
+    operate: parts.operate,
     admit,
     changed,
   });

@@ -21,6 +21,7 @@ export function audited<Held extends OperatorStore>(store: Held, who: string, no
     revokeKey: (id, at) => store.revokeKey(id, at, actor()),
     rotateKey: (id, key, until, at) => store.rotateKey(id, key, until, at, actor()),
     addSuppressions: (list, entries) => store.addSuppressions(list, entries, actor()),
+    importSuppressions: (list, entries, step) => store.importSuppressions(list, entries, step, actor()),
     removeSuppression: (list, address) => store.removeSuppression(list, address, actor()),
     addDomain: (account, domain, at) => store.addDomain(account, domain, at, actor()),
     updateDomain: (update) => store.updateDomain(update, actor()),

@@ -1,66 +1,69 @@
-/** The routes of list-files.ts as data for the document: suppression lists as CSV files, up and down. */
-import { Type } from '../model/schema.ts';
-import { BODY_ERRORS, type Described, LIST, SIGNED_IN_ERRORS } from './described.ts';
-import { TICKET_PARAMETER } from './schemas.ts';
+/** The routes that are operations on files: what the document says of them, and where the members of their input stand. */
+import type { TSchema } from 'typebox';
+import { ERROR_CODES } from '../operations/errors.ts';
+import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
+import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
+import { BODY_ERRORS, type Described, SIGNED_IN_ERRORS, type Success } from './described.ts';
+import { parametersOf, type RouteMembers, withWarnings } from './operation-route.ts';
+import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
-export const FILE_ROUTES: readonly Described[] = [
-  {
-    method: 'POST',
-    path: '/accounts/{account}/suppressions/import',
-    operation: 'importSuppressions',
+interface FileRoute extends Described {
+  readonly performs: UploadOperation | DownloadOperation;
+  /** The members of the input are in path and query; the body is the file. */
+  readonly members: RouteMembers;
+}
+
+export const IMPORT_ROUTE = fileRoute('POST', '/accounts/{account}/suppressions/import', importSuppressions, {
+  takes: importSuppressions.takes,
+  type: 'application/x-ndjson',
+  item: {
+    description: 'Each line is one of these: progress, then the result or an error.',
+    oneOf: [importSuppressions.progress, resultLine(importSuppressions.result), ErrorBody],
+  },
+  notes:
+    'The body is CSV in UTF-8, up to 200 MB: what export writes, plain lists of addresses, exports of Postmark, SES and SendGrid. The answer begins when the file has arrived whole and is a list: lines of progress, then one line with the result or the error.',
+});
+export const EXPORT_ROUTE = fileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
+  type: exportSuppressions.gives,
+  schema: { type: 'string', description: `CSV; its first line is \`${exportSuppressions.head.trim()}\`.` },
+  notes: 'The columns are `address`, `reason`, `at`, `source`.',
+});
+
+export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE];
+
+function fileRoute(
+  method: 'POST' | 'GET',
+  path: string,
+  performs: FileRoute['performs'],
+  { takes, notes, ...success }: Pick<Described, 'takes' | 'notes'> & Partial<Success>,
+): FileRoute {
+  const { id, summary, input, errors } = performs;
+  const members = { path, preset: {}, input, elsewhere: 'query' } as const;
+  return {
+    method,
+    path,
     group: 'Suppressions',
-    summary: 'Put the addresses of a CSV file on a list; a file that cannot be read to its end adds nothing',
-    parameters: [
-      LIST,
-      {
-        name: 'reason',
-        in: 'query',
-        type: 'string',
-        about: 'Of rows that name none: `bounce`, `complaint` or `manual`; `manual` unless given.',
-      },
+    operation: id,
+    summary,
+    parameters: [...parametersOf(members), ...(method === 'GET' ? [TICKET_PARAMETER] : [])],
+    success: [{ schema: { type: 'string' }, ...success }],
+    errors: [
+      ...SIGNED_IN_ERRORS,
+      ...(method === 'GET' ? [] : BODY_ERRORS),
+      ...errors.map((code) => ERROR_CODES[code].status),
     ],
-    takes: 'text/csv',
-    success: [{ type: 'application/x-ndjson', schema: Type.String() }],
-    errors: [...SIGNED_IN_ERRORS, ...BODY_ERRORS, 404],
-    notes:
-      'The body is CSV in UTF-8, up to 200 MB: what export writes, plain lists of addresses, exports of Postmark, SES and SendGrid. The answer begins when the file has arrived whole and is a list: lines of progress `{"read","added","known","skipped","bytes","total"}`, then one line `{"result":"ok","read","added","known","skipped":[{"line","reason"}],"skippedCount"}` with the first hundred rows that were skipped, or `{"result":"error","message"}`.',
-  },
-  {
-    method: 'GET',
-    path: '/accounts/{account}/suppressions/export',
-    operation: 'exportSuppressions',
-    group: 'Suppressions',
-    summary: 'A whole list as CSV, which import reads',
-    parameters: [LIST, TICKET_PARAMETER],
-    success: [{ type: 'text/csv', schema: Type.String() }],
-    errors: [...SIGNED_IN_ERRORS, 404],
-    notes: 'The columns are `address`, `reason`, `at`, `source`.',
-  },
-];
-
-/** A line of the answer to an import: rows read, of them added, known before and skipped, and bytes of all. */
-export interface LoadProgress {
-  readonly read: number;
-  readonly added: number;
-  readonly known: number;
-  readonly skipped: number;
-  readonly bytes: number;
-  readonly total: number;
+    ...(takes === undefined ? {} : { takes }),
+    ...(notes === undefined ? {} : { notes }),
+    performs,
+    members,
+  };
 }
 
-/** The last line. */
-export interface LoadResult {
-  readonly result: 'ok';
-  readonly read: number;
-  readonly added: number;
-  readonly known: number;
-  /** The first hundred of them. */
-  readonly skipped: readonly { readonly line: number; readonly reason: string }[];
-  readonly skippedCount: number;
-}
-
-/** The last line of an import that broke off. */
-export interface LoadFault {
-  readonly result: 'error';
-  readonly message: string;
+/** The result of an upload as its line has it: with the member that tells it from progress, and warnings where there are any. */
+function resultLine(result: TSchema): object {
+  const { required, properties, ...rest } = withWarnings(result) as {
+    readonly required?: readonly string[];
+    readonly properties?: object;
+  };
+  return { ...rest, required: ['result', ...(required ?? [])], properties: { result: { const: 'ok' }, ...properties } };
 }

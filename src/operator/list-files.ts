@@ -1,55 +1,42 @@
 /**
- * Suppression lists as CSV files, up and down: the two routes of the operator API that are no commands, since a command's answer
- * is one piece and these lists may be longer than memory.
+ * Suppression lists as CSV files, up and down: the adapter of the operations on files (operations/suppression-files.ts). It streams
+ * bytes in, and lines of progress or CSV out.
  *
- * Promises: an upload is read to its end before anything of it is added, so that one that is no CSV, is too large or is cut
- * off adds nothing; one that has arrived whole is added to its end, whether or not anybody listens to its progress, unless the
- * service is stopped: then it breaks off between two batches, and importing it again adds the rest. What is refused hears why, also
- * while it still sends.
+ * Guarantees: an upload that has arrived whole is added to its end, whether or not anybody listens to its progress, unless the
+ * service is stopped. What is refused is told why, also while it still sends.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
+import type { ServiceContext } from '../operations/context.ts';
+import { ERROR_CODES, type OperationError } from '../operations/errors.ts';
+import { performDownload, performUpload } from '../operations/file-operation.ts';
+import type { Performed } from '../operations/operation.ts';
+import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
+import type { ImportProgress, ImportResult } from '../operations/suppressions/schemas.ts';
 import { escapeJson } from '../printing/escape.ts';
 import type { BodyTime } from './body-time.ts';
-import { controlsIn } from './controls.ts';
-import type { LoadFault, LoadProgress, LoadResult } from './file-routes.ts';
-import { type CommandFault, type Refusal, refusalOf, refuse } from './refusal.ts';
+import { EXPORT_ROUTE, IMPORT_ROUTE } from './file-routes.ts';
+import { errorBody, membersIn } from './operation-route.ts';
+import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
 
 /** A list of some million addresses. */
-const MOST_BYTES = 200 * 1024 * 1024;
+const MAX_BYTES = 200 * 1024 * 1024;
 const PROGRESS_MS = 200;
 /** Imports at once, from their first byte to their last row. */
-const MOST_AT_ONCE = 4;
-const AGAIN_MS = 10_000;
-/** Whoever is refused may go on sending so long: closed at once, the connection would take the answer with it. */
+const MAX_IMPORTS = 4;
+const RETRY_MS = 10_000;
+/** A refused client may go on sending so long: closed at once, the connection would take the answer with it. */
 const LINGER_MS = 5_000;
-
-/** What the listener is handed for it. */
-export interface ListFiles {
-  /** Reads an upload to its end and adds nothing; `load` adds, and never rejects. */
-  receive(
-    upload: AsyncIterable<Buffer>,
-    list: string,
-    reason: string | undefined,
-    who: string,
-  ): Promise<
-    | CommandFault
-    | { readonly ok: true; readonly load: (passed: (at: LoadProgress) => void) => Promise<LoadResult | LoadFault> }
-  >;
-  /** The list as CSV, in pieces. */
-  read(list: string): Promise<CommandFault | { readonly ok: true; readonly text: AsyncIterable<string> }>;
-  /** What is being added breaks off after the batch under way; resolves when that is in the audit log. */
-  stop(): Promise<void>;
-}
 
 export interface ListFileParts {
   readonly base: string;
   readonly clock: Clock;
-  readonly files: ListFiles;
   readonly bodyTime: BodyTime;
-  /** Told when something was added, so that the pages are told soon. */
+  /** What an operation is given when this actor asks. */
+  readonly operate: (actor: string) => ServiceContext;
+  /** Called when something was added. */
   readonly changed: () => void;
   /** Who asks, or why they may not. */
   readonly admit: (request: FastifyRequest) => Promise<{ readonly kind: 'known'; readonly who: string } | Refusal>;
@@ -61,24 +48,22 @@ interface Asked {
 }
 
 /** Adds the routes. */
-export function addListFiles(
-  app: FastifyInstance,
-  { base, clock, files, bodyTime, admit, changed }: ListFileParts,
-): void {
-  const path = `${base}/accounts/:account/suppressions`;
+export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
+  const { base, clock, bodyTime, operate, admit, changed } = parts;
+  const urlOf = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
-  app.get<Asked>(`${path}/export`, async (request, reply) => {
+  app.get<Asked>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
     const who = await admit(request);
     if (who.kind === 'refused') return refuse(reply, who);
-    const wrong = wrongIn(request, [TICKET]);
-    if (wrong !== null) return refuse(reply, { status: 400, message: wrong });
-    const list = request.params.account;
-    const found = await files.read(list);
-    if (!found.ok) return refuse(reply, refusalOf(found));
+    const { [TICKET]: _, ...query } = request.query;
+    const given = membersIn(EXPORT_ROUTE.members, { params: request.params, query, body: {} });
+    if (!given.ok) return reply.code(400).send(given.body);
+    const found = await performDownload(exportSuppressions, given.members, operate(who.who));
+    if (!found.ok) return fail(reply, found.error);
     return reply
-      .type('text/csv; charset=utf-8')
-      .header('Content-Disposition', disposition(list))
-      .send(Readable.from(request.method === 'HEAD' ? [] : found.text));
+      .type(`${exportSuppressions.gives}; charset=utf-8`)
+      .header('Content-Disposition', disposition(request.params.account))
+      .send(Readable.from(request.method === 'HEAD' ? [] : textOf(found.value)));
   });
 
   let running = 0;
@@ -86,37 +71,50 @@ export function addListFiles(
     // The body is left as it comes, whatever it says it is: who sends it is looked at first.
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, parsed) => parsed(null, body));
-    uploads.post<Asked>(`${path}/import`, async (request, reply) => {
+    uploads.post<Asked>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
       const who = await admit(request);
       if (who.kind === 'refused') return refuse(reply, who);
-      const wrong = wrongIn(request, ['reason']);
-      if (wrong !== null) return refuse(reply, { status: 400, message: wrong });
+      const { params, query } = request;
+      const given = membersIn(IMPORT_ROUTE.members, { params, query, body: {} });
+      if (!given.ok) return reply.code(400).send(given.body);
       if (!isCsv(request.headers['content-type'])) {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
       }
-      if (running >= MOST_AT_ONCE) {
-        const message = `${MOST_AT_ONCE} imports are under way; try again when one of them has ended`;
-        return refuseUpload(request, reply, clock, { status: 429, message, retryAfterMs: AGAIN_MS });
+      if (running >= MAX_IMPORTS) {
+        const message = `${MAX_IMPORTS} imports are under way; try again when one of them has ended`;
+        linger(request, clock);
+        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_MS });
       }
-      const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MOST_BYTES };
-      if (state.tooLarge) return refuseUpload(request, reply, clock, TOO_LARGE);
+      const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MAX_BYTES };
+      if (state.tooLarge) {
+        linger(request, clock);
+        return refuse(reply, TOO_LARGE);
+      }
       running += 1;
-      const upload = limited(request, bodyTime, state);
-      const received = await files
-        .receive(upload, request.params.account, request.query.reason, who.who)
-        .catch((error: unknown) => {
-          running -= 1;
-          throw error;
-        });
-      if (!received.ok) {
+      const bytes = limited(request, bodyTime, state);
+      const content = {
+        name: 'the upload',
+        open: () => Promise.resolve({ bytes, again: null, close: () => Promise.resolve() }),
+      };
+      const lines = new ProgressLines(clock);
+      const importing = performUpload(importSuppressions, given.members, content, operate(who.who), {
+        reading: () => undefined,
+        progress: (at) => lines.progress(at),
+      }).finally(() => {
         running -= 1;
-        return refuseUpload(request, reply, clock, state.tooLarge ? TOO_LARGE : refusalOf(received));
-      }
-      const lines = progressOf(received.load, clock, () => {
-        running -= 1;
-        changed();
       });
-      return reply.type('application/x-ndjson; charset=utf-8').send(lines);
+      const early = await Promise.race([lines.begun, importing]);
+      if (early !== null && !early.ok) {
+        linger(request, clock);
+        return state.tooLarge ? refuse(reply, TOO_LARGE) : fail(reply, early.error);
+      }
+      void importing
+        .then(
+          (performed) => lines.end(performed),
+          (error: Error) => lines.stream.destroy(error),
+        )
+        .then(changed);
+      return reply.type('application/x-ndjson; charset=utf-8').send(lines.stream);
     });
     done();
   });
@@ -133,7 +131,7 @@ async function* limited(
   for await (const part of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bodyTime.extend(raw);
     bytes += part.length;
-    if (bytes > MOST_BYTES) {
+    if (bytes > MAX_BYTES) {
       state.tooLarge = true;
       throw new Error('the upload is too large');
     }
@@ -143,64 +141,75 @@ async function* limited(
 
 const TOO_LARGE = {
   status: 413,
-  message: `The file has more than ${MOST_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
+  message: `The file has more than ${MAX_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
 } as const;
 
 /** What is left of the body is read and thrown away for a while, then the connection ends. */
-function refuseUpload(
-  { raw }: FastifyRequest,
-  reply: FastifyReply,
-  clock: Clock,
-  refusal: Parameters<typeof refuse>[1],
-): FastifyReply {
-  if (!raw.complete && !raw.destroyed) {
-    const cancel = clock.after(LINGER_MS, () => raw.socket.destroy());
-    raw.once('close', cancel);
-    raw.resume();
-  }
-  return refuse(reply, refusal);
+function linger({ raw }: FastifyRequest, clock: Clock): void {
+  if (raw.complete || raw.destroyed) return;
+  const cancel = clock.after(LINGER_MS, () => raw.socket.destroy());
+  raw.once('close', cancel);
+  raw.resume();
 }
 
-/** NDJSON: lines of progress while the rows are added, the result at last. */
-function progressOf(
-  load: (passed: (at: LoadProgress) => void) => Promise<LoadResult | LoadFault>,
-  clock: Clock,
-  changed: () => void,
-): Readable {
-  const lines = new Readable({ read: () => undefined });
-  const say = (line: object | null) => {
-    if (!lines.destroyed) lines.push(line === null ? null : `${escapeJson(JSON.stringify(line))}\n`);
-  };
-  let last: LoadProgress | null = null;
-  let saidAt = clock.now();
-  const passed = (at: LoadProgress) => {
-    const now = clock.now();
-    if (last === null || now - saidAt >= PROGRESS_MS) {
-      saidAt = now;
-      say(at);
+function fail(reply: FastifyReply, { code, message, field }: OperationError): FastifyReply {
+  if (code === 'unavailable') reply.header('Retry-After', STORE_RETRY_MS / 1000);
+  return reply.code(ERROR_CODES[code].status).send(errorBody(code, message, field));
+}
+
+/** The answer to an import, NDJSON: lines of progress while rows are added, at most one per `PROGRESS_MS`, and then the result. */
+class ProgressLines {
+  readonly stream = new Readable({ read: () => undefined });
+  /** Resolves with the first progress. */
+  readonly begun: Promise<null>;
+  readonly #begin: (begun: null) => void;
+  readonly #clock: Clock;
+  #last: ImportProgress | null = null;
+  #writtenAt = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    const { promise, resolve } = Promise.withResolvers<null>();
+    [this.begun, this.#begin] = [promise, resolve];
+  }
+
+  progress(at: ImportProgress): void {
+    const now = this.#clock.now();
+    if (this.#last === null || now - this.#writtenAt >= PROGRESS_MS) {
+      this.#writtenAt = now;
+      this.#write(at);
     }
-    last = at;
-  };
-  void load(passed).then((result) => {
-    changed();
-    if (last !== null) say(last);
-    say(result);
-    say(null);
-  });
-  return lines;
+    this.#last = at;
+    this.#begin(null);
+  }
+
+  end({ warnings, ...performed }: Performed<ImportResult>): void {
+    if (this.#last !== null) this.#write(this.#last);
+    if (performed.ok) {
+      this.#write({ result: 'ok', ...performed.value, ...(warnings.length === 0 ? {} : { warnings }) });
+    } else {
+      const { code, message, field } = performed.error;
+      this.#write(errorBody(code, message, field));
+    }
+    if (!this.stream.destroyed) this.stream.push(null);
+  }
+
+  #write(line: object): void {
+    if (!this.stream.destroyed) this.stream.push(`${escapeJson(JSON.stringify(line))}\n`);
+  }
+}
+
+async function* textOf(pages: AsyncIterable<Parameters<typeof exportSuppressions.text>[0]>): AsyncGenerator<string> {
+  let head = exportSuppressions.head;
+  for await (const page of pages) {
+    yield head + exportSuppressions.text(page);
+    head = '';
+  }
 }
 
 function isCsv(type: string | undefined): boolean {
   const [essence = ''] = (type ?? '').split(';', 1);
   return essence.trim().toLowerCase() === 'text/csv';
-}
-
-/** One line on what is wrong with path and query, or null. */
-function wrongIn({ params, query }: FastifyRequest<Asked>, known: readonly string[]): string | null {
-  const strange = Object.entries(query).find(([name, value]) => !known.includes(name) || typeof value !== 'string');
-  if (strange !== undefined) return `Unknown parameter in the query: ${JSON.stringify(strange[0])}`;
-  const given = Object.entries({ ...query, account: params.account });
-  return given.map(([name, value]) => controlsIn(name, value)).find((fault) => fault !== null) ?? null;
 }
 
 /** RFC 6266: a plain name for every browser, and the account's own in UTF-8 (RFC 8187). */

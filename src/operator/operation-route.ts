@@ -24,6 +24,19 @@ export interface OperationRoute {
   readonly preset: Readonly<Record<string, string>>;
 }
 
+/** What a route says of where members of the input stand in a request. */
+export interface RouteMembers extends Pick<OperationRoute, 'path' | 'preset'> {
+  readonly input: TObject;
+  /** Where those stand that are not in the path. */
+  readonly elsewhere: 'query' | 'body';
+}
+
+/** Where the members of a route's input stand: in the path, and in the query of a GET or DELETE or the body of any other request. */
+export function membersOfRoute({ method, path, preset, operation }: OperationRoute): RouteMembers {
+  const elsewhere = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
+  return { path, preset, input: operation.input, elsewhere };
+}
+
 /** A route. */
 export function operationRoute(
   method: OperationRoute['method'],
@@ -39,10 +52,27 @@ export function operationRoute(
 /** The route as the OpenAPI document and the API reference describe it. */
 export function describedOf(route: OperationRoute): Described {
   const { method, path, group, status, operation } = route;
+  return {
+    method,
+    path,
+    group,
+    operation: operation.id,
+    summary: operation.summary,
+    parameters: parametersOf(membersOfRoute(route)),
+    success: [{ status, schema: operation.changes ? withWarnings(operation.result) : operation.result }],
+    errors: [
+      ...SIGNED_IN_ERRORS,
+      ...(method === 'GET' ? [] : BODY_ERRORS),
+      ...operation.errors.map((code) => ERROR_CODES[code].status),
+    ],
+  };
+}
+
+/** The parameters of a route, as the document describes them. */
+export function parametersOf({ path, preset, input, elsewhere }: RouteMembers): readonly Parameter[] {
   const inPath = pathParameters(path);
-  const elsewhere = readsQuery(route) ? 'query' : 'body';
-  const given = Object.entries(membersOf(operation.input)).filter(([name]) => !Object.hasOwn(route.preset, name));
-  const parameters = given.map(([name, member]): Parameter => {
+  const given = Object.entries(membersOf(input)).filter(([name]) => !Object.hasOwn(preset, name));
+  return given.map(([name, member]): Parameter => {
     const { type, description, errorMessage, ...rest } = member as {
       readonly type?: string;
       readonly description?: string;
@@ -54,30 +84,15 @@ export function describedOf(route: OperationRoute): Described {
       type: type === 'integer' || type === 'boolean' ? type : 'string',
       about: description ?? '',
       schema: { ...(type === undefined ? {} : { type }), ...rest },
-      ...(isRequired(operation.input, name) ? { required: true } : {}),
+      ...(isRequired(input, name) ? { required: true } : {}),
     };
   });
-  return {
-    method,
-    path,
-    group,
-    operation: operation.id,
-    summary: operation.summary,
-    parameters,
-    success: [{ status, schema: resultOf(operation) }],
-    errors: [
-      ...SIGNED_IN_ERRORS,
-      ...(method === 'GET' ? [] : BODY_ERRORS),
-      ...operation.errors.map((code) => ERROR_CODES[code].status),
-    ],
-  };
 }
 
-/** A change whose result is an object may carry warnings. */
-function resultOf({ changes, result }: OperationRoute['operation']): object {
+/** The schema of a result, which may carry warnings where it is an object. */
+export function withWarnings(result: TSchema): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
-  if (!changes || type !== 'object') return result;
-  return { ...result, properties: { ...properties, warnings: WARNINGS } };
+  return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS } } : result;
 }
 
 const WARNINGS = {
@@ -90,10 +105,6 @@ const WARNINGS = {
     additionalProperties: false,
   },
 } as const;
-
-function readsQuery({ method }: Pick<OperationRoute, 'method'>): boolean {
-  return method === 'GET' || method === 'DELETE';
-}
 
 /** The names of the parameters in a path. */
 export function pathParameters(path: string): readonly string[] {
@@ -112,17 +123,16 @@ export interface RequestParts {
  * DELETE and in the body of every other request. One line says what is wrong otherwise.
  */
 export function membersIn(
-  route: OperationRoute,
+  { path, preset, input, elsewhere }: RouteMembers,
   { params, query, body }: RequestParts,
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly body: ErrorBody } {
   const wrong = (message: string, field: string | null) =>
     ({ ok: false, body: errorBody('invalid', message, field) }) as const;
-  const inPath = pathParameters(route.path);
-  const inQuery = readsQuery(route);
-  const members = membersOf(route.operation.input);
-  const given: Record<string, unknown> = { ...route.preset };
+  const inPath = pathParameters(path);
+  const members = membersOf(input);
+  const given: Record<string, unknown> = { ...preset };
   for (const [place, source] of [
     ['path', params],
     ['query', query],
@@ -132,8 +142,8 @@ export function membersIn(
       return wrong('The body must be a JSON object', null);
     }
     for (const [name, value] of Object.entries(source)) {
-      const known = Object.hasOwn(members, name) && !Object.hasOwn(route.preset, name);
-      const expected = place === 'path' || (known && !inPath.includes(name) && (place === 'query') === inQuery);
+      const known = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
+      const expected = place === 'path' || (known && !inPath.includes(name) && place === elsewhere);
       if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
         const controls = controlsIn(name, value);
@@ -166,6 +176,6 @@ export function failureOf({ code, message, field }: OperationError): {
   return { status: ERROR_CODES[code].status, body: errorBody(code, message, field) };
 }
 
-function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
+export function errorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
   return { result: 'error', code, message, ...(field === null ? {} : { field }) };
 }

@@ -21,7 +21,7 @@ export interface OperatorOptions {
   readonly captured: InboxContext;
   /** The operator API, or null where this process does not have it. */
   readonly api:
-    | (Pick<ApiParts, 'store' | 'operate' | 'liveUpdates' | 'publish' | 'files' | 'about'> & {
+    | (Pick<ApiParts, 'store' | 'operate' | 'liveUpdates' | 'publish' | 'about'> & {
         readonly version: string;
         /** Signs sessions; the same on every node. */
         readonly key: Buffer;

@@ -32,30 +32,6 @@ export function awayOr(error: unknown): Refusal {
   return { kind: 'refused', status: 503, message };
 }
 
-/** Why a command did nothing. */
-export interface CommandFault {
-  readonly ok: false;
-  readonly fault: keyof typeof STATUS;
-  readonly message: string;
-}
-
-const STATUS = { misused: 400, missing: 404, refused: 409, broken: 503 } as const;
-
-/**
- * What a command refuses for, as a status; and what it says of its flags or argument, said of the parameters: `volumeExpires: …`.
- * Its own words end where it quotes.
- */
-export function refusalOf({ fault, message }: CommandFault): Refusal {
-  const [own = ''] = message.split(/["`]/, 1);
-  const said = own.replace(/--[a-z-]+|^[A-Z]+(?=: )/g, (word) =>
-    word
-      .toLowerCase()
-      .slice(word.startsWith('--') ? 2 : 0)
-      .replace(/-([a-z])/g, (_hyphen, letter: string) => letter.toUpperCase()),
-  );
-  return { kind: 'refused', status: STATUS[fault], message: said + message.slice(own.length) };
-}
-
 type Said = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 
 /** The code of a refusal by its status; those of operations are in operations/errors.ts. */

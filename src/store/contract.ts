@@ -20,7 +20,7 @@ import type {
   OperatorToken,
   WindowCounts,
 } from '../model/account.ts';
-import type { Actor, AuditEntry, NewAuditEntry } from '../model/audit.ts';
+import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../model/feedback.ts';
 import type {
@@ -265,6 +265,17 @@ export interface DomainStore {
 export interface SuppressionStore {
   /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
   addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<Changed<number>>;
+  /**
+   * Adds one batch of an import, as `addSuppressions` does. With `by` the whole import has one entry in the audit log: the first
+   * batch writes it, and each later one updates its counts, in the transaction of the batch. Resolves to how many were new, and
+   * to the number of the entry for the next batch (null without `by`).
+   */
+  importSuppressions(
+    list: ListName,
+    entries: readonly Suppression[],
+    step: ImportStep,
+    by?: Actor,
+  ): Promise<Changed<{ readonly added: number; readonly entry: number | null }>>;
   removeSuppression(list: ListName, address: string, by?: Actor): Promise<Changed<boolean>>;
   /** In order of address, after `after`. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<Changed<readonly Suppression[]>>;
@@ -297,8 +308,6 @@ export interface MessageStore {
 
 /** The audit log, the tokens by which scripts of operators sign in, and who signed out. */
 export interface AccessStore {
-  /** Of what is no single change, such as an import. */
-  writeAudit(entry: NewAuditEntry): Promise<void>;
   /** The newest first, before the number given. */
   listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
   /** `exists` where another token that is not revoked has the name. */
@@ -332,6 +341,7 @@ export interface OperatorStore
     MessageStore,
     AccessStore,
     OverviewStore,
+    Pick<AcceptStore, 'newestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'traffic'>,
     Pick<FeedbackStore, 'lastFeedbackAt'>,
@@ -420,6 +430,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   setSubdomains: 'change',
   removeDomain: 'change',
   addSuppressions: 'change',
+  importSuppressions: 'change',
   removeSuppression: 'change',
   listSuppressions: 'question',
   searchSuppressions: 'question',
@@ -432,7 +443,6 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   cancelMail: 'change',
   listFeedback: 'question',
   showFeedback: 'question',
-  writeAudit: 'change',
   listAudit: 'question',
   createToken: 'change',
   listTokens: 'read',

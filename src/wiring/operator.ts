@@ -16,11 +16,11 @@ import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import type { Events } from '../observability/events.ts';
 import type { InboxContext } from '../operations/context.ts';
+import { createImports, type Imports } from '../operations/suppressions/pace.ts';
 import { audited } from '../operator/audited.ts';
-import type { ListFiles } from '../operator/list-files.ts';
 import { createOperatorListener } from '../operator/listener.ts';
 import type { OperatorOptions } from '../operator/ports.ts';
-import type { AcceptStore, OperatorStore } from '../store/contract.ts';
+import type { OperatorStore } from '../store/contract.ts';
 import { aboutService } from './about.ts';
 import { faults } from './events.ts';
 import { installationOf } from './installation.ts';
@@ -32,13 +32,9 @@ const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url)
 /** What the operator API needs of this installation. */
 export interface OperatorApi {
   readonly version: string;
-  /** Suppression lists as files. */
-  readonly files: (store: FilesStore) => ListFiles;
   /** The settings that the service was started with, secrets masked. */
   readonly describeSettings: () => readonly DescribedSetting[];
 }
-type FilesStore = Pick<OperatorStore, 'addSuppressions' | 'listSuppressions' | 'writeAudit'> &
-  Pick<AcceptStore, 'newestId'>;
 
 export interface OperatorParts {
   readonly settings: Settings;
@@ -71,7 +67,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const captured = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
   const failed = faults(parts.events.publish, clock);
-  const files = parts.api?.files(parts.store) ?? null;
+  const imports = createImports(parts.store, clock);
   const operator = createOperatorListener({
     settings,
     clock,
@@ -81,11 +77,11 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD,
     captured,
-    api: parts.api === null || files === null ? null : apiOf(parts, parts.api, files, captured),
+    api: parts.api === null ? null : apiOf(parts, parts.api, imports, captured),
     failed: (error) => failed('operator', error),
   });
   stack.defer(() => operator.close());
-  if (files !== null) stack.defer(() => files.stop());
+  stack.defer(() => imports.stop());
   const { url, signInUrl } = await operator.start();
   // An operator's first look finds the store's reader at work and the queue counted.
   if (parts.api !== null) void parts.store.queueFigures().catch(() => undefined);
@@ -96,7 +92,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
 function apiOf(
   parts: OperatorParts,
   { version, describeSettings }: OperatorApi,
-  files: ListFiles,
+  imports: Imports,
   captured: InboxContext,
 ): OperatorOptions['api'] {
   const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
@@ -117,12 +113,12 @@ function apiOf(
         installation: installationOf(settings, machineClock, (work) => work(own)),
         describeSettings,
         progress: () => undefined,
+        imports,
         ...captured,
       };
     },
     liveUpdates: parts.observability.liveUpdates,
     publish,
-    files,
     version,
     about: aboutService({ settings, version, clock, directory, subscribe, firstKey }),
     key: operatorKey(settings),

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Actor } from '../../src/model/audit.ts';
+import type { Actor, ImportStep } from '../../src/model/audit.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -25,11 +25,20 @@ const key = (selector: string): DkimKey => ({
   retireAt: null,
 });
 const secret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
+/** A batch of one row. */
+const step = (change: Partial<ImportStep> = {}): ImportStep => ({
+  entry: null,
+  bytes: 500,
+  read: 1,
+  skipped: 0,
+  end: null,
+  ...change,
+});
 const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
 interface OpenedStore {
   readonly store: Store;
-  /** While true no entry can be written: the insert fails in the database. */
+  /** While true no entry can be written or updated: the statement fails in the database. */
   refuseEntries(refused: boolean): Promise<void>;
 }
 
@@ -45,7 +54,7 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
           url,
           refused
             ? `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no entry'; END $$;
-               CREATE TRIGGER refuse BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION refuse()`
+               CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON audit FOR EACH ROW EXECUTE FUNCTION refuse()`
             : 'DROP TRIGGER refuse ON audit; DROP FUNCTION refuse()',
         ),
     };
@@ -57,8 +66,11 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
     store,
     async refuseEntries(refused) {
       const database = new DatabaseSync(path);
-      const trigger = "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END";
-      database.exec(refused ? trigger : 'DROP TRIGGER refuse');
+      for (const event of ['INSERT', 'UPDATE']) {
+        const name = `refuse_${event}`;
+        const trigger = `CREATE TRIGGER ${name} BEFORE ${event} ON audit BEGIN SELECT RAISE(ABORT, 'no entry'); END`;
+        database.exec(refused ? trigger : `DROP TRIGGER ${name}`);
+      }
       database.close();
     },
   };
@@ -98,6 +110,8 @@ const CHANGES: Readonly<
   'key.rotate': (store, { keyId }, by) => store.rotateKey(keyId, secret('d'), NOW + 5, NOW, by),
   'key.revoke': (store, { keyId }, by) => store.revokeKey(keyId, NOW, by),
   'suppression.add': (store, _at, by) => store.addSuppressions('acme', [manual('new@example.com')], by),
+  'suppression.import': (store, _at, by) =>
+    store.importSuppressions('acme', [manual('file@example.com')], step({ end: 'complete' }), by),
   'suppression.remove': (store, _at, by) => store.removeSuppression('acme', 'there@example.com', by),
   'domain.add': (store, _at, by) =>
     store.addDomain('acme', { name: 'example.org', subdomains: false, keys: [key('s2')] }, NOW, by),
@@ -177,6 +191,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['key.rotate']).toMatchObject([`key_${at.keyId}`, null, { name: 'web', prefix: 'pr_abc' }]);
     expect(shown['key.revoke']).toMatchObject([`key_${at.keyId}`, null, { id: `key_${at.keyId}`, revokedAt: NOW }]);
     expect(shown['suppression.add']).toEqual(['acme', null, { added: 1, addresses: ['new@example.com'] }]);
+    expect(shown['suppression.import']).toEqual([
+      'acme',
+      null,
+      { read: 1, added: 1, known: 0, skipped: 0, bytes: 500 },
+    ]);
     expect(shown['suppression.remove']).toEqual(['acme', { address: 'there@example.com' }, null]);
     expect(shown['domain.add']).toMatchObject(['example.org', null, { status: 'pending', keys: ['s2 active'] }]);
     expect(shown['domain.update']).toMatchObject(['example.com', { status: 'pending' }, { status: 'authenticated' }]);
@@ -196,6 +215,45 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['token.revoke']).toEqual(['old', null, null]);
   });
 
+  test('an import of several batches has one entry, which is true after each of them', async () => {
+    const { store, refuseEntries } = await opened(name);
+    await prepared(store);
+    const shown = async () =>
+      (await store.listAudit(null, 9)).map(({ id, at, who, action, subject, after }) => [
+        { id, at, who, action, subject },
+        JSON.parse(after ?? 'null'),
+      ]);
+    const first = await store.importSuppressions('acme', [manual('a@example.com')], step({ read: 3, skipped: 2 }), BY);
+    const entry = first.kind === 'done' ? first.value.entry : null;
+    expect(first).toEqual({ kind: 'done', value: { added: 1, entry: expect.any(Number) } });
+    const head = { id: entry, ...BY, action: 'suppression.import', subject: 'acme' };
+    expect(await shown()).toEqual([[head, { read: 3, added: 1, known: 0, skipped: 2, bytes: 500, unfinished: true }]]);
+    const again = [manual('a@example.com'), manual('b@example.com')];
+    const later = { who: 'cli:root', at: BY.at + 9 };
+    expect(await store.importSuppressions('acme', again, step({ entry, read: 2 }), later)).toEqual({
+      kind: 'done',
+      value: { added: 1, entry },
+    });
+    const two = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
+    expect(await shown()).toEqual([[head, two]]);
+    // A batch whose entry cannot be updated is not there either.
+    await refuseEntries(true);
+    const lost = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
+    await expect(lost).rejects.toThrow('no entry');
+    await refuseEntries(false);
+    expect(await store.findSuppression('c@example.com')).toEqual([]);
+    expect(await shown()).toEqual([[head, two]]);
+    await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
+    const { unfinished: _, ...counts } = two;
+    expect(await shown()).toEqual([[head, { ...counts, stopped: true }]]);
+    // A second import has an entry of its own.
+    await store.importSuppressions('acme', again, step({ read: 2, end: 'complete' }), BY);
+    expect((await shown()).map(([, after]) => after)).toEqual([
+      { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
+      { ...counts, stopped: true },
+    ]);
+  });
+
   test('a refused change, and one that the service makes by itself, have no entry', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
@@ -206,6 +264,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       await store.setAccount('nobody', { volume: 1 }, NOW, undefined, BY),
       await store.revokeKey(999, NOW, BY),
       await store.addSuppressions('nobody', [manual('new@example.com')], BY),
+      await store.importSuppressions('nobody', [manual('new@example.com')], step(), BY),
       await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, BY),
       await store.removeDomain('nothing.example', BY),
       await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, BY),

@@ -16,15 +16,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const entry = (n: number) => ({
       at: n,
       who: 'cli:root',
-      action: 'account.lock',
-      subject: `acme ${n}`,
+      action: 'token.create',
+      subject: `ünpaid ${n}`,
       before: null,
-      after: JSON.stringify({ reason: 'ünpaid' }),
+      after: JSON.stringify({ expiresAt: 9 }),
     });
-    for (const n of [1, 2, 3]) await store.writeAudit(entry(n));
+    for (const n of [1, 2, 3]) {
+      const token = { name: `ünpaid ${n}`, prefix: 'po_a', hash: hash(String(n)), expiresAt: 9 };
+      await store.createToken(token, n, { who: 'cli:root', at: n });
+    }
     const page = await store.listAudit(null, 2);
     expect(page.map(({ id: _, ...rest }) => rest)).toEqual([entry(3), entry(2)]);
-    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ subject }) => subject)).toEqual(['acme 1']);
+    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ subject }) => subject)).toEqual(['ünpaid 1']);
   });
 
   test('a token is found by its hash, has its name alone, and is over once revoked', async () => {

@@ -212,14 +212,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.lockAccount('first', 'unpaid', NOW);
     expect(await store.overviewFacts(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
     marks.push(await store.changeFeedPosition(NOW));
-    await store.writeAudit({
-      at: NOW,
-      who: 'cli:root',
-      action: 'account.lock',
-      subject: 'first',
-      before: null,
-      after: null,
-    });
+    const token = { name: 'ci', prefix: 'po_a', hash: 'a'.repeat(64), expiresAt: null };
+    await store.createToken(token, NOW, { who: 'cli:root', at: NOW });
     await store.putTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
     marks.push(await store.changeFeedPosition(NOW));
     expect(marks[1]).toMatchObject({ newestId: '0192a3b4-c5d6-7000-8000-000000000000', audit: 0, counted: 0 });

@@ -5,6 +5,7 @@
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { ImportStep } from '../../src/model/audit.ts';
 import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
 import type { Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -183,9 +184,14 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     },
     { name: 'a sign-out', run: (on) => on.endSession('session', now + DAY_MS, now), again: undefined },
     {
+      name: 'a batch of an import',
+      run: (on) => on.importSuppressions('default', [suppressed('new@example.net')], IMPORT_STEP),
+      again: { kind: 'done', value: { added: 0, entry: null } },
+    },
+    {
       name: 'an entry of the audit log',
-      run: (on) => on.writeAudit({ at: now, who: 'me', action: 'a', subject: 's', before: null, after: null }),
-      again: undefined,
+      run: (on) => on.importSuppressions('default', [], IMPORT_STEP, { who: 'me', at: now }),
+      again: { kind: 'done', value: { added: 0 } },
     },
     { name: 'a report', run: (on) => on.recordFeedback([report]), again: [{ kind: 'repeated' }] },
     { name: 'a mark', run: (on) => on.mark(fence(marked)), again: ['settled'] },
@@ -210,6 +216,8 @@ function matching(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value;
   return expect.objectContaining(Object.fromEntries(Object.entries(value).map(([name, one]) => [name, matching(one)])));
 }
+
+const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
 
 test('no change is acknowledged whose wait for the standby was cancelled, nor is it said to be there already', async () => {
   const both = await pair();

@@ -76,21 +76,6 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'one character class, no repetition',
   },
   {
-    file: 'src/operator/refusal.ts',
-    regex: '/["`]/',
-    why: 'one character class, no repetition',
-  },
-  {
-    file: 'src/operator/refusal.ts',
-    regex: '/--[a-z-]+|^[A-Z]+(?=: )/g',
-    why: 'one character class in either branch, the first of which takes each hyphen in its way',
-  },
-  {
-    file: 'src/operator/refusal.ts',
-    regex: '/-([a-z])/g',
-    why: 'fixed counts, no repetition',
-  },
-  {
     file: 'src/model/audit.ts',
     regex: '/At$/',
     why: 'fixed text, on the name of a member of our own',

@@ -121,15 +121,11 @@ describe('an import', () => {
     );
     const copy = await account('copy');
     expect((await upload(copy, exported)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
-    const begins = { begins: true, bytes: expect.any(Number) };
-    expect(await get('/audit?limit=7')).toMatchObject([
+    expect(await get('/audit?limit=4')).toMatchObject([
       { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: { added: 60_000 } },
-      { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: begins },
       { action: 'account.create' },
       { action: 'suppression.import', target: 'large', after: { read: 10, added: 0, known: 10, skipped: 0 } },
-      { action: 'suppression.import', target: 'large', after: begins },
       { action: 'suppression.import', target: 'large', after: { read: 60_001, added: 60_000, known: 0, skipped: 1 } },
-      { action: 'suppression.import', target: 'large', after: begins },
     ]);
   });
 
@@ -185,7 +181,7 @@ describe('an import', () => {
       headers: { ...bearer(), 'Content-Type': 'text/csv', ...headers },
       body: 'ada@example.com\n',
     });
-    expect([response.status, await response.json()]).toEqual([
+    expect([response.status, await response.json()]).toMatchObject([
       status,
       { result: 'error', code: expect.any(String), message: expect.stringMatching(message) },
     ]);
@@ -268,8 +264,7 @@ describe('an import', () => {
     expect(await first.stop()).toBe(0);
     const entries = await askCommand<{ action: string; after: { added: number } }[]>(own, ['audit']);
     expect(entries).toMatchObject([
-      { action: 'suppression.import', after: { added: expect.any(Number), stopped: true } },
-      { action: 'suppression.import', after: { begins: true, bytes: body.length } },
+      { action: 'suppression.import', after: { added: expect.any(Number), bytes: body.length, stopped: true } },
     ]);
     const added = entries[0]?.after.added ?? 0;
     expect(added).toBeGreaterThan(0);

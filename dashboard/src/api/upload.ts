@@ -3,23 +3,23 @@
  * XMLHttpRequest, since a fetch tells nothing of what it has sent. Fails with an ApiError.
  */
 
-import type { LoadFault, LoadProgress, LoadResult } from '../../../src/operator/file-routes.ts';
+import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions/schemas.ts';
 import { ApiError, errorOf, url } from './client';
 import { sessionHeader } from './secret';
 
 export type UploadStep =
   | { readonly kind: 'sending'; readonly sent: number; readonly size: number }
-  | { readonly kind: 'adding'; readonly progress: LoadProgress };
+  | { readonly kind: 'adding'; readonly progress: ImportProgress };
 
 export interface Upload {
-  readonly result: Promise<LoadResult>;
+  readonly result: Promise<ImportResult>;
   /** Breaks it off; what has not arrived whole adds nothing. */
   readonly abort: () => void;
 }
 
 export function upload(at: string, file: Blob, told: (step: UploadStep) => void): Upload {
   const request = new XMLHttpRequest();
-  const { promise, resolve, reject } = Promise.withResolvers<LoadResult>();
+  const { promise, resolve, reject } = Promise.withResolvers<ImportResult>();
   let read = 0;
   const lines = () => {
     const text = request.responseText;
@@ -54,7 +54,10 @@ export function upload(at: string, file: Blob, told: (step: UploadStep) => void)
   return { result: promise, abort: () => request.abort() };
 }
 
-type Line = LoadProgress | LoadResult | LoadFault;
+type Line =
+  | ImportProgress
+  | ({ readonly result: 'ok' } & ImportResult)
+  | { readonly result: 'error'; readonly message: string };
 
 const LOST =
   'The connection was lost. A file that had not arrived whole has added nothing; one that had goes on being added, unless the service was stopped: the audit log tells; importing it again adds the rest.';

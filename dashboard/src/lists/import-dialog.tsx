@@ -2,7 +2,7 @@
 import { Button, FileInput, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import type { LoadResult } from '../../../src/operator/file-routes.ts';
+import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
 import { path } from '../api/client';
 import { type Upload, type UploadStep, upload } from '../api/upload';
 import { Bar } from '../parts/gauge';
@@ -16,7 +16,7 @@ import { listName } from './list-name';
 type Phase =
   | { readonly kind: 'choosing'; readonly error: unknown }
   | { readonly kind: 'running'; readonly step: UploadStep }
-  | { readonly kind: 'done'; readonly result: LoadResult };
+  | { readonly kind: 'done'; readonly result: Result };
 
 const REASONS = ['manual', 'bounce', 'complaint'];
 /** The service refuses more. */

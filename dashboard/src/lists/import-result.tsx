@@ -1,12 +1,12 @@
 /** What became of the rows of an import, and the first of those that were skipped. */
 import { Button, Group, ScrollArea, Stack, Table, Text } from '@mantine/core';
-import type { LoadResult } from '../../../src/operator/file-routes.ts';
+import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
 import { counted, grouped } from '../parts/number';
 import { listName } from './list-name';
 
 interface ImportResultProps {
   readonly list: string;
-  readonly result: LoadResult;
+  readonly result: Result;
   readonly onClose: () => void;
 }
 

@@ -1,17 +1,21 @@
 /** The audit log's writer. It takes the transaction of the change, so that an entry and its change stand together. */
-import { type Actor, auditEntry, type NewAuditEntry } from '../../model/audit.ts';
+import { type Actor, auditEntry, type ImportStep, importShown, type NewAuditEntry } from '../../model/audit.ts';
+import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
 const WRITE: Statement = {
   name: 'audit_write',
-  text: 'INSERT INTO audit (at, who, action, subject, before, after) VALUES ($1, $2, $3, $4, $5, $6)',
+  text: 'INSERT INTO audit (at, who, action, subject, before, after) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id',
 };
+const SHOWN: Statement = { name: 'audit_shown', text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE' };
+const SHOW: Statement = { name: 'audit_show', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
 
 export async function writeEntry(
   transaction: Session,
   { at, who, action, subject, before, after }: NewAuditEntry,
-): Promise<void> {
-  await transaction.query(WRITE, [at, who, action, subject, before, after]);
+): Promise<number> {
+  const [row = {}] = await transaction.query(WRITE, [at, who, action, subject, before, after]);
+  return rows.int(row, 'id');
 }
 
 /** Writes the entry of a change; nothing where no operator makes it. */
@@ -24,4 +28,21 @@ export async function note(
   after: unknown,
 ): Promise<void> {
   if (by !== undefined) await writeEntry(transaction, auditEntry(by, action, subject, before, after));
+}
+
+/** Writes the entry of an import, or updates its counts; resolves to its number, null where no operator imports. */
+export async function noteImport(
+  transaction: Session,
+  by: Actor | undefined,
+  list: string,
+  step: ImportStep,
+  added: number,
+): Promise<number | null> {
+  if (by === undefined) return null;
+  const [row] = step.entry === null ? [] : await transaction.query(SHOWN, [step.entry]);
+  if (step.entry === null || row === undefined) {
+    return writeEntry(transaction, auditEntry(by, 'suppression.import', list, null, importShown(null, step, added)));
+  }
+  await transaction.query(SHOW, [JSON.stringify(importShown(rows.text(row, 'after'), step, added)), step.entry]);
+  return step.entry;
 }

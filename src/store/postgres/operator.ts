@@ -2,7 +2,7 @@
 
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { note, writeEntry } from './audit.ts';
+import { note } from './audit.ts';
 import { type Database, prove, type Statement } from './session.ts';
 
 const LIST: Statement = {
@@ -34,7 +34,6 @@ const ENDED: Statement = { name: 'session_ended', text: 'SELECT 1 AS one FROM en
 
 export function prepareOperator(database: Database): AccessStore {
   return {
-    writeAudit: (entry) => database.transaction((transaction) => writeEntry(transaction, entry)),
     async listAudit(before, limit) {
       return (await database.query(LIST, [before, limit])).map(rows.auditEntry);
     },

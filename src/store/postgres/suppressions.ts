@@ -5,8 +5,8 @@ import { suppressionsShown } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { note } from './audit.ts';
-import { type Database, prove, type Statement } from './session.ts';
+import { note, noteImport } from './audit.ts';
+import { type Database, prove, type Session, type Statement } from './session.ts';
 
 const SERVICE = 0;
 /** Rows of one statement. */
@@ -55,6 +55,30 @@ const SCREEN: Statement = {
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
 };
 
+/** Puts entries on a list, within a transaction; resolves to how many were new. Of one address the first entry stands. */
+async function addAll(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
+  // In order over all parts: so the indexes grow at one place at a time, and no two imports wait for each other in a circle.
+  const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
+  let count = 0;
+  let writing: Promise<number> = Promise.resolve(0);
+  for (let at = 0; at < sorted.length; at += CHUNK) {
+    const part = sorted.slice(at, at + CHUNK);
+    const values = [
+      list,
+      part.map(({ address }) => address),
+      part.map(({ reason }) => reason),
+      part.map(({ source }) => source),
+      part.map((entry) => entry.at),
+    ];
+    // The next part is made ready while the server writes this one.
+    const before = writing;
+    writing = transaction.query(INSERT, values).then(([row = {}]) => rows.int(row, 'added'));
+    writing.catch(() => undefined);
+    count += await before;
+  }
+  return count + (await writing);
+}
+
 export function prepareSuppressions(database: Database): SuppressionStore & Pick<QueueStore, 'screen'> {
   async function listId(name: string): Promise<number | null> {
     if (name === '*') return SERVICE;
@@ -72,34 +96,25 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
     async addSuppressions(name, entries, by): Promise<Changed<number>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
-      // In order over all parts: so the indexes grow at one place at a time, and no two imports wait for each other in a
-      // circle. Of one address the first entry stands.
-      const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
       const added = await database.transaction(async (transaction) => {
-        let count = 0;
-        let writing: Promise<number> = Promise.resolve(0);
-        for (let at = 0; at < sorted.length; at += CHUNK) {
-          const part = sorted.slice(at, at + CHUNK);
-          const values = [
-            list,
-            part.map(({ address }) => address),
-            part.map(({ reason }) => reason),
-            part.map(({ source }) => source),
-            part.map((entry) => entry.at),
-          ];
-          // The next part is made ready while the server writes this one.
-          const before = writing;
-          writing = transaction.query(INSERT, values).then(([row = {}]) => rows.int(row, 'added'));
-          writing.catch(() => undefined);
-          count += await before;
-        }
-        const total = count + (await writing);
+        const total = await addAll(transaction, list, entries);
         // All of them were on the list already.
         if (total === 0) await prove(transaction);
         await note(transaction, by, 'suppression.add', name, null, suppressionsShown(total, entries));
         return total;
       });
       return { kind: 'done', value: added };
+    },
+    async importSuppressions(name, entries, step, by) {
+      const list = await listId(name);
+      if (list === null) return { kind: 'missing' };
+      const value = await database.transaction(async (transaction) => {
+        const added = await addAll(transaction, list, entries);
+        const entry = await noteImport(transaction, by, name, step, added);
+        if (added === 0 && entry === null) await prove(transaction);
+        return { added, entry };
+      });
+      return { kind: 'done', value };
     },
     async removeSuppression(name, address, by): Promise<Changed<boolean>> {
       const list = await listId(name);

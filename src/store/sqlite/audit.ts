@@ -1,6 +1,7 @@
 /** The audit log's writer. Each operation has a transaction or savepoint of its own, so that an entry and its change stand together. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, auditEntry, type NewAuditEntry } from '../../model/audit.ts';
+import { type Actor, auditEntry, type ImportStep, importShown, type NewAuditEntry } from '../../model/audit.ts';
+import * as rows from '../rules/rows.ts';
 
 export type Audit = ReturnType<typeof prepareAudit>;
 
@@ -8,14 +9,25 @@ export function prepareAudit(database: DatabaseSync) {
   const insert = database.prepare(
     'INSERT INTO audit (at, who, action, subject, before, after) VALUES (?, ?, ?, ?, ?, ?)',
   );
-  const write = ({ at, who, action, subject, before, after }: NewAuditEntry): void => {
-    insert.run(at, who, action, subject, before, after);
-  };
+  const shown = database.prepare('SELECT after FROM audit WHERE id = ?');
+  const show = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
+  const write = ({ at, who, action, subject, before, after }: NewAuditEntry): number =>
+    Number(insert.run(at, who, action, subject, before, after).lastInsertRowid);
   return {
     write,
     /** Writes the entry of a change; nothing where no operator makes it. */
     note(by: Actor | undefined, action: string, subject: string, before: unknown, after: unknown): void {
       if (by !== undefined) write(auditEntry(by, action, subject, before, after));
+    },
+    /** Writes the entry of an import, or updates its counts; resolves to its number, null where no operator imports. */
+    noteImport(by: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
+      if (by === undefined) return null;
+      const row = step.entry === null ? undefined : shown.get(step.entry);
+      if (step.entry === null || row === undefined) {
+        return write(auditEntry(by, 'suppression.import', list, null, importShown(null, step, added)));
+      }
+      show.run(JSON.stringify(importShown(rows.text(row, 'after'), step, added)), step.entry);
+      return step.entry;
     },
   };
 }

@@ -24,7 +24,6 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
   const ended = database.prepare('SELECT 1 AS one FROM ended_session WHERE hash = ?');
 
   return {
-    writeAudit: audit.write,
     listAudit: (before: number | null, limit: number): AuditEntry[] =>
       list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.auditEntry),
     createToken(

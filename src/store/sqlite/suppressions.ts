@@ -1,7 +1,7 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Changed } from '../../model/account.ts';
-import { type Actor, suppressionsShown } from '../../model/audit.ts';
+import { type Actor, type ImportStep, suppressionsShown } from '../../model/audit.ts';
 import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -62,17 +62,33 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     return row === undefined ? null : rows.int(row, 'id');
   }
 
+  function add(id: number, entries: readonly Suppression[]): number {
+    let added = 0;
+    for (const { address, reason, source, at } of entries)
+      added += Number(insert.run(address, id, reason, source, at).changes);
+    return added;
+  }
+
   return {
     screen: (batch: readonly { readonly id: string }[]): boolean[] =>
       batch.map(({ id }) => free.get(seqOf(id)) !== undefined),
     addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): Changed<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
-      let added = 0;
-      for (const { address, reason, source, at } of entries)
-        added += Number(insert.run(address, id, reason, source, at).changes);
+      const added = add(id, entries);
       audit.note(by, 'suppression.add', name, null, suppressionsShown(added, entries));
       return { kind: 'done', value: added };
+    },
+    importSuppressions(
+      name: string,
+      entries: readonly Suppression[],
+      step: ImportStep,
+      by?: Actor,
+    ): Changed<{ readonly added: number; readonly entry: number | null }> {
+      const id = listId(name);
+      if (id === null) return { kind: 'missing' };
+      const added = add(id, entries);
+      return { kind: 'done', value: { added, entry: audit.noteImport(by, name, step, added) } };
     },
     removeSuppression(name: string, address: string, by?: Actor): Changed<boolean> {
       const id = listId(name);

@@ -16,6 +16,8 @@ import type { OperationRig } from './operation-rig.ts';
 
 export interface Example {
   readonly given: Readonly<Record<string, unknown>>;
+  /** The file, of an operation that takes one. */
+  readonly file?: string;
   /** Operations performed before it. */
   readonly after?: readonly (readonly [Operation, Readonly<Record<string, unknown>>])[];
   /** Whatever else there must be before it. */
@@ -100,6 +102,12 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'suppression.remove': { given: ADDRESS, after: [[addSuppression, ADDRESS]], audit: ['suppression.remove acme'] },
   'suppression.show': { given: { address: ADDRESS.address }, after: [[addSuppression, ADDRESS]] },
   'suppression.search': { given: { account: 'acme', search: 'ada' }, after: [[addSuppression, ADDRESS]] },
+  'suppression.import': {
+    given: { account: 'acme' },
+    file: 'bob@example.com\nnonsense\n',
+    audit: ['suppression.import acme'],
+  },
+  'suppression.export': { given: { account: 'acme' }, after: [[addSuppression, ADDRESS]] },
   'token.create': { given: { name: 'ci' }, audit: ['token.create ci'] },
   'token.list': { given: {}, after: [[createToken, { name: 'ci' }]] },
   'token.revoke': { given: { id: 1 }, after: [[createToken, { name: 'ci' }]], audit: ['token.revoke ci'] },

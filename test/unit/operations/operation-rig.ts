@@ -9,7 +9,14 @@ import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { ServiceEvent } from '../../../src/model/events.ts';
 import type { ServiceContext } from '../../../src/operations/context.ts';
+import {
+  type DownloadOperation,
+  performDownload,
+  performUpload,
+  type UploadOperation,
+} from '../../../src/operations/file-operation.ts';
 import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
+import { createImports } from '../../../src/operations/suppressions/pace.ts';
 import { audited } from '../../../src/operator/audited.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { captureInbox } from '../../../src/transports/capture/inbox.ts';
@@ -35,6 +42,10 @@ export interface OperationRig {
     operation: Operation<I, R, ServiceContext>,
     given: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
+  /** The result of an upload of `text`; each progress on the way is held against its schema too. */
+  upload(operation: UploadOperation, given: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
+  /** The pieces of a download. */
+  download(operation: DownloadOperation, given: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
   /** Who, action and subject of every audit log entry, the oldest first. */
   audit(): Promise<readonly string[]>;
 }
@@ -66,16 +77,13 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       progress: () => undefined,
       inbox: captureInbox(join(folder, 'inbox')),
       readEntity,
+      imports: createImports(own, clock),
     },
     now: Date.UTC(2030, 0, 1),
     async ask(operation, given) {
       const performed = await perform(operation, given, rig.context);
       if (performed.ok) {
-        const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(
-          JSON.parse(JSON.stringify(closed(operation.result))),
-        );
-        const valid = isValid(JSON.parse(JSON.stringify(performed.value)));
-        expect([operation.name, valid, isValid.errors]).toEqual([operation.name, true, null]);
+        expectShape(operation.name, operation.result, performed.value);
       } else {
         expect([...operation.errors, 'invalid', 'unavailable']).toContain(performed.error.code);
       }
@@ -86,12 +94,44 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       if (!performed.ok) throw new Error(performed.error.message);
       return performed.value;
     },
+    async upload(operation, given, text) {
+      async function* bytes() {
+        yield Buffer.from(text);
+      }
+      const open = async () => ({ bytes: bytes(), again: null, close: async () => undefined });
+      const reported: unknown[] = [];
+      const watch = { reading: () => undefined, progress: (at: unknown) => reported.push(at) };
+      const performed = await performUpload(operation, given, { name: 'the file', open }, rig.context, watch);
+      if (!performed.ok) throw new Error(performed.error.message);
+      expect(reported.length).toBeGreaterThan(0);
+      for (const at of reported) expectShape(operation.name, operation.progress, at);
+      expectShape(operation.name, operation.result, performed.value);
+      return performed.value;
+    },
+    async download(operation, given) {
+      const performed = await performDownload(operation, given, rig.context);
+      if (!performed.ok) throw new Error(performed.error.message);
+      const pieces: unknown[] = [];
+      for await (const piece of performed.value) {
+        expectShape(operation.name, operation.result, piece);
+        pieces.push(piece);
+      }
+      return pieces;
+    },
     async audit() {
       const entries = await store.listAudit(null, 200);
       return entries.map(({ who, action, subject }) => `${who} ${action} ${subject}`).reverse();
     },
   };
   return rig;
+}
+
+function expectShape(name: string, schema: TSchema, value: unknown): void {
+  const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(
+    JSON.parse(JSON.stringify(closed(schema))),
+  );
+  const valid = isValid(JSON.parse(JSON.stringify(value)));
+  expect([name, valid, isValid.errors]).toEqual([name, true, null]);
 }
 
 /** The schema with every object closed, so that a member which it does not name is found. */

@@ -6,7 +6,13 @@ import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
 import { oneOf } from '../../../src/operations/schemas.ts';
-import { answerOf, membersIn, operationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
+import {
+  answerOf,
+  membersIn,
+  membersOfRoute,
+  operationRoute,
+  pathParameters,
+} from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { operationRig } from './operation-rig.ts';
@@ -125,7 +131,7 @@ describe('every route that is an operation', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
     if (route === undefined) throw new Error('the route is gone');
     const params = { account: 'acme' };
-    const right = membersIn(route, { params, query: {}, body: { address: 'ada@example.com' } });
+    const right = membersIn(membersOfRoute(route), { params, query: {}, body: { address: 'ada@example.com' } });
     expect(right).toEqual({ ok: true, members: { account: 'acme', address: 'ada@example.com' } });
     for (const parts of [
       { params, query: { address: 'ada@example.com' }, body: {} },
@@ -134,7 +140,7 @@ describe('every route that is an operation', () => {
       { params, query: {}, body: [] },
       { params, query: {}, body: { address: 'ada\u0000@example.com' } },
     ])
-      expect(membersIn(route, parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
+      expect(membersIn(membersOfRoute(route), parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
   });
 });
 

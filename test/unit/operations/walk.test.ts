@@ -10,10 +10,13 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { operationsOf } from '../../../src/cli/operation-command.ts';
+import type { DownloadOperation, UploadOperation } from '../../../src/operations/file-operation.ts';
 import { isRequired, membersOf } from '../../../src/operations/input.ts';
 import { apiDocument } from '../../../src/operator/api-document.ts';
+import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
 import { type OperationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
+import { ErrorBody, TICKET } from '../../../src/operator/schemas.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 import { startDns } from '../../rig/dns.ts';
 import { EXAMPLES } from './examples.ts';
@@ -26,12 +29,16 @@ const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   'inbox.list': NO_INBOX_COMMAND,
   'inbox.show': NO_INBOX_COMMAND,
 };
+/** Operations with two commands, by their names, each with the reason. */
+const TWO_COMMANDS: Readonly<Record<string, string>> = {
+  'suppression.export': '`suppression list` prints what `suppression export` writes as CSV',
+};
 /** Operations without a route, by their names, each with the reason. */
 const WITHOUT_ROUTE: Readonly<Record<string, string>> = {
   'message.list': 'GET /messages searches, and lists where nothing is searched for',
 };
 
-type Operation = OperationRoute['operation'];
+type Operation = OperationRoute['operation'] | UploadOperation | DownloadOperation;
 
 function isOperation(value: unknown): value is Operation {
   return typeof value === 'object' && value !== null && 'run' in value && 'input' in value && 'result' in value;
@@ -44,6 +51,14 @@ async function exportedOperations(): Promise<readonly Operation[]> {
     ),
   );
   return modules.flatMap((module) => Object.values(module).filter(isOperation));
+}
+
+/** The methods of the routes of an operation. */
+function methodsOf(operation: Operation): readonly string[] {
+  return [
+    ...OPERATION_ROUTES.filter((route) => route.operation === operation),
+    ...FILE_ROUTES.filter((route) => route.performs === operation),
+  ].map(({ method }) => method);
 }
 
 /** The commands of `program`, to any depth. */
@@ -69,7 +84,10 @@ interface Described {
     };
   };
   readonly responses: Readonly<
-    Record<string, { readonly content: Readonly<Record<string, { readonly schema: object }>> }>
+    Record<
+      string,
+      { readonly content: Readonly<Record<string, { readonly schema: object; readonly 'x-item-schema'?: object }>> }
+    >
   >;
 }
 
@@ -86,16 +104,17 @@ test('the operations are found, and neither name nor id is there twice', () => {
 describe('every operation', () => {
   test.each(NAMED)('%s has one command, or a reason to have none', (name, operation) => {
     const commands = COMMANDS.filter((command) => operationsOf(command).some((one) => one.name === operation.name));
-    expect([name, commands.length]).toEqual([name, name in WITHOUT_COMMAND ? 0 : 1]);
+    const count = name in WITHOUT_COMMAND ? 0 : name in TWO_COMMANDS ? 2 : 1;
+    expect([name, commands.length]).toEqual([name, count]);
   });
 
   test.each(NAMED)('%s has one route, or a reason to have none', (name, operation) => {
-    const routes = OPERATION_ROUTES.filter((route) => route.operation === operation);
+    const routes = methodsOf(operation);
     expect([name, routes.length]).toEqual([name, name in WITHOUT_ROUTE ? 0 : 1]);
   });
 
   test.each(NAMED)('%s changes nothing by GET', (name, operation) => {
-    for (const { method } of OPERATION_ROUTES.filter((route) => route.operation === operation)) {
+    for (const method of methodsOf(operation)) {
       expect([name, operation.changes && method === 'GET']).toEqual([name, false]);
     }
   });
@@ -129,6 +148,39 @@ describe('the document of the operator API', () => {
   );
 });
 
+describe('the document of the operator API, on files', () => {
+  test.each(FILE_ROUTES.map((route) => [route.performs.name, route] as const))(
+    'has the input, the file and the result of %s',
+    (_name, { method, path, performs }) => {
+      const described = paths[`/api/v1${path}`]?.[method.toLowerCase()];
+      if (described === undefined) throw new Error(`${method} ${path} is not in the document`);
+      expect(described.operationId).toBe(performs.id);
+      const given = described.parameters
+        .filter(({ name }) => name !== TICKET)
+        .map(({ name, required }) => [name, required]);
+      const members = Object.keys(membersOf(performs.input));
+      expect(given).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));
+      const content = described.responses['200']?.content;
+      if ('gives' in performs) {
+        expect(content).toEqual({ [performs.gives]: { schema: expect.objectContaining({ type: 'string' }) } });
+      } else {
+        expect(described.requestBody).toMatchObject({ content: { [performs.takes]: { schema: { type: 'string' } } } });
+        const { oneOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
+          readonly oneOf?: readonly object[];
+        };
+        expect(oneOf).toEqual([
+          JSON.parse(JSON.stringify(performs.progress)),
+          expect.objectContaining({ properties: expect.objectContaining({ result: { const: 'ok' } }) }),
+          JSON.parse(JSON.stringify(ErrorBody)),
+        ]);
+        expect(oneOf?.[1]).toMatchObject(
+          JSON.parse(JSON.stringify({ properties: (performs.result as { properties?: object }).properties })),
+        );
+      }
+    },
+  );
+});
+
 describe('every operation', () => {
   test('has an example in examples.ts, and every example has its operation', () => {
     expect(Object.keys(EXAMPLES).sort()).toEqual(OPERATIONS.map(({ name }) => name).sort());
@@ -145,7 +197,9 @@ describe('every operation', () => {
       for (const [before, given] of example.after ?? []) await rig.value(before, given);
       await example.prepare?.(rig, dns);
       const written = await rig.audit();
-      await rig.value(operation, example.given);
+      if ('takes' in operation) await rig.upload(operation, example.given, example.file ?? '');
+      else if ('gives' in operation) expect(await rig.download(operation, example.given)).not.toEqual([]);
+      else await rig.value(operation, example.given);
       const entries = (await rig.audit()).slice(written.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
       expect(entries.length > 0).toBe(operation.changes);

@@ -162,6 +162,7 @@ export function stepsOf({ queued: [first, second], others, captured: [html, plai
 /** Errors of the document that no request provokes at will, with the reason. */
 export const NOT_PROVOKED: Readonly<Record<string, string>> = {
   'createKey 409': 'two keys of 256 random bits would have to be the same',
+  'importSuppressions 409': 'the folder for temporary files would have to be missing or full',
   'rotateKey 409': 'two keys of 256 random bits would have to be the same',
   'verifyDomain 409': 'another process would have to change the domain between two statements of one request',
 };

@@ -6,8 +6,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { listFiles } from '../../../src/cli/list-files.ts';
-import { systemClock } from '../../../src/clock.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
 import { type Service, startService } from '../../../src/main.ts';
@@ -70,7 +68,6 @@ async function started(variables: Readonly<Record<string, string>>): Promise<Sta
     },
     operator: {
       version: '1.2.3',
-      files: (own) => listFiles(own, systemClock),
       describeSettings: () => {
         if (faults.settings) throw new SettingsError('POSTRIDER_LISTEN: "x" is no address');
         return describeSettings(environment, null);

@@ -17,8 +17,6 @@ import { SESSION_MS } from '../../../src/operator/sessions.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 
-const NO_FILES = { ok: false, fault: 'missing', message: 'there are no lists here' } as const;
-
 const running: OperatorListener[] = [];
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -61,7 +59,6 @@ async function started(
       },
       liveUpdates,
       publish: () => liveUpdates.poll(),
-      files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),

@@ -20,7 +20,6 @@ afterEach(async () => {
 
 const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
-const NO_FILES = { ok: false, fault: 'missing', message: '' } as const;
 
 /** A listener whose delays end only when `release` is called; with `holdsLookups` the times between lookups only when they are run. */
 async function started(holdsLookups = false) {
@@ -82,7 +81,6 @@ async function started(holdsLookups = false) {
         events: { subscribe: () => () => undefined },
       }),
       publish: () => undefined,
-      files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),

@@ -1,36 +1,78 @@
 /** Suppression lists as files over HTTP. */
 import Fastify from 'fastify';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { BodyTime } from '../../../src/operator/body-time.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
+import { StoreError } from '../../../src/store/error.ts';
 import { connectionsFor } from '../../rig/connections.ts';
+import { type OperationRig, operationRig } from '../operations/operation-rig.ts';
 
-test('who asks only for the head of an export makes nobody read the list', async () => {
-  let read = 0;
-  async function* text(): AsyncGenerator<string> {
-    for (const page of ['address,reason,at,source\n', 'ada@example.com,manual,,\n']) {
-      read += 1;
-      yield page;
-    }
-  }
+const EXPORT = '/accounts/acme/suppressions/export';
+const IMPORT = '/accounts/acme/suppressions/import';
+const CSV = { 'Content-Type': 'text/csv' };
+
+/** The routes over the store of `rig`, some of whose methods are replaced. */
+function routesOver({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
   const app = Fastify();
+  onTestFinished(() => app.close());
   addListFiles(app, {
     base: '',
     clock: systemClock,
-    files: {
-      receive: () => Promise.reject(new Error('not asked for')),
-      read: () => Promise.resolve({ ok: true, text: text() }),
-      stop: () => Promise.resolve(),
-    },
     bodyTime: new BodyTime(systemClock, connectionsFor()),
+    operate: () => ({ ...context, store: { ...context.store, ...store } }),
     changed: () => undefined,
     admit: () => Promise.resolve({ kind: 'known', who: 'page' }),
   });
+  return app;
+}
+
+test('the head of an export has no body, and reads one page of the list at most', async () => {
+  const rig = await operationRig();
+  const entry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
+  await rig.store.addSuppressions(
+    'acme',
+    Array.from({ length: 5_001 }, (_, n) => entry(n)),
+  );
+  let read = 0;
+  const app = routesOver(rig, {
+    listSuppressions(...given) {
+      read += 1;
+      return rig.store.listSuppressions(...given);
+    },
+  });
   const ask = async (method: 'GET' | 'HEAD') => {
-    const { statusCode, headers, body } = await app.inject({ method, url: '/accounts/acme/suppressions/export' });
-    return [statusCode, headers['content-type'], headers['content-length'], body, read];
+    const { statusCode, headers, body } = await app.inject({ method, url: EXPORT });
+    return [statusCode, headers['content-type'], headers['content-length'], body.split('\n').length, read];
   };
-  expect(await ask('HEAD')).toEqual([200, 'text/csv; charset=utf-8', undefined, '', 0]);
-  expect((await ask('GET')).slice(3)).toEqual(['address,reason,at,source\nada@example.com,manual,,\n', 2]);
+  expect(await ask('HEAD')).toEqual([200, 'text/csv; charset=utf-8', undefined, 1, 1]);
+  expect(await ask('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);
+});
+
+test('a store that is away is answered 503 and when to ask again, for import and export alike', async () => {
+  const rig = await operationRig();
+  const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('nothing listens there.')) });
+  for (const asked of [
+    { method: 'GET', url: EXPORT } as const,
+    { method: 'POST', url: IMPORT, headers: CSV, body: 'ada@example.com\n' } as const,
+  ]) {
+    const answer = await app.inject(asked);
+    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5']);
+    expect(answer.json()).toEqual({ result: 'error', code: 'unavailable', message: 'nothing listens there.' });
+  }
+});
+
+test('an import that the store ends halfway says so in its last line, with a code', async () => {
+  const rig = await operationRig();
+  const app = routesOver(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
+  const { statusCode, body } = await app.inject({
+    method: 'POST',
+    url: IMPORT,
+    headers: CSV,
+    body: 'ada@example.com\n',
+  });
+  expect([statusCode, JSON.parse(body.trim().split('\n').at(-1) ?? '')]).toEqual([
+    200,
+    { result: 'error', code: 'unavailable', message: 'the import of the upload stopped: the disk is full.' },
+  ]);
 });

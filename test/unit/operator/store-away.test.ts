@@ -18,7 +18,6 @@ afterEach(async () => {
 const away = async (): Promise<never> => {
   throw new StoreError('the database is away');
 };
-const NO_FILES = { ok: false, fault: 'missing', message: '' } as const;
 
 async function started() {
   const listener = createOperatorListener({
@@ -42,7 +41,6 @@ async function started() {
         events: { subscribe: () => () => undefined },
       }),
       publish: () => undefined,
-      files: { receive: async () => NO_FILES, read: async () => NO_FILES, stop: async () => undefined },
       version: '0',
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),

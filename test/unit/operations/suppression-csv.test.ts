@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { CSV_HEADER, csvRow, readCsv } from '../../../src/cli/suppression-csv.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { canonicalAddress, parseAddress } from '../../../src/model/address.ts';
 import type { Suppression } from '../../../src/model/suppression.ts';
+import { readCsv } from '../../../src/operations/suppressions/csv-reader.ts';
+import { CSV_HEADER, csvRow } from '../../../src/operations/suppressions/csv-writer.ts';
+import { entryOf } from '../../../src/operations/suppressions.ts';
 
 const CORPUS = join(import.meta.dirname, '../../corpus/csv');
 const NOW = Date.UTC(2030, 0, 1);
@@ -16,7 +18,7 @@ async function* pieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
 
 async function read(bytes: Buffer, size = bytes.length): Promise<readonly unknown[]> {
   const rows: unknown[] = [];
-  for await (const row of readCsv(pieces(bytes, size), { reason: 'manual', now: NOW })) {
+  for await (const row of readCsv(pieces(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
     if (row.kind === 'bad') rows.push([row.line, row.lastLine, row.fault]);
     else {
       const { address, reason, at } = row.entry;
@@ -41,11 +43,15 @@ describe('suppression lists as people bring them', () => {
 
 describe('what is no CSV fails with one clause', () => {
   it.each([
-    ['nothing', Buffer.alloc(0), /^is empty;/],
-    ['binary data', Buffer.from('ada@example.com\nbob\0@example.com\n'), /^is no CSV: line 2 holds binary data;/],
-    ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), /^is UTF-16 text;/],
-    ['a workbook', Buffer.from('PK\x03\x04rest'), /^is a spreadsheet or ZIP archive;/],
-    ['gzip', Buffer.from([0x1f, 0x8b, 8, 0]), /^is compressed;/],
+    ['nothing', Buffer.alloc(0), /^the file is empty;/],
+    [
+      'binary data',
+      Buffer.from('ada@example.com\nbob\0@example.com\n'),
+      /^the file is no CSV: line 2 holds binary data;/,
+    ],
+    ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), /^the file is UTF-16 text;/],
+    ['a workbook', Buffer.from('PK\x03\x04rest'), /^the file is a spreadsheet or ZIP archive;/],
+    ['gzip', Buffer.from([0x1f, 0x8b, 8, 0]), /^the file is compressed;/],
     [
       'an open quote',
       Buffer.from('ada@example.com\n\n"bob@example.com\ncy@x.example\n'),
@@ -68,7 +74,7 @@ describe('what is no CSV fails with one clause', () => {
     }
     const rows: unknown[] = [];
     const reading = async () => {
-      for await (const row of readCsv(broken(), { reason: 'manual', now: NOW })) rows.push(row);
+      for await (const row of readCsv(broken(), 'the file', { reason: 'manual', now: NOW })) rows.push(row);
     };
     await expect(reading()).rejects.toThrow('the disk is gone');
   });
@@ -89,7 +95,7 @@ describe('the smallest file that asks for much memory is refused after its bound
       };
       setImmediate(count);
       const bytes = Buffer.from(row.repeat(200_000 / row.length));
-      for await (const _row of readCsv(pieces(bytes, bytes.length), { reason: 'manual', now: NOW }));
+      for await (const _row of readCsv(pieces(bytes, bytes.length), 'the file', { reason: 'manual', now: NOW }));
       reading = false;
       expect(turns).toBeGreaterThan(90);
     },
@@ -105,7 +111,7 @@ describe('the smallest file that asks for much memory is refused after its bound
         yield next;
       }
     }
-    const rows = readCsv(endless(), { reason: 'manual', now: NOW });
+    const rows = readCsv(endless(), 'the file', { reason: 'manual', now: NOW });
     try {
       for await (const row of rows) expect(row.kind).not.toBe('bad');
     } catch (error) {
@@ -152,6 +158,26 @@ describe('the smallest file that asks for much memory is refused after its bound
   });
 });
 
+describe('rows whose cells are not as many as those of the first one cost what others do', () => {
+  it.each([
+    ['blank ones', ',\n'],
+    ['bad ones', 'x,y,z\n'],
+    ['good ones', 'bob@example.com,bounce\n'],
+    ['quoted ones', '"bob@example.com","bounce"\n'],
+  ])('%s', async (_name, row) => {
+    // The parser's errors take the stack; nothing else does.
+    const stacks = vi.spyOn(Error, 'captureStackTrace');
+    onTestFinished(() => stacks.mockRestore());
+    const rows = await read(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));
+    expect([rows[0], rows.at(-1)]).toEqual([
+      ['ada@example.com', 'manual', null],
+      ['eve@example.com', 'manual', null],
+    ]);
+    expect(rows).toHaveLength(row === ',\n' ? 2 : 2_002);
+    expect(stacks).not.toHaveBeenCalled();
+  });
+});
+
 it('whatever is on a list, its export is read back as it was', async () => {
   const address = fc
     .tuple(fc.string({ minLength: 1, maxLength: 12 }), fc.boolean())
@@ -167,9 +193,9 @@ it('whatever is on a list, its export is read back as it was', async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(entry), fc.integer({ min: 30, max: 200 }), async (entries, size) => {
-      const bytes = Buffer.from(CSV_HEADER + entries.map(csvRow).join(''));
+      const bytes = Buffer.from(CSV_HEADER + entries.map(entryOf).map(csvRow).join(''));
       const back: Suppression[] = [];
-      for await (const row of readCsv(pieces(bytes, size), { reason: 'manual', now: NOW })) {
+      for await (const row of readCsv(pieces(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
         if (row.kind === 'bad') throw new Error(row.fault);
         back.push(row.entry);
       }

@@ -1,0 +1,15 @@
+/** Suppression lists written as CSV (RFC 4180). Pure. */
+import type { SuppressionEntry } from './schemas.ts';
+
+export const CSV_HEADER = 'address,reason,at,source\n';
+
+/** One row of an export. Line feeds alone: every reader takes them, and line tools are not left with a stray CR. */
+export function csvRow({ address, reason, at, source }: SuppressionEntry): string {
+  return `${csvCell(address)},${reason},${at},${source ?? ''}\n`;
+}
+
+/** RFC 4180 section 2, rules 5 to 7. */
+function csvCell(text: string): string {
+  const plain = !(text.includes(',') || text.includes('"') || text.includes('\n') || text.includes('\r'));
+  return plain ? text : `"${text.replaceAll('"', '""')}"`;
+}
