@@ -49,7 +49,7 @@ export function seedQueue(path: string, queued: number): void {
         message: 'x'.repeat(200),
         idempotency: null,
         lease: null,
-        suppressed: false,
+        suppressedBy: null,
       };
     });
     database.exec('BEGIN');

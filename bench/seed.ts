@@ -46,7 +46,7 @@ export function seedStore(path: string, seed: Seed, progress: (done: number, of:
         message,
         idempotency: null,
         lease: null,
-        suppressed: n >= seed.queued,
+        suppressedBy: n >= seed.queued ? 'simulator' : null,
       };
     });
     database.exec('BEGIN');

@@ -112,7 +112,7 @@ export async function writePast(parts: PastParts): Promise<void> {
         message,
         idempotency: null,
         lease: { owner: NODE, until: at + LEASE_MS },
-        suppressed: false,
+        suppressedBy: null,
       };
     });
     if (mails.length === 0) return [];

@@ -66,7 +66,7 @@ export function playedTransport({ people, chance, clock, tries, taken }: PlayedP
       capturing = inner;
       return {
         concurrency: CONCURRENCY,
-        ...(inner.answersItself === undefined ? {} : { answersItself: inner.answersItself }),
+        ...(inner.localAnswer === undefined ? {} : { localAnswer: inner.localAnswer }),
         close: (timeoutMs) => inner.close(timeoutMs),
         attempt(message, beforeHandover) {
           const fate = people.fateOf(message.envelope.to);

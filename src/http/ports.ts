@@ -43,7 +43,7 @@ export interface ListenerOptions {
     take(accountId: number, limit: ThrottleLimit, now: number): ThrottleAnswer | Promise<ThrottleAnswer>;
   };
   /**
-   * Commits one mail request; handed over with `lease: null` and `suppressed: false`, which the caller's side settles.
+   * Commits one mail request; handed over with `lease: null` and `suppressedBy: null`, which the caller's side settles.
    * A rejection means that nothing is known to be stored.
    */
   readonly submit: (mail: NewMail) => Promise<AcceptAnswer>;

@@ -270,7 +270,7 @@ export function createSendMail(
           ? null
           : { key: idempotencyKey, fingerprint: fingerprint({ to, from, subject, message }) },
       lease: null,
-      suppressed: false,
+      suppressedBy: null,
     };
     // Kept for the answer instead of the body.
     const ignored = ignoredFields(body, parsed as object);

@@ -27,8 +27,8 @@ export interface NewMail {
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly overAt?: number } | null;
   /** Set where the node sends this message itself, straight from memory; otherwise it is queued, due at once. */
   readonly lease: Lease | null;
-  /** Ends at once in `suppressed`, whatever the list says (the simulator's address). */
-  readonly suppressed: boolean;
+  /** Set where the transport suppresses it by a local answer, whatever the list says: the source that the history records. */
+  readonly suppressedBy: string | null;
 }
 
 export interface Lease {
@@ -98,11 +98,11 @@ export interface Settlement {
   readonly owner: string;
   /** `attempts` of the lease: together with the owner it is the fence. */
   readonly attempts: number;
-  /** Applied in order (the simulator's complaint is delivered, then complained). */
+  /** Applied in order: the attempt's own change, then a complaint of a local answer. */
   readonly changes: readonly Change[];
   /** True where no attempt was made (found past its maximum age): the count of attempts is given back. */
   readonly uncount: boolean;
-  /** True where it counts into no reputation: the simulator answered. */
+  /** True where it counts into no reputation: the transport answered by itself, or a test message. */
   readonly untallied?: boolean;
 }
 
@@ -330,10 +330,9 @@ export function expiredBeforeAttempt(by: string, now: number): TypedChange {
   return changeOf('message.expired', { at: now, by, detail, attempt: null });
 }
 
-/** The simulator's complaint: what feedback does to a delivered mail request, without touching any reputation. */
-export function simulatedComplaint(now: number): TypedChange {
-  const detail = 'complaint of the mailbox simulator';
-  return changeOf('message.complained', { at: now, by: 'simulator', detail, attempt: null });
+/** The complaint of a local answer after its delivery. It suppresses no recipient. */
+export function localComplaint(at: number, by: string, detail: string): TypedChange {
+  return changeOf('message.complained', { at, by, detail, attempt: null });
 }
 
 /** True once a mail request accepted then is past its maximum age now. */
@@ -383,8 +382,8 @@ function entryOf(type: RecordedType, at: number, by: string, detail: string | nu
   return { at, verb: RECORDED[type].verb, by, detail, attempt: null };
 }
 
-/** The recipient was on the suppression list, or (`simulator`) is the simulator's address that always is. */
-export function suppressedEntry(at: number, by: 'store' | 'simulator'): EntryWithoutAttempt {
+/** The recipient was on the suppression list (`by` is `store`), or the transport suppressed the message by a local answer. */
+export function suppressedEntry(at: number, by: string): EntryWithoutAttempt {
   return entryOf('message.suppressed', at, by, 'the recipient is on the suppression list');
 }
 

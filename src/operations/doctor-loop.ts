@@ -165,7 +165,7 @@ function trialMail(id: string, account: Account, from: string, to: string, now: 
     message: 'This message is sent by `postrider doctor --loop` to see its bounce or complaint come back.',
     idempotency: null,
     lease: null,
-    suppressed: false,
+    suppressedBy: null,
   };
 }
 

@@ -84,8 +84,8 @@ export function createAttempts(parts: AttemptParts): Attempts {
     } catch (error) {
       return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
     }
-    // The next hop is not asked.
-    if (isOwnAnswer(transport, mail)) return { kind: 'attempted', attempt: (await handOver(mail, message)).attempt };
+    // No next hop: neither the transport's concurrency nor the circuit breaker limits a local answer.
+    if (hasLocalAnswer(transport, mail)) return { kind: 'attempted', attempt: (await handOver(mail, message)).attempt };
     // Signing goes on for those to come while the transport has all it can take.
     if (!(await takePlace())) return UNUSED;
     try {
@@ -198,9 +198,8 @@ function replyOf(text: string) {
   return { stage: 'connect', code: null, enhanced: null, text } as const;
 }
 
-/** True where the transport answers by itself, so that the answer says nothing about the next hop. */
-export function isOwnAnswer({ answersItself }: Transport, { to }: Pick<LeasedMail, 'to'>): boolean {
-  return answersItself !== undefined && answersItself(to) !== null;
+function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMail): boolean {
+  return localAnswer !== undefined && localAnswer(to) !== null;
 }
 
 // The last look before a message is handed over: is its recipient suppressed by now? What waited in memory was looked up

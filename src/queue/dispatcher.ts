@@ -23,15 +23,15 @@ import {
   type Lease,
   type LeasedMail,
   type LeaseRef,
+  localComplaint,
   type NewMail,
   type SettleAnswer,
   type Settlement,
-  simulatedComplaint,
   type TypedChange,
 } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Claimed, ClaimRoom } from '../store/contract.ts';
-import { ATTEMPT_MS, type AttemptParts, createAttempts, isOwnAnswer, LEASE_MS } from './attempt.ts';
+import { ATTEMPT_MS, type AttemptParts, createAttempts, LEASE_MS } from './attempt.ts';
 import { createHeld, createMode, createReady, createRecorder, sizeOf } from './leases.ts';
 import type { Ages } from './membership.ts';
 
@@ -275,9 +275,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const change = trial ? { ...after, suppress: null } : after;
     parts.noted?.(mail, change);
     publishAttempt(mail, attempt, now);
-    const complains = attempt.outcome.kind === 'delivered' && transport.answersItself?.(mail.to) === 'complaint';
-    const following = complains ? [simulatedComplaint(now)] : [];
-    return { changes: [change, ...following], uncount: false, untallied: trial || isOwnAnswer(transport, mail) };
+    const local = transport.localAnswer?.(mail.to) ?? null;
+    const complains = attempt.outcome.kind === 'delivered' && local?.kind === 'complaint';
+    const following = complains ? [localComplaint(now, local.by, local.detail)] : [];
+    return { changes: [change, ...following], uncount: false, untallied: trial || local !== null };
   }
 
   async function settle(mail: LeasedMail, end: End): Promise<void> {
@@ -392,8 +393,8 @@ interface IntakeParts {
   readonly ages: Pick<Ages, 'datedBefore'>;
   /** Null on a node that does not deliver. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** True for an address that the transport itself says is always on the suppression list (`answersItself`). */
-  readonly suppressed: (recipient: string) => boolean;
+  /** The source of a local answer that suppresses messages to this address (`Transport.localAnswer`), or null. */
+  readonly suppressedBy: (recipient: string) => string | null;
 }
 
 /** Makes the listener's `submit`; a rejection means that nothing is known to be stored. */
@@ -401,13 +402,13 @@ export function createIntake({
   commit,
   ages,
   dispatcher,
-  suppressed,
+  suppressedBy,
 }: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
   return async function submit(given) {
     const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt, sizeOf(given));
     const { idempotency: key } = given;
     const idempotency = key === null ? null : { ...key, overAt: ages.datedBefore(IDEMPOTENCY_MS) };
-    const mail: NewMail = { ...given, idempotency, lease, suppressed: suppressed(given.recipient) };
+    const mail: NewMail = { ...given, idempotency, lease, suppressedBy: suppressedBy(given.recipient) };
     let answer: AcceptAnswer | null = null;
     try {
       answer = await commit(mail);

@@ -2,11 +2,11 @@
  * Answers for `…@simulator.postrider.test` in place of the transport it wraps, so that a developer can see each
  * ending of a mail request. Nothing to those addresses reaches the wrapped transport, and nothing about them is held
  * against anybody: a simulated bounce never suppresses. The complaint itself is added by the queue,
- * and `suppressed` ends where it is accepted: `answersItself` says so.
+ * and a message to `suppressed` ends when it is accepted: both follow `localAnswer`.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
-import type { OutgoingMessage, OwnAnswer, Transport } from './transport.ts';
+import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
 /** Wraps `transport`. */
 export function simulatorTransport(transport: Transport, clock: Clock): Transport {
@@ -16,7 +16,7 @@ export function simulatorTransport(transport: Transport, clock: Clock): Transpor
       return transport.concurrency;
     },
     close: (timeoutMs) => transport.close(timeoutMs),
-    answersItself,
+    localAnswer,
     attempt: (message, beforeHandover) =>
       isSimulated(message.envelope.to)
         ? simulate(message, beforeHandover, clock)
@@ -24,18 +24,18 @@ export function simulatorTransport(transport: Transport, clock: Clock): Transpor
   };
 }
 
-function answersItself(to: string): OwnAnswer | null {
+function localAnswer(to: string): LocalAnswer | null {
   if (!isSimulated(to)) return null;
   switch (simulatorKind(to)) {
     case 'complaint':
-      return 'complaint';
+      return { kind: 'complaint', by: SIMULATOR, detail: 'complaint of the mailbox simulator' };
     case 'suppressed':
-      return 'suppression';
+      return { kind: 'suppression', by: SIMULATOR };
     case 'success':
     case 'bounce':
     case 'defer':
     case null:
-      return 'outcome';
+      return { kind: 'outcome', by: SIMULATOR };
   }
 }
 

@@ -10,10 +10,13 @@ export interface OutgoingMessage {
 }
 
 /**
- * What becomes of a message that a transport answers by itself, without a next hop: `outcome`, as its attempt says and no more;
- * `complaint`, which follows a delivery; `suppression`, at once when it is accepted.
+ * How a transport answers messages to an address by itself, without a next hop: `outcome`, by the outcome of the attempt alone;
+ * `complaint`, by a complaint after the delivery; `suppression`, by suppressing the message when it is accepted. The history
+ * records `by` as the source.
  */
-export type OwnAnswer = 'outcome' | 'complaint' | 'suppression';
+export type LocalAnswer =
+  | { readonly kind: 'outcome' | 'suppression'; readonly by: string }
+  | { readonly kind: 'complaint'; readonly by: string; readonly detail: string };
 
 export interface Transport {
   /** How many attempts may run at once. */
@@ -25,10 +28,10 @@ export interface Transport {
    */
   attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt>;
   /**
-   * What becomes of messages to this address, where the transport answers them by itself (the simulator's addresses); null where a
-   * next hop answers. Such an answer says nothing about the next hop, and counts into no reputation. Absent: never.
+   * How the transport answers messages to this address by itself (the simulator's addresses); null where a next hop answers. A
+   * local answer changes no circuit breaker and no reputation. Absent: a next hop answers every message.
    */
-  readonly answersItself?: (to: string) => OwnAnswer | null;
+  readonly localAnswer?: (to: string) => LocalAnswer | null;
   /** Lets go of idle connections; attempts still running end within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }

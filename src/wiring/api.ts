@@ -72,7 +72,10 @@ export async function startApi(parts: ApiParts): Promise<Api> {
       ages: place.ages,
       commit: (mail) => accepts.submit(mail),
       dispatcher,
-      suppressed: (recipient) => transport.answersItself?.(recipient) === 'suppression',
+      suppressedBy(recipient) {
+        const answer = transport.localAnswer?.(recipient);
+        return answer?.kind === 'suppression' ? answer.by : null;
+      },
     }),
     ids: mailIds(await store.newestId(), randomUUID),
     clock,

@@ -201,7 +201,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         message: 'Hello',
         idempotency: null,
         lease: null,
-        suppressed: false,
+        suppressedBy: null,
       };
       expect(await store.accept([mail])).toMatchObject([{ kind: 'accepted' }]);
     };

@@ -134,7 +134,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** A mail request brought into the state. */
   async function bringTo(store: Store, mail: NewMail, state: State): Promise<void> {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
-    await store.accept([{ ...mail, lease, suppressed: state === 'suppressed' }]);
+    await store.accept([{ ...mail, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
     if (state === 'cancelled') await store.cancelMail(mail.id, START);
     const leased = { id: mail.id, attempts: 1, lease: LEASE };
     if (state === 'delivered' || state === 'bounced' || state === 'expired') {

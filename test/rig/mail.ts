@@ -33,7 +33,7 @@ export function newMail(given: Partial<NewMail> = {}): NewMail {
     message: 'Thank you.',
     idempotency: null,
     lease: null,
-    suppressed: false,
+    suppressedBy: null,
     ...given,
   };
 }

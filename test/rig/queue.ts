@@ -11,7 +11,7 @@ import { StoreError } from '../../src/store/error.ts';
 import { pack } from '../../src/store/rules/messages.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts';
-import type { OutgoingMessage, OwnAnswer, Transport } from '../../src/transports/transport.ts';
+import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { virtualClock } from './clock.ts';
 import { temporaryFolder } from './folder.ts';
 import { attemptWith, NO_LIMITS } from './mail.ts';
@@ -43,7 +43,7 @@ export function queueRig(
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
     /** What the transport answers by itself, whatever the address. */
-    answersItself?: OwnAnswer;
+    localAnswer?: LocalAnswer;
   } = {},
 ) {
   const clock = virtualClock(START);
@@ -57,7 +57,7 @@ export function queueRig(
   const published: ServiceEvent[] = [];
   const transport: Transport = {
     concurrency: given.concurrency ?? 4,
-    answersItself: () => given.answersItself ?? null,
+    localAnswer: () => given.localAnswer ?? null,
     async attempt(message, mark) {
       attempts.push({ id: message.id, at: clock.now() });
       return given.respond === undefined ? attemptWith() : given.respond(message, mark);

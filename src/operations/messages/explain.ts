@@ -262,9 +262,9 @@ function replyText({ reply }: Outcome): string {
 function refusedUnsent(about: Explaining): readonly string[] {
   const { mail } = about;
   const never = 'It was never handed over and will not be';
-  if (mail.events.some(({ verb, by }) => verb === 'suppressed' && by === 'simulator')) {
-    return [`${never}: the simulator’s own address is always suppressed.`];
-  }
+  // A suppression list's own entry is by the store; a local answer of the transport has its source.
+  const local = mail.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
+  if (local !== undefined) return [`${never}: the ${local.by}’s own address is always suppressed.`];
   const told = listed(about);
   if (told.length === 0) {
     return [

@@ -274,7 +274,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
     appendEvents(
       transaction,
       suppressed.map((mail) => ({
-        ...suppressedEntry(mail.acceptedAt, mail.suppressed ? 'simulator' : 'store'),
+        ...suppressedEntry(mail.acceptedAt, mail.suppressedBy ?? 'store'),
         id: mail.id,
         accountId: mail.accountId,
       })),

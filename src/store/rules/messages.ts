@@ -52,7 +52,7 @@ export function acceptance(mail: NewMail, counts: Counts | null, lookups: Lookup
   const reason = refusal(counts, acceptedAt);
   if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, acceptedAt) };
   countOne(counts);
-  const suppressed = mail.suppressed || lookups.isSuppressed(mail);
+  const suppressed = mail.suppressedBy !== null || lookups.isSuppressed(mail);
   const state = suppressed ? SUPPRESSED : mail.lease === null ? QUEUED : SENDING;
   return { kind: 'accepted', state, limits: limitsLeft(counts, acceptedAt) };
 }
@@ -74,7 +74,7 @@ export function rowsPerTurn(mails: number): number {
 
 /**
  * The state `to`, which one change of a settlement enters from `from`. Only the first is the attempt's own; what follows may also be
- * a report about it (the simulator's complaint). Throws a StoreError where the table of transitions lacks it.
+ * a report about it (the complaint of a local answer). Throws a StoreError where the table of transitions lacks it.
  */
 export function settledState(from: State, to: State, isFirst: boolean): State {
   return !isFirst && allowed(from, to, 'feedback') ? to : transition(from, to, 'queue');

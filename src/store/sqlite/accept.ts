@@ -74,7 +74,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
       mail.subject,
     );
     writeBody.run(seq, mail.message);
-    if (suppressed) append(seq, suppressedEntry(at, mail.suppressed ? 'simulator' : 'store'));
+    if (suppressed) append(seq, suppressedEntry(at, mail.suppressedBy ?? 'store'));
     if (mail.idempotency !== null)
       writeKey.run(mail.accountId, mail.idempotency.key, mail.idempotency.fingerprint, mail.id, at);
   }

@@ -1,6 +1,9 @@
 /**
- * What is known of the SESv2 API's errors, as data, each rule with samples: the first that fits decides. Nothing here ever
- * suppresses a recipient: the API answers before anybody has asked the recipient's server.
+ * The errors of the SESv2 API and what each means, as data with samples; the first rule that matches decides. No rule suppresses
+ * a recipient: the API answers before Amazon SES contacts the recipient's server.
+ *
+ * The rules of classify/rules.ts are about SMTP replies (stage, reply code, enhanced code). An API error has none of these, but a
+ * name and an HTTP status, and it can also mean `throttled` or `unanswered`; so the two tables share no rule.
  */
 import type { Reason } from '../../model/outcome.ts';
 

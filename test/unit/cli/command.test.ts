@@ -106,7 +106,7 @@ async function fill(folder: string): Promise<void> {
       subject: 'Hi \u001b[31mred\u202e',
       message: 'body',
       idempotency: null,
-      suppressed: false,
+      suppressedBy: null,
     };
     const lease = { owner: 'node-1', until: at + 60_000 };
     await store.accept([

@@ -201,7 +201,7 @@ describe('the command', () => {
         message: 'Hello',
         idempotency: null,
         lease: null,
-        suppressed: false,
+        suppressedBy: null,
       },
     ]);
     const { attention, everAccepted } = await rig.ask<Told>('overview');

@@ -4,8 +4,8 @@ import {
   afterAttempt,
   allowed,
   expiredBeforeAttempt,
+  localComplaint,
   retryDelayMs,
-  simulatedComplaint,
 } from '../../../src/model/message.ts';
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
 import { attemptWith } from '../../rig/mail.ts';
@@ -82,7 +82,7 @@ test('a permanent state comes only from a permanent outcome: all that is unknown
 
 test('the changes without an attempt are in the table too', () => {
   expect(allowed('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
-  expect(allowed('delivered', simulatedComplaint(1).to, 'feedback')).toBe(true);
+  expect(allowed('delivered', localComplaint(1, 'simulator', 'complaint').to, 'feedback')).toBe(true);
 });
 
 describe('the retry schedule', () => {

@@ -10,6 +10,7 @@ import { queueRig, START } from '../../rig/queue.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
+const COMPLAINT = { kind: 'complaint', by: 'simulator', detail: 'spam' } as const;
 
 const deferral = (scope: 'message' | 'transport' = 'message'): Attempt['outcome'] => ({
   kind: 'deferred',
@@ -296,7 +297,7 @@ test('draining ends within its bound when an attempt never does', async () => {
 });
 
 test('a simulated complaint follows its delivery in the same transaction', async () => {
-  const rig = queueRig({ answersItself: 'complaint' });
+  const rig = queueRig({ localAnswer: COMPLAINT });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
@@ -644,7 +645,7 @@ test('once stopped, an outcome that cannot be recorded is tried no more', async 
 });
 
 test('each change of a settlement is an event, once it is recorded', async () => {
-  const rig = queueRig({ answersItself: 'complaint' });
+  const rig = queueRig({ localAnswer: COMPLAINT });
   const mail = newMail({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
@@ -681,7 +682,10 @@ test('what the simulator answers touches no reputation, and what the next hop an
     suppress: true,
   } as const;
   for (const simulated of [true, false]) {
-    const rig = queueRig({ ...(simulated ? { answersItself: 'outcome' } : {}), respond: () => attemptWith(bounced) });
+    const rig = queueRig({
+      ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
+      respond: () => attemptWith(bounced),
+    });
     rig.store.accept([newMail({ acceptedAt: START })]);
     rig.dispatcher.start();
     await rig.clock.advance(2_000);
@@ -722,7 +726,7 @@ function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
       if (answer instanceof Error) throw answer;
       return answer;
     },
-    suppressed: (recipient: string) => recipient.startsWith('suppressed@'),
+    suppressedBy: (recipient: string) => (recipient.startsWith('suppressed@') ? 'simulator' : null),
   };
   const dispatcher = {
     leaseForNew: () => lease,
@@ -753,7 +757,7 @@ test('a mail request accepted under a lease goes to delivery from memory, as its
   const mail = newMail();
   expect(await submit(mail)).toEqual(accepted('sending'));
   expect(told).toEqual(['offered']);
-  expect(committed[0]).toEqual({ ...mail, lease: LEASE, suppressed: false });
+  expect(committed[0]).toEqual({ ...mail, lease: LEASE, suppressedBy: null });
   const { id, accountId, to, from, subject, message, acceptedAt } = mail;
   expect(offered).toEqual([{ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE }]);
 });
@@ -793,7 +797,7 @@ describe('a lease that is not used is returned, once', () => {
 test('the simulator’s suppressed address is marked for the store', async () => {
   const { submit, committed } = intakeRig(accepted('suppressed'), LEASE);
   await submit(newMail({ to: 'suppressed@x.example' }));
-  expect(committed[0]?.suppressed).toBe(true);
+  expect(committed[0]?.suppressedBy).toBe('simulator');
 });
 
 test('a node that does not deliver leaves everything in the queue', async () => {

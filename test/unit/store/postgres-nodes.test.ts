@@ -133,7 +133,7 @@ describe('accepting on several nodes at once', () => {
 
   test('a batch given again after its answer was lost is neither stored nor counted twice', async () => {
     const { first } = await installation({ ...NO_LIMITS, volume: 100 });
-    const batch = [newMail({ lease: leaseOf('n') }), newMail(), newMail({ suppressed: true })];
+    const batch = [newMail({ lease: leaseOf('n') }), newMail(), newMail({ suppressedBy: 'simulator' })];
     const once = await first.accept(batch);
     // The store is told by its own refusal that something of the batch is there.
     await expect(first.accept(batch)).rejects.toThrow();

@@ -67,7 +67,7 @@ test('a service that starts has the present and next periods, by the time of the
   ]);
   expect(await partitionsOf(client, 'event')).toHaveLength(4);
   expect(await partitionsOf(client, 'body')).toHaveLength(4);
-  await store.accept([newMail(), newMail({ suppressed: true })]);
+  await store.accept([newMail(), newMail({ suppressedBy: 'simulator' })]);
   expect(await placesOf(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
   expect(await placesOf(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });

@@ -70,10 +70,10 @@ describe('acceptance', () => {
       () => acceptance({ ...plain, lease: LEASE }, countsOf(account()), { ...nothing, isSuppressed: () => true }),
     ],
     [
-      'a simulator address that is suppressed',
+      'a message that the transport suppresses',
       'accepted',
       'suppressed',
-      () => acceptance({ ...plain, suppressed: true }, countsOf(account()), nothing),
+      () => acceptance({ ...plain, suppressedBy: 'simulator' }, countsOf(account()), nothing),
     ],
   ])('%s is answered %s', (_, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });

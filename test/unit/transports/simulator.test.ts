@@ -59,8 +59,8 @@ describe('simulator addresses', () => {
     ['nobody', 'outcome'],
   ] as const)('%s is answered by the transport itself: %s', (local, expected) => {
     const { transport } = wrapped();
-    expect(transport.answersItself?.(to(local).envelope.to)).toBe(expected);
-    expect(transport.answersItself?.(outgoing().envelope.to)).toBeNull();
+    expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
+    expect(transport.localAnswer?.(outgoing().envelope.to)).toBeNull();
   });
 
   test('an unknown one is told the known ones', async () => {
