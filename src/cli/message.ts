@@ -18,8 +18,8 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
   operationCommand(group, context, 'search [words...]', searchMessages, {
     arguments: { words: 'q' },
-    text: ({ messages, next }, { why }) =>
-      (messages.length === 0 ? NOTHING : messageTable(messages, why === true)) +
+    text: ({ messages, next }, { waitReason }) =>
+      (messages.length === 0 ? NOTHING : messageTable(messages, waitReason === true)) +
       (next === null ? '' : `more: --cursor ${next}\n`),
   });
   operationCommand(group, context, 'show <id>', showMessage, { text: detailsText });
@@ -34,8 +34,8 @@ export function addMessageCommands(program: Command, context: Context): void {
 
 const NOTHING = 'no mail requests match\n';
 
-/** With a column more where `why` is asked for: what each waits for. */
-function messageTable(messages: readonly (MessageSummary | FoundMessage)[], why = false): string {
+/** `withWaitReason` adds a column: what each message waits for. */
+function messageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
   const rows = messages.map((message) => [
     message.id,
     stateCell(message.state),
@@ -43,9 +43,9 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], why 
     shorten(message.to, 40),
     shorten(message.from, 40),
     shorten(message.subject, 60),
-    ...(why && 'waitReason' in message ? [message.waitReason ?? ''] : []),
+    ...(withWaitReason && 'waitReason' in message ? [message.waitReason ?? ''] : []),
   ]);
-  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(why ? ['WAITS FOR'] : [])], rows);
+  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])], rows);
 }
 
 /** `2030-12-31 18:00:00Z`, out of ISO 8601. */

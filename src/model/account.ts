@@ -174,49 +174,59 @@ type Standing =
   | { readonly kind: 'warning'; readonly reason: string }
   | { readonly kind: 'lock'; readonly reason: string };
 
-/** One figure of the window against its limit. */
-export interface Measure {
-  readonly of: 'bounces' | 'complaints';
+/** One count of the window against the limit that locks the account. */
+export interface ThresholdUsage {
+  readonly metric: 'bounces' | 'complaints';
   readonly count: number;
-  /** Of 100 emails or more a rate counts, of fewer the number: `limit` is a fraction or a count; null where nothing locks. */
-  readonly by: 'rate' | 'count';
+  /** `rate` from 100 emails on, `count` below: `limit` is a fraction or a number; null where nothing locks. */
+  readonly limitType: 'rate' | 'count';
   readonly limit: number | null;
-  /** The part of the limit that is used: from 0.5 it is warned about, from 1 the account is locked. */
-  readonly reached: number;
+  /** The part of the limit that is used: a warning from 0.5 on, the lock from 1 on. */
+  readonly usage: number;
 }
 
-/** Both figures of the window. */
-export function measures(counts: WindowCounts, thresholds: Thresholds): readonly [Measure, Measure] {
+/** Both counts of the window: bounces, then complaints. */
+export function thresholdUsage(
+  counts: WindowCounts,
+  thresholds: Thresholds,
+): readonly [ThresholdUsage, ThresholdUsage] {
   const { emails, bounces, complaints } = counts;
   return [
-    measured('bounces', bounces, emails, thresholds.bounceRate, CEILINGS.bounces),
-    measured('complaints', complaints, emails, thresholds.complaintRate, CEILINGS.complaints),
+    usageOf('bounces', bounces, emails, thresholds.bounceRate, CEILINGS.bounces),
+    usageOf('complaints', complaints, emails, thresholds.complaintRate, CEILINGS.complaints),
   ];
 }
 
-function measured(of: Measure['of'], count: number, emails: number, rate: number, ceiling: number): Measure {
-  const by = emails < EMAILS_FOR_RATES ? 'count' : 'rate';
-  if (rate >= 1) return { of, count, by, limit: null, reached: 0 };
-  if (by === 'count') return { of, count, by, limit: ceiling, reached: count / ceiling };
+function usageOf(
+  metric: ThresholdUsage['metric'],
+  count: number,
+  emails: number,
+  rate: number,
+  ceiling: number,
+): ThresholdUsage {
+  const limitType = emails < EMAILS_FOR_RATES ? 'count' : 'rate';
+  if (rate >= 1) return { metric, count, limitType, limit: null, usage: 0 };
+  if (limitType === 'count') return { metric, count, limitType, limit: ceiling, usage: count / ceiling };
   const part = rate === 0 || count === 0 ? Math.min(1, count) : count / emails / rate;
-  const few = of === 'complaints' && count < MIN_COMPLAINTS;
-  return { of, count, by, limit: rate, reached: few ? Math.min(part, count / MIN_COMPLAINTS) : part };
+  const few = metric === 'complaints' && count < MIN_COMPLAINTS;
+  return { metric, count, limitType, limit: rate, usage: few ? Math.min(part, count / MIN_COMPLAINTS) : part };
 }
 
 /** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */
 export function standing(counts: WindowCounts, thresholds: Thresholds): Standing {
-  const verdicts = measures(counts, thresholds).map((measure) => verdictOf(measure, counts.emails));
+  const statuses = thresholdUsage(counts, thresholds).map((usage) => statusOf(usage, counts.emails));
   return (
-    verdicts.find(({ kind }) => kind === 'lock') ?? verdicts.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
+    statuses.find(({ kind }) => kind === 'lock') ?? statuses.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
   );
 }
 
-function verdictOf({ of, count, by, limit, reached }: Measure, emails: number): Standing {
-  if (limit === null || reached < 0.5) return { kind: 'good' };
-  const what = of === 'bounces' ? 'hard bounces' : 'complaints';
-  const most = by === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(limit);
+function statusOf({ metric, count, limitType, limit, usage }: ThresholdUsage, emails: number): Standing {
+  if (limit === null || usage < 0.5) return { kind: 'good' };
+  const what = metric === 'bounces' ? 'hard bounces' : 'complaints';
+  const most =
+    limitType === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(limit);
   const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${most})`;
-  return { kind: reached >= 1 ? 'lock' : 'warning', reason };
+  return { kind: usage >= 1 ? 'lock' : 'warning', reason };
 }
 
 /** `0.0015` as `0.15 %`. */

@@ -20,9 +20,9 @@ import {
   type AccountChange,
   type AccountLimits,
   type Guarded,
-  measures,
   percent,
   standing,
+  thresholdUsage,
   type WindowCounts,
 } from '../model/account.ts';
 import { accountVersion } from '../model/account-version.ts';
@@ -290,7 +290,7 @@ export function detailsOf(account: Account, now: number, counts: WindowCounts): 
       bounces,
       complaints,
       status: standing(counts, thresholds).kind,
-      measures: [...measures(counts, thresholds)],
+      thresholds: [...thresholdUsage(counts, thresholds)],
     },
   };
 }

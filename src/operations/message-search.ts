@@ -47,9 +47,9 @@ export const searchMessages = operation({
     since: text('Accepted since a date (UTC), or in the last `24h`.'),
     until: text('Accepted before a date (UTC), or `24h` ago.'),
     cursor: text('`next` of the previous page, with the same filters.'),
-    why: Type.Boolean({
+    waitReason: Type.Boolean({
       default: false,
-      description: 'Adds `waitReason` to each message that is not in its final state: what it waits for.',
+      description: 'Adds `waitReason`: what a message that is not in a final state waits for.',
     }),
     within: text('Stop after about this time, such as `60ms`, and say where to continue.'),
     limit: limit(MAX_LISTED),
@@ -58,7 +58,7 @@ export const searchMessages = operation({
   errors: ['not-found'],
   async run(input, { store, clock, status }) {
     const now = clock.now();
-    const { q = '', to, from, subject, account, state, why } = input;
+    const { q = '', to, from, subject, account, state } = input;
     const filters = [q.trim(), to, from, subject, account, state, input.since, input.until];
     const wants = wantsIn(input);
     if (!wants.ok) return wants;
@@ -78,7 +78,7 @@ export const searchMessages = operation({
     if (account !== undefined && accountId === null) return noAccount(account);
     const asked = { wants: wants.value, state: state ?? null, since: since.value, until: until.value, before };
     const found = await searchOn(store, { ...asked, accountId, limit: input.limit }, within?.value ?? null);
-    const reasons = why ? await whyOf(store, found.mails, accounts, status?.() ?? null, now) : null;
+    const reasons = input.waitReason ? await waitReasons(store, found.mails, accounts, status?.() ?? null, now) : null;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
     const messages = found.mails.map((mail) => ({
       ...summaryOf(mail),
@@ -86,13 +86,13 @@ export const searchMessages = operation({
       ...(reasons === null ? {} : { waitReason: reasons.get(mail.id) ?? null }),
     }));
     const { searchedTo } = found;
-    if (searchedTo === null) return ok({ messages, next: null, searchedTo });
-    return ok({ messages, next: makeCursor(filters, searchedTo), searchedTo: isoTime(timeOf(searchedTo)) });
+    if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
+    return ok({ messages, next: makeCursor(filters, searchedTo), searchedSince: isoTime(timeOf(searchedTo)) });
   },
 });
 
 /** What each waits for that is not in its final state, by its id. */
-async function whyOf(
+async function waitReasons(
   store: OperatorStore,
   mails: readonly MailSummary[],
   accounts: readonly Account[],

@@ -55,7 +55,7 @@ export interface ApiParts {
 }
 
 /** The installation, as a signed-in page is told of it; `firstKey` as the terminal shows it. */
-export type About = Omit<Session, 'who'>;
+export type About = Omit<Session, 'actor'>;
 
 /** `until`: when the sign-in ends, in ms since the epoch. */
 type Who =
@@ -113,7 +113,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (strange !== null) return refuse(reply, strange);
     const about = parts.about();
     // A script has no use for the first key.
-    const shown: Session = { who: who.who, ...about, firstKey: who.browser ? about.firstKey : null };
+    const shown: Session = { actor: who.who, ...about, firstKey: who.browser ? about.firstKey : null };
     return reply.send(shown);
   });
   addEvents(app, `${API}/events`, admitted, {

@@ -44,7 +44,7 @@ export const TICKET_PARAMETER: Parameter = {
 
 /** `GET /session` */
 export const Session = Type.Object({
-  who: Type.String({ description: '`page`, or `token:NAME`.' }),
+  actor: Type.String({ description: '`page`, or `token:NAME`.' }),
   version: Type.String(),
   transport: Type.String({ description: 'The kind of transport, such as `capture`, `smtp`, `ses`.' }),
   password: Type.Boolean({ description: 'False where people sign in with the one-time link.' }),

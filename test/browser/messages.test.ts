@@ -105,7 +105,7 @@ test('where a search is bounded in time it goes on by itself and tells how far b
       account: 'default',
     };
     await route.fulfill({
-      json: { messages: [message], next: back < 4 ? String(back) : null, searchedTo: back < 4 ? hours(back) : null },
+      json: { messages: [message], next: back < 4 ? String(back) : null, searchedSince: back < 4 ? hours(back) : null },
     });
   });
   await page.getByRole('link', { name: 'Messages' }).click();

@@ -317,15 +317,15 @@ test('messages are found page by page, by words, address, account and state', as
   interface Page {
     readonly messages: readonly { readonly id: string; readonly account: string }[];
     readonly next: string | null;
-    readonly searchedTo: string | null;
+    readonly searchedSince: string | null;
   }
   const page = async (query: string) => (await api('GET', `/messages?${query}`)).body as Page;
   const pages: string[] = [];
   let cursor = '';
   for (let n = 0; n < 4; n += 1) {
-    const { messages, next, searchedTo } = await page(`q=paging+invoice&account=default&limit=2${cursor}`);
+    const { messages, next, searchedSince } = await page(`q=paging+invoice&account=default&limit=2${cursor}`);
     pages.push(...messages.map(({ id }) => id));
-    expect(searchedTo === null).toBe(next === null);
+    expect(searchedSince === null).toBe(next === null);
     if (next === null) break;
     cursor = `&cursor=${next}`;
   }
@@ -333,7 +333,7 @@ test('messages are found page by page, by words, address, account and state', as
   const newest = { id: ids[0], account: 'default', to: 'page4@paging.example.com', subject: 'Invoice 4 of five' };
   for (const query of ['to=page4@paging.example.com', 'to=@paging.example&subject=4', 'q=4+FIV', `q=${ids[0]}`])
     expect((await page(query)).messages).toMatchObject([newest]);
-  expect(await page('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedTo: null });
+  expect(await page('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
   const { next } = await page('limit=1');
   const other = await api('GET', `/messages?limit=1&q=other&cursor=${next}`);
   const foreign = fault(/^the cursor belongs to another search; leave it out to begin anew$/);
@@ -467,7 +467,7 @@ test('a message tells its key, which event was which attempt, what it waits for,
       ],
       suppressions: [],
     });
-  const open = await api('GET', '/messages?state=queued&why=true');
+  const open = await api('GET', '/messages?state=queued&waitReason=true');
   expect(open.body).toMatchObject({
     messages: expect.arrayContaining([
       expect.objectContaining({

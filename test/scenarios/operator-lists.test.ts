@@ -372,9 +372,9 @@ test('an account tells its limits, their use and its reputation as numbers', asy
     throttleBurst: 20,
     reputation: {
       status: 'good',
-      measures: [
-        { of: 'bounces', count: 0, by: 'count', limit: 10, reached: 0 },
-        { of: 'complaints', count: 0, by: 'count', limit: 2, reached: 0 },
+      thresholds: [
+        { metric: 'bounces', count: 0, limitType: 'count', limit: 10, usage: 0 },
+        { metric: 'complaints', count: 0, limitType: 'count', limit: 2, usage: 0 },
       ],
     },
   });

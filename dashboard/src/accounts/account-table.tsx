@@ -2,7 +2,7 @@
 import { Anchor, Button, Group, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { Measure } from '../../../src/model/account.ts';
+import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { path } from '../api/client';
 import { Mark } from '../parts/mark';
@@ -62,7 +62,7 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
 
 function Row({ account }: { readonly account: AccountDetails }) {
   const { name, volume, volumeLeft, volumeUsed, rate, throttle, reputation } = account;
-  const [bounces, complaints] = reputation.measures;
+  const [bounces, complaints] = reputation.thresholds;
   const state = <AccountMark account={account} />;
   return (
     <Table.Tr>
@@ -106,10 +106,10 @@ export function AccountMark({ account }: { readonly account: Pick<AccountDetails
 }
 
 /** Bold where half of what locks is reached, so that it is not told by colour alone. */
-function Share({ measure, emails }: { readonly measure: Measure | undefined; readonly emails: number }) {
+function Share({ measure, emails }: { readonly measure: ThresholdUsage | undefined; readonly emails: number }) {
   if (measure === undefined || emails === 0 || measure.count === 0) return <>0</>;
   return (
-    <Text span inherit fw={measure.reached >= 0.5 ? 700 : 400} style={{ whiteSpace: 'nowrap' }}>
+    <Text span inherit fw={measure.usage >= 0.5 ? 700 : 400} style={{ whiteSpace: 'nowrap' }}>
       {percentage(measure.count / emails)}
     </Text>
   );

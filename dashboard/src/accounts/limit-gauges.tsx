@@ -1,6 +1,6 @@
 /** An account's limits and how much of them is used, and its reputation against the thresholds that lock it. */
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
-import type { Measure } from '../../../src/model/account.ts';
+import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { Gauge } from '../parts/gauge';
 import { counted, grouped, percentage } from '../parts/number';
@@ -28,8 +28,8 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
             Last 7 days
           </Title>
           <Text>{counted(account.reputation.emails, 'email')} sent</Text>
-          {account.reputation.measures.map((measure) => (
-            <Standing key={measure.of} measure={measure} emails={account.reputation.emails} />
+          {account.reputation.thresholds.map((threshold) => (
+            <Threshold key={threshold.metric} threshold={threshold} emails={account.reputation.emails} />
           ))}
           {account.reputation.emails < FOR_RATES ? (
             <Text size="sm" c="dimmed">
@@ -98,12 +98,17 @@ function Throttle({ account: { throttlePerSecond, throttleBurst } }: { readonly 
   );
 }
 
-function Standing({ measure, emails }: { readonly measure: Measure; readonly emails: number }) {
-  const { of, count, by, limit, reached } = measure;
-  const label = of === 'bounces' ? 'Hard bounces' : 'Complaints';
+function Threshold({
+  threshold: { metric, count, limitType, limit, usage },
+  emails,
+}: {
+  readonly threshold: ThresholdUsage;
+  readonly emails: number;
+}) {
+  const label = metric === 'bounces' ? 'Hard bounces' : 'Complaints';
   const share = emails === 0 ? '' : ` (${percentage(count / emails)})`;
   if (limit === null)
     return <Gauge label={label} text={`${grouped(count)}${share}, which never lock`} reached={null} />;
-  const locksAt = by === 'rate' ? percentage(limit) : `${grouped(limit)} of them`;
-  return <Gauge label={label} text={`${grouped(count)}${share}, locks at ${locksAt}`} reached={reached} />;
+  const locksAt = limitType === 'rate' ? percentage(limit) : `${grouped(limit)} of them`;
+  return <Gauge label={label} text={`${grouped(count)}${share}, locks at ${locksAt}`} reached={usage} />;
 }

@@ -26,7 +26,7 @@ export interface Search {
   readonly phase: 'loading' | 'searching' | 'stopped' | 'more' | 'all' | 'failed';
   readonly error: unknown;
   /** How far back it has looked; null where to the beginning. */
-  readonly searchedTo: string | null;
+  readonly searchedSince: string | null;
   /** How many have come since; `many` where there are more than are counted. */
   readonly fresh: { readonly count: number; readonly many: boolean };
   readonly showFresh: () => void;
@@ -39,8 +39,8 @@ export function useSearch(filters: Filters, from: string): Search {
   const queries = useQueryClient();
   const [wanted, setWanted] = useState(PAGE);
   const [stopped, setStopped] = useState(false);
-  const why = OPEN.includes(filters.state ?? '') ? 'true' : '';
-  const ask = (cursor: string) => get<MessagePage>('/messages', { ...filters, cursor, why, limit: PAGE });
+  const waitReason = OPEN.includes(filters.state ?? '') ? 'true' : '';
+  const ask = (cursor: string) => get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE });
 
   // Not under the topic `messages`: an event would load every page anew under the reader's eyes.
   const found = useInfiniteQuery({
@@ -90,7 +90,7 @@ export function useSearch(filters: Filters, from: string): Search {
           ? 'searching'
           : phaseOf(hasNextPage, rows.length < wanted),
     error: found.error,
-    searchedTo: pages.at(-1)?.searchedTo ?? null,
+    searchedSince: pages.at(-1)?.searchedSince ?? null,
     fresh: { count, many: count === PAGE && head?.next !== null },
     showFresh,
     goOn: () => {
@@ -112,6 +112,7 @@ function current(row: FoundMessage, head: MessagePage | undefined): ShownMessage
   const now = head?.messages.find(({ id }) => id === row.id);
   if (now !== undefined) return { ...now, gone: false };
   const last = head?.messages.at(-1)?.id ?? '';
-  const covered = head !== undefined && (head.next === null ? head.searchedTo === null : row.id >= last && last !== '');
+  const covered =
+    head !== undefined && (head.next === null ? head.searchedSince === null : row.id >= last && last !== '');
   return { ...row, gone: covered };
 }

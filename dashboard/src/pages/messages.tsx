@@ -90,8 +90,8 @@ function Found({ session, filters, from, onClear }: FoundProps) {
   );
 }
 
-function Progress({ search: { phase, messages, searchedTo, goOn, stop } }: { readonly search: Search }) {
-  const back = searchedTo === null ? '' : `, searched back to ${exact(searchedTo)}`;
+function Progress({ search: { phase, messages, searchedSince, goOn, stop } }: { readonly search: Search }) {
+  const back = searchedSince === null ? '' : `, searched back to ${exact(searchedSince)}`;
   return (
     <Group justify="center" my="md" gap="sm">
       <Text c="dimmed" role="status">

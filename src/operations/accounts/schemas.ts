@@ -29,13 +29,13 @@ const Reputation = Type.Object(
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that complained.' }),
     status: oneOf(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
-    measures: Type.Array(
+    thresholds: Type.Array(
       Type.Object({
-        of: oneOf(['bounces', 'complaints']),
+        metric: oneOf(['bounces', 'complaints']),
         count: Type.Integer(),
-        by: oneOf(['rate', 'count'], { description: 'Of fewer than 100 emails the count is limited, not the rate.' }),
+        limitType: oneOf(['rate', 'count'], { description: '`count` while there are fewer than 100 emails.' }),
         limit: nullable(Type.Number({ description: 'A fraction or a count; null: it never locks.' })),
-        reached: Type.Number({ description: 'The part of the limit that is used; at 1 the account locks itself.' }),
+        usage: Type.Number({ description: 'The part of the limit that is used; at 1 the account locks itself.' }),
       }),
     ),
   },

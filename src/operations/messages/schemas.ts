@@ -26,7 +26,7 @@ export const FoundMessage = Type.Object({
   account,
   waitReason: Type.Optional(
     nullable(
-      Type.String({ description: 'Only with `why`: what it waits for; null for a message in its final state.' }),
+      Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a final state.' }),
     ),
   ),
 });
@@ -36,8 +36,11 @@ export type FoundMessage = Static<typeof FoundMessage>;
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
   next: nullable(Type.String({ description: '`cursor` of the next page; null where everything is searched.' })),
-  searchedTo: nullable(
-    Type.String({ format: 'date-time', description: 'Messages accepted since then are searched; null for all.' }),
+  searchedSince: nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'All messages accepted since then have been searched; null: all messages.',
+    }),
   ),
 });
 export type MessagePage = Static<typeof MessagePage>;

@@ -7,7 +7,7 @@ import { commandRig } from './command-rig.ts';
 interface Page {
   readonly messages: readonly { readonly id: string; readonly account: string; readonly state: string }[];
   readonly next: string | null;
-  readonly searchedTo: string | null;
+  readonly searchedSince: string | null;
 }
 
 const JANUARY = Date.UTC(2029, 0, 1);
@@ -30,8 +30,8 @@ test('pages follow one another to the end, whatever their size, and every one sa
     const page: Page = await rig.ask('message', 'search', 'news', '--limit', String(limit), ...more);
     found.push(...page.messages.map(({ id }) => id));
     cursor = page.next;
-    expect(page.searchedTo === null).toBe(cursor === null);
-    if (page.searchedTo !== null) expect(Date.parse(page.searchedTo)).toBeLessThanOrEqual(JANUARY + 25);
+    expect(page.searchedSince === null).toBe(cursor === null);
+    if (page.searchedSince !== null) expect(Date.parse(page.searchedSince)).toBeLessThanOrEqual(JANUARY + 25);
   }
   expect(found).toEqual(ids);
   expect(cursor).toBeNull();
@@ -42,7 +42,7 @@ test('without a time it searches until the page is full or all is searched; with
   const all: Page = await rig.ask('message', 'search', '--to', 'reader3@example.com');
   expect(all).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
   const some: Page = await rig.ask('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
-  expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedTo: expect.any(String) });
+  expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
 });
 
 test('people see a table, that nothing matches, and how to go on', async () => {

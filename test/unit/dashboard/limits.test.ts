@@ -25,7 +25,7 @@ const account: AccountDetails = {
   maxBounces: 0.1,
   maxComplaints: 0.0015,
   version: 'x',
-  reputation: { emails: 0, bounces: 0, complaints: 0, status: 'good', measures: [] },
+  reputation: { emails: 0, bounces: 0, complaints: 0, status: 'good', thresholds: [] },
 };
 
 test('a form sends only what was changed in it, so that no other change is undone', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { complainantOf, DEFAULT_THRESHOLDS, measures, standing } from '../../../src/model/account.ts';
+import { complainantOf, DEFAULT_THRESHOLDS, standing, thresholdUsage } from '../../../src/model/account.ts';
 
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   standing({ emails, bounces, complaints }, thresholds).kind;
@@ -62,7 +62,7 @@ test('thresholds of an account’s own replace the defaults, and 100 % never loc
   expect(kind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
 });
 
-test('more bounces never make the standing better, and a lock needs a bounce or a complaint', () => {
+test('more bounces or complaints never improve the status, and a lock needs at least one of them', () => {
   const order = { good: 0, warning: 1, lock: 2 };
   fc.assert(
     fc.property(fc.nat(5_000), fc.nat(500), fc.nat(50), (emails, bounces, complaints) => {
@@ -74,14 +74,14 @@ test('more bounces never make the standing better, and a lock needs a bounce or 
   );
 });
 
-test('the part of a limit that is used is told for the rate, for the number while emails are few, and for no limit', () => {
-  const [bounces, complaints] = measures({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
-  expect(bounces).toEqual({ of: 'bounces', count: 5, by: 'rate', limit: 0.1, reached: 0.25 });
-  expect(complaints).toEqual({ of: 'complaints', count: 0, by: 'rate', limit: 0.0015, reached: 0 });
-  const [few] = measures({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
-  expect(few).toEqual({ of: 'bounces', count: 5, by: 'count', limit: 10, reached: 0.5 });
-  const [never] = measures({ emails: 200, bounces: 200, complaints: 0 }, { bounceRate: 1, complaintRate: 1 });
-  expect(never).toEqual({ of: 'bounces', count: 200, by: 'rate', limit: null, reached: 0 });
-  const [none] = measures({ emails: 200, bounces: 1, complaints: 0 }, { bounceRate: 0, complaintRate: 1 });
-  expect(none.reached).toBe(1);
+test('the usage of a limit is that of the rate, of the count below 100 emails, and 0 without a limit', () => {
+  const [bounces, complaints] = thresholdUsage({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(bounces).toEqual({ metric: 'bounces', count: 5, limitType: 'rate', limit: 0.1, usage: 0.25 });
+  expect(complaints).toEqual({ metric: 'complaints', count: 0, limitType: 'rate', limit: 0.0015, usage: 0 });
+  const [few] = thresholdUsage({ emails: 20, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(few).toEqual({ metric: 'bounces', count: 5, limitType: 'count', limit: 10, usage: 0.5 });
+  const [never] = thresholdUsage({ emails: 200, bounces: 200, complaints: 0 }, { bounceRate: 1, complaintRate: 1 });
+  expect(never).toEqual({ metric: 'bounces', count: 200, limitType: 'rate', limit: null, usage: 0 });
+  const [none] = thresholdUsage({ emails: 200, bounces: 1, complaints: 0 }, { bounceRate: 0, complaintRate: 1 });
+  expect(none.usage).toBe(1);
 });

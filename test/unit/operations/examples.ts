@@ -112,7 +112,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'token.list': { given: {}, after: [[createToken, { name: 'ci' }]] },
   'token.revoke': { given: { id: 1 }, after: [[createToken, { name: 'ci' }]], audit: ['token.revoke ci'] },
   'message.list': { given: { to: MESSAGE.to }, prepare: accepted },
-  'message.search': { given: { q: 'ada', why: true }, prepare: accepted },
+  'message.search': { given: { q: 'ada', waitReason: true }, prepare: accepted },
   'message.show': { given: { id: MESSAGE.id }, prepare: accepted },
   'message.explain': { given: { id: MESSAGE.id }, prepare: accepted },
   'message.retry': { given: { id: MESSAGE.id }, prepare: accepted, audit: [`message.retry ${MESSAGE.id}`] },

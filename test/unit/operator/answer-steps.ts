@@ -79,7 +79,7 @@ export function stepsOf({ queued: [first, second], others, captured: [html, plai
     ['showOverview', 200, { query: { range: '7d' } }],
     ['showOverview', 400, { query: { range: 'ever' } }],
     ['listMessages', 200, {}],
-    ['listMessages', 200, { query: { why: 'true', limit: '2' } }],
+    ['listMessages', 200, { query: { waitReason: 'true', limit: '2' } }],
     ['listMessages', 404, { query: NOBODY }],
     ['listMessages', 400, { query: { cursor: 'elsewhere' } }],
     ...[first, ...others].flatMap((id): readonly Step[] => [

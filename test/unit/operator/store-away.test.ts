@@ -67,5 +67,5 @@ test('signing out says that it did not work, and the session goes on', async () 
   const answer = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
   expect([answer.status, answer.headers.get('set-cookie')]).toEqual([503, null]);
   const page = await fetch(`${url}/api/v1/session`, { headers });
-  expect([page.status, await page.json()]).toMatchObject([200, { who: 'page' }]);
+  expect([page.status, await page.json()]).toMatchObject([200, { actor: 'page' }]);
 });
