@@ -312,6 +312,14 @@ export class InFlight {
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
 
+/** Sheds load while `waitMs` returns more than `maxWaitMs`, and advises that wait. */
+export function shedAbove(maxWaitMs: number, waitMs: () => number): LoadSignal {
+  return () => {
+    const retryAfterMs = waitMs();
+    return retryAfterMs > maxWaitMs ? { shed: true, retryAfterMs } : { shed: false };
+  };
+}
+
 // How many connections each listener may have, by the process's limit of open files. What the store, delivery and the SMTP
 // intake need is set aside first.
 

@@ -14,12 +14,12 @@ const MAC_OCTETS = 10;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 const PREFIX = 'b-';
 
-/** A local part in the return path's domain that no token has: what is sent to it must come back (`doctor --loop`). */
-const TRIAL = 'postrider-loop';
+/** A local part in the return-path domain that no token has. The recipient of `doctor --loop`; a message to it bounces. */
+const LOOP_LOCAL_PART = 'postrider-loop';
 
-/** The recipient of a trial of the way back; null where there is no return path. */
-export function trialOf(domain: string | null): string | null {
-  return domain === null ? null : `${TRIAL}@${domain}`;
+/** The recipient of `doctor --loop`, or null without a return-path domain. */
+export function loopRecipient(domain: string | null): string | null {
+  return domain === null ? null : `${LOOP_LOCAL_PART}@${domain}`;
 }
 
 interface ReturnPath {

@@ -8,7 +8,7 @@ import { parseDuration } from '../config/units.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { checkLoop, type Trial } from '../doctor/loop.ts';
-import { trialOf } from '../message/return-path.ts';
+import { loopRecipient } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
 import type { NewMail } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
@@ -130,7 +130,7 @@ function trialsOf({
         );
       }
       const remedy = `see that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
-      return [{ check: 'loop bounce', to: trialOf(returnPathDomain) ?? '', expects: 'bounced', remedy }];
+      return [{ check: 'loop bounce', to: loopRecipient(returnPathDomain) ?? '', expects: 'bounced', remedy }];
     }
   }
 }

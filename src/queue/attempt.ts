@@ -11,6 +11,7 @@ import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/even
 import type { Change, LeasedMail, LeaseRef, Policy, SettleAnswer } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
+import type { Membership } from './membership.ts';
 
 /** How long a lease lasts. */
 export const LEASE_MS = 20 * 60_000;
@@ -32,6 +33,14 @@ export interface AttemptParts {
   /** False where its recipient is on a suppression list by now; asked just before handing over. */
   readonly wanted: (mail: LeasedMail) => boolean | Promise<boolean>;
   readonly failed: (what: string, error: unknown) => void;
+}
+
+/** `heldBack` of a node: the message's account is locked, or another node may have recovered the lease. */
+export function heldBackBy(
+  accounts: { isLocked(accountId: number): boolean },
+  membership: Pick<Membership, 'holds'>,
+): (mail: LeasedMail) => boolean {
+  return ({ accountId, lease }) => accounts.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS);
 }
 
 /** What came of trying to make an attempt. */

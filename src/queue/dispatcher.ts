@@ -31,6 +31,7 @@ import {
 } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Claimed, ClaimRoom } from '../store/contract.ts';
+import type { Transport } from '../transports/transport.ts';
 import { ATTEMPT_MS, type AttemptParts, createAttempts, LEASE_MS } from './attempt.ts';
 import { createHeld, createMode, createReady, createRecorder, sizeOf } from './leases.ts';
 import type { Ages } from './membership.ts';
@@ -55,8 +56,8 @@ export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
   readonly claim: (room: ClaimRoom, lease: Lease, now: number) => Promise<Claimed>;
   readonly settle: (settlement: Settlement) => Promise<SettleAnswer>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
-  /** True for a trial of the way back: nobody is behind its recipient, so that it suppresses nobody and counts nowhere. */
-  readonly trial?: (mail: LeasedMail) => boolean;
+  /** The recipient of `doctor --loop`. Its outcomes suppress no address and count in no reputation. */
+  readonly loopRecipient?: string | null;
   /** Told of a change that is on its way into the store. */
   readonly noted?: (mail: LeasedMail, change: Change) => void;
   readonly publish: Publish;
@@ -263,7 +264,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** What an attempt's outcome changes. */
   function endAfter(mail: LeasedMail, attempt: Attempt): End {
     const now = clock.now();
-    const trial = parts.trial?.(mail) === true;
+    const isLoopTest = mail.to === parts.loopRecipient;
     const after = afterAttempt(
       { ...mail, acceptedAt: ages.asDatedNow(mail.acceptedAt) },
       attempt,
@@ -272,13 +273,13 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       now,
       parts.random(),
     );
-    const change = trial ? { ...after, suppress: null } : after;
+    const change = isLoopTest ? { ...after, suppress: null } : after;
     parts.noted?.(mail, change);
     publishAttempt(mail, attempt, now);
     const local = transport.localAnswer?.(mail.to) ?? null;
     const complains = attempt.outcome.kind === 'delivered' && local?.kind === 'complaint';
     const following = complains ? [localComplaint(now, local.by, local.detail)] : [];
-    return { changes: [change, ...following], uncount: false, untallied: trial || local !== null };
+    return { changes: [change, ...following], uncount: false, untallied: isLoopTest || local !== null };
   }
 
   async function settle(mail: LeasedMail, end: End): Promise<void> {
@@ -393,8 +394,8 @@ interface IntakeParts {
   readonly ages: Pick<Ages, 'datedBefore'>;
   /** Null on a node that does not deliver. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** The source of a local answer that suppresses messages to this address (`Transport.localAnswer`), or null. */
-  readonly suppressedBy: (recipient: string) => string | null;
+  /** Its local answers (`localAnswer`) may say that a recipient is suppressed. */
+  readonly transport: Pick<Transport, 'localAnswer'>;
 }
 
 /** Makes the listener's `submit`; a rejection means that nothing is known to be stored. */
@@ -402,13 +403,15 @@ export function createIntake({
   commit,
   ages,
   dispatcher,
-  suppressedBy,
+  transport,
 }: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
   return async function submit(given) {
     const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt, sizeOf(given));
     const { idempotency: key } = given;
     const idempotency = key === null ? null : { ...key, overAt: ages.datedBefore(IDEMPOTENCY_MS) };
-    const mail: NewMail = { ...given, idempotency, lease, suppressedBy: suppressedBy(given.recipient) };
+    const local = transport.localAnswer?.(given.recipient);
+    const suppressedBy = local?.kind === 'suppression' ? local.by : null;
+    const mail: NewMail = { ...given, idempotency, lease, suppressedBy };
     let answer: AcceptAnswer | null = null;
     try {
       answer = await commit(mail);

@@ -10,6 +10,7 @@
  * synced write probes it.
  */
 import type { Clock } from '../clock.ts';
+import type { EventOf, Publish } from '../model/events.ts';
 import type { Store } from './contract.ts';
 
 const UNDER_WAY = 2;
@@ -139,6 +140,15 @@ export function groupCommit<Item, Answer>(
       return oldest === undefined ? 0 : options.now() - oldest.since;
     },
   };
+}
+
+/** An observer for `groupCommit` that publishes each commit as `store.committed`. */
+export function publishCommits(
+  kind: EventOf<'store.committed'>['kind'],
+  clock: Clock,
+  publish: Publish,
+): (size: number, tookMs: number) => void {
+  return (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind, size, tookMs });
 }
 
 /** An answer older than this is looked up again. */

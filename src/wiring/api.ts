@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DomainDirectory } from '../domains/signing.ts';
+import { shedAbove } from '../http/capacity.ts';
 import type { KeyDirectory } from '../http/keys.ts';
 import { createListener } from '../http/listener.ts';
 import type { ListenerLimits } from '../http/ports.ts';
@@ -12,7 +13,7 @@ import type { NewApiKey } from '../model/credentials.ts';
 import type { Publish } from '../model/events.ts';
 import { mailIds } from '../model/submission.ts';
 import { createIntake, type Dispatcher } from '../queue/dispatcher.ts';
-import { groupCommit, type StoreHealth } from '../store/commits.ts';
+import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { faults } from './events.ts';
@@ -20,8 +21,8 @@ import type { NodePlace } from './node.ts';
 
 /** Mail requests of one commit at most, so that no commit takes long. */
 const BATCH = 512;
-/** Above this the listener sheds load: what waits would be answered too late to be of use. */
-const WAIT_MAX_MS = 1_000;
+/** The listener sheds load while a message waits for longer than this for its commit. */
+const MAX_COMMIT_WAIT_MS = 1_000;
 const TOUCH_KEYS_MS = 5_000;
 
 export interface ApiParts {
@@ -57,8 +58,8 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   const failed = faults(publish, clock);
   const accepts = groupCommit(health.watched(store.accept), {
     maxBatch: BATCH,
-    now: () => performance.now(),
-    observe: (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind: 'accept', size, tookMs }),
+    now: clock.monotonic,
+    observe: publishCommits('accept', clock, publish),
   });
   const throttle = place.shared
     ? new SharedThrottle(askTogether(store.takeTokens, clock.now), (error) => failed('throttle', error))
@@ -70,19 +71,13 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     throttle,
     submit: createIntake({
       ages: place.ages,
-      commit: (mail) => accepts.submit(mail),
+      commit: accepts.submit,
       dispatcher,
-      suppressedBy(recipient) {
-        const answer = transport.localAnswer?.(recipient);
-        return answer?.kind === 'suppression' ? answer.by : null;
-      },
+      transport,
     }),
     ids: mailIds(await store.newestId(), randomUUID),
     clock,
-    load: () => {
-      const waitMs = accepts.oldestWaitMs();
-      return waitMs > WAIT_MAX_MS ? { shed: true, retryAfterMs: waitMs } : { shed: false };
-    },
+    load: shedAbove(MAX_COMMIT_WAIT_MS, accepts.oldestWaitMs),
     ready,
     domains,
     publish,

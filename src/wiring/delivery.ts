@@ -6,12 +6,12 @@ import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
 import { type DomainDirectory, outgoing } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/keys.ts';
-import { trialOf } from '../message/return-path.ts';
+import { loopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
-import { createBreaker, createScreening, LEASE_MS } from '../queue/attempt.ts';
+import { createBreaker, createScreening, heldBackBy } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
-import { groupCommit, type StoreHealth } from '../store/commits.ts';
+import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { faults } from './events.ts';
@@ -51,16 +51,15 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     by: node,
   });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
-  const now = () => performance.now();
+  const now = clock.monotonic;
   const settles = groupCommit(health.watched(store.settle), {
     maxBatch: BATCH,
     now,
-    observe: (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind: 'settle', size, tookMs }),
+    observe: publishCommits('settle', clock, publish),
   });
   const marks = groupCommit(store.mark, { maxBatch: BATCH, now });
   const screens = groupCommit(store.screen, { maxBatch: BATCH, now });
-  const trialRecipient = trialOf(settings.returnPathDomain);
-  const screening = createScreening(clock, (mail) => screens.submit(mail));
+  const screening = createScreening(clock, screens.submit);
   const dispatcher = createDispatcher({
     node,
     clock,
@@ -71,17 +70,16 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     breaker: createBreaker({ random: Math.random, publish }),
     claim: store.claim,
     release: store.release,
-    settle: (settlement) => settles.submit(settlement),
-    mark: (lease) => marks.submit(lease),
+    settle: settles.submit,
+    mark: marks.submit,
     prepare: outgoing({
       domains,
       ...signing(settings),
       failed: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
-    trial: ({ to }) => to === trialRecipient,
-    // What was leased before this node fell silent may be another one's by now.
-    heldBack: ({ accountId, lease }) => directory.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS),
-    wanted: (mail) => screening.wanted(mail),
+    loopRecipient: loopRecipient(settings.returnPathDomain),
+    heldBack: heldBackBy(directory, membership),
+    wanted: screening.wanted,
     noted: screening.note,
     publish,
   });

@@ -726,7 +726,12 @@ function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
       if (answer instanceof Error) throw answer;
       return answer;
     },
-    suppressedBy: (recipient: string) => (recipient.startsWith('suppressed@') ? 'simulator' : null),
+    transport: {
+      localAnswer: (recipient: string) =>
+        recipient.startsWith('suppressed@')
+          ? { kind: 'suppression' as const, by: 'simulator', detail: 'simulated' }
+          : null,
+    },
   };
   const dispatcher = {
     leaseForNew: () => lease,
