@@ -1,57 +1,57 @@
-/** Who is signed in sees the frame with its pages; everybody else the sign-in. */
+/** The app: the frame with the pages for a signed-in operator, otherwise the sign-in page. */
 import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Suspense } from 'react';
 import { Redirect, Route, Switch, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../src/operator/schemas.ts';
 import { ApiError, get } from './api/client';
-import { useLive } from './api/live';
-import { LiveState } from './api/live-state';
-import { sessionSecret } from './api/secret';
+import { LiveConnectionContext } from './api/live-connection';
+import { useLiveUpdates } from './api/live-updates';
+import { readSessionSecret } from './api/session-secret';
 import { Frame } from './frame';
 import { pages } from './pages';
-import { Fault } from './parts/fault';
-import { Failure } from './parts/states';
+import { ErrorBoundary } from './parts/error-boundary';
+import { ErrorAlert } from './parts/page-states';
 import { SignIn, SignInByLink } from './sign-in';
 
-const WELCOME = 'Sign in to operate this service.';
-const ENDED = 'Your session has ended. Sign in again, and you are back on this page.';
+const WELCOME = 'Sign in to the operator dashboard.';
+const SESSION_ENDED = 'Your session has ended. Sign in again to return to this page.';
 
-/** A link that lets nobody in leads here: `?refused=link`. */
-const USED =
-  'This link has been used or is none. Where no password is set, restart the service: it prints another at its start.';
+/** Shown for `?refused=link`. */
+const INVALID_LINK =
+  'This sign-in link is invalid or has already been used. If no password is set, restart the service: it prints a new link when it starts.';
 
 export function App() {
   const [search] = useSearchParams();
   const [location] = useLocation();
   const link = location === '/sign-in' ? search.get('link') : null;
-  // Without its secret no session holds: there is none to ask for.
-  if (link !== null && sessionSecret() === null) return <SignInByLink link={link} />;
-  return <Known link={link} refused={search.get('refused') === 'link'} />;
+  // Without the secret there is no session.
+  if (link !== null && readSessionSecret() === null) return <SignInByLink link={link} />;
+  return <SessionGate link={link} refused={search.get('refused') === 'link'} />;
 }
 
-/** Asks whose session it is. `link` is the word of a sign-in link that is open; `refused` where it has let nobody in. */
-function Known({ link, refused }: { readonly link: string | null; readonly refused: boolean }) {
+/** Loads the session. `link` is the secret of the sign-in link of this URL; `refused` is true after a refused link. */
+function SessionGate({ link, refused }: { readonly link: string | null; readonly refused: boolean }) {
   const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
-  if (session.isPending) return <Waiting />;
+  if (session.isPending) return <Spinner />;
   if (session.error instanceof ApiError && session.error.status === 401) {
     if (link !== null) return <SignInByLink link={link} />;
-    const welcome = refused ? USED : WELCOME;
-    return <SignIn reason={session.data === undefined ? welcome : ENDED} />;
+    const prompt = refused ? INVALID_LINK : WELCOME;
+    return <SignIn reason={session.data === undefined ? prompt : SESSION_ENDED} />;
   }
   if (session.data !== undefined && link !== null) return <Redirect to="/" replace />;
-  if (session.data === undefined) return <Failure error={session.error} retry={() => session.refetch()} />;
+  if (session.data === undefined) return <ErrorAlert error={session.error} retry={() => session.refetch()} />;
   return <SignedIn session={session.data} />;
 }
 
 function SignedIn({ session }: { readonly session: Session }) {
-  const live = useLive();
+  const live = useLiveUpdates();
   const [location] = useLocation();
   return (
-    <LiveState value={live}>
+    <LiveConnectionContext value={live}>
       <Frame session={session} live={live}>
-        <Fault of={location}>
-          <Suspense fallback={<Waiting />}>
+        <ErrorBoundary resetKey={location}>
+          <Suspense fallback={<Spinner />}>
             <Switch>
               {pages.map(({ path, Page }) => (
                 <Route key={path} path={path}>
@@ -60,13 +60,13 @@ function SignedIn({ session }: { readonly session: Session }) {
               ))}
             </Switch>
           </Suspense>
-        </Fault>
+        </ErrorBoundary>
       </Frame>
-    </LiveState>
+    </LiveConnectionContext>
   );
 }
 
-function Waiting() {
+function Spinner() {
   return (
     <Center mih="40vh">
       <Loader aria-label="Loading" />

@@ -1,4 +1,4 @@
-/** The frame around every page: navigation, the state of the live connection, light and dark, sign out. */
+/** The frame around every page: navigation, state of the live updates, colour scheme, sign out. */
 import {
   AppShell,
   Badge,
@@ -15,28 +15,28 @@ import { useDisclosure } from '@mantine/hooks';
 import type { ReactNode } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Session } from '../../src/operator/schemas.ts';
-import type { Live } from './api/live';
+import type { LiveConnection } from './api/live-updates';
 import { SignOut } from './sign-out';
 
-const PLACES: readonly { readonly label: string; readonly to: string; readonly only?: 'capture' }[] = [
+const MENU: readonly { readonly label: string; readonly to: string; readonly transport?: 'capture' }[] = [
   { label: 'Overview', to: '/' },
   { label: 'Messages', to: '/messages' },
-  { label: 'Inbox', to: '/inbox', only: 'capture' },
+  { label: 'Inbox', to: '/inbox', transport: 'capture' },
   { label: 'Accounts', to: '/accounts' },
   { label: 'Domains', to: '/domains' },
   { label: 'Suppressions', to: '/suppressions' },
   { label: 'Audit log', to: '/audit' },
 ];
 
-const LIVE: Readonly<Record<Live, readonly [text: string, colour: string]>> = {
+const LIVE: Readonly<Record<LiveConnection, readonly [text: string, colour: string]>> = {
   connecting: ['connecting', '#5c636a'],
   live: ['live', '#1e6b37'],
-  lost: ['not connected', '#a3271c'],
+  lost: ['disconnected', '#a3271c'],
 };
 
 interface FrameProps {
   readonly session: Session;
-  readonly live: Live;
+  readonly live: LiveConnection;
   readonly children: ReactNode;
 }
 
@@ -51,7 +51,7 @@ export function Frame({ session, live, children }: FrameProps) {
       padding="md"
     >
       <a className="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <AppShell.Header px="md">
         <Group h="100%" justify="space-between" wrap="nowrap">
@@ -72,20 +72,22 @@ export function Frame({ session, live, children }: FrameProps) {
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Pages">
         <AppShell.Section grow component={ScrollArea}>
-          {PLACES.filter(({ only }) => only === undefined || session.transport === only).map(({ label, to }) => {
-            const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
-            return (
-              <NavLink
-                key={to}
-                component={Link}
-                href={to}
-                label={label}
-                active={active}
-                {...(active ? { 'aria-current': 'page' as const } : {})}
-                onClick={close}
-              />
-            );
-          })}
+          {MENU.filter(({ transport }) => transport === undefined || session.transport === transport).map(
+            ({ label, to }) => {
+              const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
+              return (
+                <NavLink
+                  key={to}
+                  component={Link}
+                  href={to}
+                  label={label}
+                  active={active}
+                  {...(active ? { 'aria-current': 'page' as const } : {})}
+                  onClick={close}
+                />
+              );
+            },
+          )}
         </AppShell.Section>
         <AppShell.Section>
           <Group gap="xs" hiddenFrom="sm" p="sm">
@@ -94,7 +96,7 @@ export function Frame({ session, live, children }: FrameProps) {
           </Group>
           <NavLink href="/reference" label="API reference" />
           <Text size="sm" c="dimmed" px="sm" py="xs">
-            Postrider {session.version} over <span className="wrap">{session.transport}:</span>
+            Postrider {session.version}, <span className="wrap">transport {session.transport}</span>
           </Text>
         </AppShell.Section>
       </AppShell.Navbar>
@@ -114,7 +116,7 @@ function SchemeButton() {
       variant="default"
       size="compact-sm"
       onClick={() => setColorScheme(other)}
-      aria-label={`Show the page ${other}`}
+      aria-label={`Switch to ${other} mode`}
     >
       {other === 'dark' ? 'Dark' : 'Light'}
     </Button>

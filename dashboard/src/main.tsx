@@ -1,4 +1,4 @@
-/** The page's start: providers around the app. */
+/** Entry point: renders the app inside its providers. */
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './page.css';
@@ -9,11 +9,11 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { ApiError } from './api/client';
 import { App } from './app';
-import { Fault } from './parts/fault';
-import { LastWord } from './parts/last-word';
+import { ErrorBoundary } from './parts/error-boundary';
+import { FatalError } from './parts/fatal-error';
 import { cssVariables, theme } from './theme';
 
-/** Whatever is refused for want of a session makes the page ask who is signed in: nobody, and the sign-in is shown in its place. */
+/** A request that is refused with 401 reloads the session query; without a session the app shows the sign-in page. */
 function onError(error: Error): void {
   const { status } = queries.getQueryState(['session']) ?? {};
   if (error instanceof ApiError && error.status === 401 && status === 'success') {
@@ -26,26 +26,26 @@ const queries: QueryClient = new QueryClient({
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
-      // Changes are told by events (api/live.ts); what was missed is asked again when the window is looked at.
+      // Live updates reload what changes (api/live-updates.ts); focusing the window reloads what is older than this.
       staleTime: 5_000,
       retry: (count, error) => count < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
     },
   },
 });
 
-/** The style tags that the component library makes must carry the page's nonce. */
+/** The nonce of the content security policy; the style tags that Mantine creates must carry it. */
 function nonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
 }
 
-// Its dialogs lock the page's scrolling by a style tag of another package, which looks for the nonce here.
+// The dialogs of Mantine lock scrolling by a style tag of another package, which reads the nonce from this global.
 Object.assign(globalThis, { __webpack_nonce__: nonce() });
 
 const root = document.getElementById('root');
 if (root !== null) {
   createRoot(root).render(
     <StrictMode>
-      <Fault of="" shown={(error) => <LastWord error={error} />}>
+      <ErrorBoundary resetKey="" renderError={(error) => <FatalError error={error} />}>
         <MantineProvider
           theme={theme}
           cssVariablesResolver={cssVariables}
@@ -57,7 +57,7 @@ if (root !== null) {
             <App />
           </QueryClientProvider>
         </MantineProvider>
-      </Fault>
+      </ErrorBoundary>
     </StrictMode>,
   );
 }

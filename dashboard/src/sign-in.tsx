@@ -1,20 +1,20 @@
-/** The way in: the password, or a word on where the one-time link is found. */
+/** The sign-in page: the password, or a hint where to find the one-time link. */
 import { Button, Center, Loader, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
-import { signIn as askIn } from './api/session';
-import { Failure } from './parts/states';
+import { signIn as requestSignIn } from './api/session';
+import { ErrorAlert } from './parts/page-states';
 
-/** Signs in by the link of the address bar, once, and goes on to the pages or to the sign-in with the reason. */
+/** Signs in once with the link of the URL, then opens the overview, or the sign-in page with the reason. */
 export function SignInByLink({ link }: { readonly link: string }) {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const begun = useRef(false);
+  const started = useRef(false);
   useEffect(() => {
-    if (begun.current) return;
-    begun.current = true;
-    askIn({ link }).then(
+    if (started.current) return;
+    started.current = true;
+    requestSignIn({ link }).then(
       () => {
         void queries.resetQueries({ queryKey: ['session'] });
         navigate('/', { replace: true });
@@ -33,7 +33,7 @@ export function SignIn({ reason }: { readonly reason: string }) {
   const queries = useQueryClient();
   const [password, setPassword] = useState('');
   const signIn = useMutation({
-    mutationFn: () => askIn({ password }),
+    mutationFn: () => requestSignIn({ password }),
     onSuccess: () => queries.invalidateQueries(),
   });
   return (
@@ -52,13 +52,13 @@ export function SignIn({ reason }: { readonly reason: string }) {
             <Text>{reason}</Text>
             <PasswordInput
               label="Operator password"
-              description="The value of POSTRIDER_OPERATOR_PASSWORD. Where none is set, open the link that the service printed at its start."
+              description="The value of POSTRIDER_OPERATOR_PASSWORD. If it is not set, open the link that the service printed when it started."
               autoComplete="current-password"
               value={password}
               onChange={(event) => setPassword(event.currentTarget.value)}
               visibilityToggleButtonProps={{ 'aria-label': 'Show the password' }}
             />
-            {signIn.isError ? <Failure error={signIn.error} /> : null}
+            {signIn.isError ? <ErrorAlert error={signIn.error} /> : null}
             <Button type="submit" loading={signIn.isPending} disabled={password === ''}>
               Sign in
             </Button>

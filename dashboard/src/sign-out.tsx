@@ -1,20 +1,20 @@
-/** The way out. Where no password is set it asks first, for there is no way back in but a new link or a token. */
+/** Signs out. Without an operator password it asks for confirmation, because signing in again needs a new link. */
 import { Button, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Session } from '../../src/operator/schemas.ts';
-import { signOut as askOut } from './api/session';
-import { Ask } from './parts/ask';
+import { signOut as requestSignOut } from './api/session';
+import { ConfirmDialog } from './parts/confirm-dialog';
 
 export function SignOut({ session: { password } }: { readonly session: Session }) {
   const queries = useQueryClient();
-  const [asking, { open, close }] = useDisclosure();
+  const [confirming, { open, close }] = useDisclosure();
   const signOut = useMutation({
-    mutationFn: askOut,
+    mutationFn: requestSignOut,
     onSuccess: () => queries.resetQueries(),
     onError: ({ message }) => {
-      // The dialog shows it where there is one.
+      // Without a password the dialog shows the error.
       if (password) notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } });
     },
   });
@@ -28,9 +28,9 @@ export function SignOut({ session: { password } }: { readonly session: Session }
       >
         Sign out
       </Button>
-      <Ask
-        opened={asking}
-        title="Sign out without a password to come back with?"
+      <ConfirmDialog
+        opened={confirming}
+        title="Sign out?"
         action="Sign out"
         busy={signOut.isPending}
         error={signOut.error}
@@ -40,10 +40,10 @@ export function SignOut({ session: { password } }: { readonly session: Session }
           close();
         }}
       >
-        No password is set (POSTRIDER_OPERATOR_PASSWORD), and the link that you came by is used up. The way in will be
-        the new link that the service prints at its next start; programs use a bearer token, made by{' '}
+        No operator password is set (POSTRIDER_OPERATOR_PASSWORD), and your sign-in link works only once. To sign in
+        again, restart the service: it prints a new link when it starts. Programs use a bearer token, created by{' '}
         <Code>postrider token create NAME</Code>.
-      </Ask>
+      </ConfirmDialog>
     </>
   );
 }

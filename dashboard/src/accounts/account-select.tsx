@@ -1,4 +1,4 @@
-/** Chooses an account by typing part of its name; for suppression lists also `*`, the list of the whole service. */
+/** Selects an account by a part of its name. With `service` also `*`, the suppression list of the whole service. */
 import { Select } from '@mantine/core';
 import { useAccounts } from './queries';
 
@@ -14,7 +14,7 @@ export function AccountSelect({ label, value, service = false, required = false,
   const accounts = useAccounts();
   const names = (accounts.data ?? []).map(({ name }) => ({ value: name, label: name }));
   const data = service ? [{ value: '*', label: '* (the whole service)' }, ...names] : names;
-  // One that the address names and that is gone: what is asked of it says so.
+  // An account of the URL may no longer exist. It is shown, and the request for it returns the error.
   const known = value === null || data.some((one) => one.value === value);
   return (
     <Select
@@ -28,7 +28,7 @@ export function AccountSelect({ label, value, service = false, required = false,
       allowDeselect={false}
       required={required}
       limit={50}
-      nothingFoundMessage="No such account"
+      nothingFoundMessage="No account has this name"
       {...(accounts.isError ? { error: accounts.error.message } : {})}
     />
   );

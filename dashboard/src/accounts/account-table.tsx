@@ -1,19 +1,19 @@
-/** Accounts as a list: state, limits, and the rates of 7 days. */
+/** A table of accounts: state, limits, and bounce and complaint rates of the last 7 days. */
 import { Anchor, Button, Group, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { path } from '../api/client';
-import { Mark } from '../parts/mark';
-import { grouped, percentage } from '../parts/number';
+import { formatNumber, formatPercent } from '../parts/number';
+import { StatusBadge } from '../parts/status-badge';
 
-/** Drawn at first; a page of a thousand rows is slow on a phone. */
-const FIRST = 200;
+/** Rows that are shown initially. A phone renders a thousand rows slowly. */
+const MAX_INITIAL_ROWS = 200;
 
 export function AccountTable({ accounts }: { readonly accounts: readonly AccountDetails[] }) {
-  const [all, setAll] = useState(false);
-  const shown = all ? accounts : accounts.slice(0, FIRST);
+  const [showAll, setShowAll] = useState(false);
+  const shown = showAll ? accounts : accounts.slice(0, MAX_INITIAL_ROWS);
   return (
     <>
       <Table>
@@ -51,8 +51,8 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
       </Table>
       {shown.length < accounts.length ? (
         <Group justify="center" my="md">
-          <Button variant="default" onClick={() => setAll(true)}>
-            Show all {grouped(accounts.length)}
+          <Button variant="default" onClick={() => setShowAll(true)}>
+            Show all {formatNumber(accounts.length)}
           </Button>
         </Group>
       ) : null}
@@ -63,7 +63,7 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
 function Row({ account }: { readonly account: AccountDetails }) {
   const { name, volume, volumeLeft, volumeUsed, rate, throttle, reputation } = account;
   const [bounces, complaints] = reputation.thresholds;
-  const state = <AccountMark account={account} />;
+  const state = <AccountBadge account={account} />;
   return (
     <Table.Tr>
       <Table.Td>
@@ -77,40 +77,40 @@ function Row({ account }: { readonly account: AccountDetails }) {
       <Table.Td visibleFrom="sm">{state}</Table.Td>
       <Table.Td visibleFrom="xs">
         {volume === null
-          ? `unlimited, ${grouped(volumeUsed)} used`
-          : `${grouped(volumeLeft ?? 0)} of ${grouped(volume)} left`}
+          ? `unlimited, ${formatNumber(volumeUsed)} used`
+          : `${formatNumber(volumeLeft ?? 0)} of ${formatNumber(volume)} left`}
       </Table.Td>
       <Table.Td visibleFrom="md">{rate ?? 'none'}</Table.Td>
       <Table.Td visibleFrom="md">{throttle ?? 'none'}</Table.Td>
       <Table.Td ta="right" visibleFrom="sm">
-        {grouped(reputation.emails)}
+        {formatNumber(reputation.emails)}
       </Table.Td>
       <Table.Td ta="right">
-        <Share measure={bounces} emails={reputation.emails} />
+        <Rate threshold={bounces} emails={reputation.emails} />
       </Table.Td>
       <Table.Td ta="right">
-        <Share measure={complaints} emails={reputation.emails} />
+        <Rate threshold={complaints} emails={reputation.emails} />
       </Table.Td>
     </Table.Tr>
   );
 }
 
-/** Locked, near a threshold, or as it should be. */
-export function AccountMark({ account }: { readonly account: Pick<AccountDetails, 'state' | 'reputation'> }) {
-  if (account.state === 'locked') return <Mark tone="bad">locked</Mark>;
+/** Locked, close to a threshold that locks it, or active. */
+export function AccountBadge({ account }: { readonly account: Pick<AccountDetails, 'state' | 'reputation'> }) {
+  if (account.state === 'locked') return <StatusBadge tone="error">locked</StatusBadge>;
   return account.reputation.status === 'good' ? (
-    <Mark tone="good">active</Mark>
+    <StatusBadge tone="success">active</StatusBadge>
   ) : (
-    <Mark tone="waiting">near its limit</Mark>
+    <StatusBadge tone="warning">near lock</StatusBadge>
   );
 }
 
-/** Bold where half of what locks is reached, so that it is not told by colour alone. */
-function Share({ measure, emails }: { readonly measure: ThresholdUsage | undefined; readonly emails: number }) {
-  if (measure === undefined || emails === 0 || measure.count === 0) return <>0</>;
+/** A rate; bold from half of the threshold on, so that colour is not needed. */
+function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
+  if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
   return (
-    <Text span inherit fw={measure.usage >= 0.5 ? 700 : 400} style={{ whiteSpace: 'nowrap' }}>
-      {percentage(measure.count / emails)}
+    <Text span inherit fw={threshold.usage >= 0.5 ? 700 : 400} style={{ whiteSpace: 'nowrap' }}>
+      {formatPercent(threshold.count / emails)}
     </Text>
   );
 }

@@ -1,22 +1,22 @@
-/** Makes an account, with limits where they are given, and goes to its page. */
+/** Creates an account with optional limits, and opens its page. */
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { AccountEntry } from '../../../src/operations/accounts/schemas.ts';
-import { useChange } from '../api/change';
 import { path, post } from '../api/client';
+import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
-import { changed, NO_LIMITS } from './limits';
+import { changedLimits, NO_LIMITS } from './limits';
 
 export function CreateAccountDialog({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }) {
   const [, go] = useLocation();
   const [name, setName] = useState('');
   const [limits, setLimits] = useState(NO_LIMITS);
-  const create = useChange(
-    () => post<AccountEntry>('/accounts', { name: name.trim(), ...changed(NO_LIMITS, limits) }),
+  const create = useApiMutation(
+    () => post<AccountEntry>('/accounts', { name: name.trim(), ...changedLimits(NO_LIMITS, limits) }),
     ['accounts'],
-    (made) => `Made account ${made.name}. It needs a key before it can send.`,
+    (made) => `Created account ${made.name}. Create a key to send with it.`,
   );
   return (
     <FormDialog
@@ -31,7 +31,7 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
     >
       <TextInput
         label="Name"
-        description="Up to 64 characters; it cannot be changed later"
+        description="Up to 64 characters. You cannot change it later."
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         autoComplete="off"

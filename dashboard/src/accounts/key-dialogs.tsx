@@ -1,12 +1,12 @@
-/** Makes, rotates and revokes a key. What makes one hands it on, to be shown once. */
+/** Dialogs that create, rotate and revoke a key. `onMade` receives the new key, which is shown once. */
 import { NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { KeyEntry, MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
-import { useChange } from '../api/change';
 import { path, post } from '../api/client';
-import { Ask } from '../parts/ask';
+import { useApiMutation } from '../api/mutation';
+import { ConfirmDialog } from '../parts/confirm-dialog';
 import { FormDialog } from '../parts/form-dialog';
-import { When } from '../parts/when';
+import { RelativeTime } from '../parts/relative-time';
 
 interface MakingProps {
   readonly onMade: (made: MadeKey | RotatedKey) => void;
@@ -16,7 +16,7 @@ interface MakingProps {
 export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { readonly account: string }) {
   const [name, setName] = useState('');
   const [expires, setExpires] = useState('');
-  const create = useChange(
+  const create = useApiMutation(
     () =>
       post<MadeKey>(path`/accounts/${account}/keys`, {
         name: name.trim(),
@@ -27,7 +27,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
   return (
     <FormDialog
       opened
-      title={`Create a key of ${account}`}
+      title={`Create a key for ${account}`}
       action="Create key"
       busy={create.isPending}
       disabled={name.trim() === ''}
@@ -37,7 +37,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
     >
       <TextInput
         label="Name"
-        description="To tell keys apart, such as the program that uses it"
+        description="The program that uses the key, for example"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         maxLength={64}
@@ -47,7 +47,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
       />
       <TextInput
         label="Expires"
-        description="A date (UTC) or a time from now such as 90d; never if left empty"
+        description="A date (UTC), or a duration such as 90d. Empty: never."
         value={expires}
         onChange={(event) => setExpires(event.currentTarget.value)}
         autoComplete="off"
@@ -56,9 +56,9 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
   );
 }
 
-/** How long the old key goes on working. */
+/** How long the old key keeps working. */
 const GRACES = [
-  { value: '0s', label: 'Not at all' },
+  { value: '0s', label: 'Stops at once' },
   { value: '1h', label: '1 hour' },
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
@@ -67,22 +67,23 @@ const GRACES = [
 
 export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { readonly rotated: KeyEntry }) {
   const [grace, setGrace] = useState('24h');
-  const rotate = useChange(() => post<RotatedKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
+  const rotate = useApiMutation(() => post<RotatedKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
   return (
     <FormDialog
       opened
       title={`Rotate ${rotated.name} (${rotated.prefix}…)`}
-      action="Make the new key"
+      action="Create new key"
       busy={rotate.isPending}
       error={rotate.error}
       onSubmit={() => rotate.mutate(undefined, { onSuccess: onMade })}
       onClose={onClose}
     >
       <Text>
-        A new key of the same name is made. The old one goes on working for a while, so that clients can be changed.
+        A new key with the same name is created. The old key keeps working for the time below, so that you can change
+        the clients.
       </Text>
       <NativeSelect
-        label="The old key works for"
+        label="Lifetime of the old key"
         data={GRACES}
         value={grace}
         onChange={(event) => setGrace(event.currentTarget.value)}
@@ -93,13 +94,13 @@ export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { re
 }
 
 export function RevokeKeyDialog({ revoked, onClose }: { readonly revoked: KeyEntry; readonly onClose: () => void }) {
-  const revoke = useChange(
+  const revoke = useApiMutation(
     () => post(path`/keys/${revoked.id}/revoke`),
     ['accounts'],
     () => `Revoked ${revoked.name} (${revoked.prefix}…).`,
   );
   return (
-    <Ask
+    <ConfirmDialog
       opened
       title={`Revoke ${revoked.name} (${revoked.prefix}…)?`}
       action="Revoke key"
@@ -110,18 +111,18 @@ export function RevokeKeyDialog({ revoked, onClose }: { readonly revoked: KeyEnt
     >
       <Stack>
         <Text>
-          Within a second every request with it is refused with 401. A revoked key cannot be made to work again.
+          Within one second every request with this key is refused with 401. You cannot restore a revoked key.
         </Text>
         <Text>
           {revoked.lastUsed === null ? (
             'It has never been used.'
           ) : (
             <>
-              It was last used <When at={revoked.lastUsed} />.
+              It was last used <RelativeTime at={revoked.lastUsed} />.
             </>
           )}
         </Text>
       </Stack>
-    </Ask>
+    </ConfirmDialog>
   );
 }

@@ -1,16 +1,16 @@
-/** An account's keys: which there are, how they are used, and what can be done to them. */
+/** The keys of an account, with the actions on them. */
 import { Button, Group, Stack, Switch, Table, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import type { KeyEntry, MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
-import { useAddress } from '../api/address';
-import { Mark } from '../parts/mark';
-import { Empty, Failure, Loading } from '../parts/states';
-import { When } from '../parts/when';
+import { useUrlState } from '../api/url-state';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { RelativeTime } from '../parts/relative-time';
+import { StatusBadge } from '../parts/status-badge';
 import { CreateKeyDialog, RevokeKeyDialog, RotateKeyDialog } from './key-dialogs';
 import { NewKeyDialog } from './new-key-dialog';
 import { useKeys } from './queries';
 
-type Doing =
+type OpenDialog =
   | { readonly kind: 'create' }
   | { readonly kind: 'rotate'; readonly of: KeyEntry }
   | { readonly kind: 'revoke'; readonly of: KeyEntry }
@@ -18,44 +18,50 @@ type Doing =
 
 export function Keys({ account }: { readonly account: string }) {
   const keys = useKeys(account);
-  const [address, setAddress] = useAddress();
-  const [doing, setDoing] = useState<Doing | null>(null);
+  const [address, setAddress] = useUrlState();
+  const [dialog, setDialog] = useState<OpenDialog | null>(null);
   const all = address.get('keys') === 'all';
   const found = keys.data ?? [];
-  const working = found.filter(({ state }) => state === 'active');
-  const shown = all ? found : working;
-  const stop = () => setDoing(null);
-  const made = (key: MadeKey | RotatedKey) => setDoing({ kind: 'made', made: key });
+  const active = found.filter(({ state }) => state === 'active');
+  const shown = all ? found : active;
+  const closeDialog = () => setDialog(null);
+  const made = (key: MadeKey | RotatedKey) => setDialog({ kind: 'made', made: key });
   return (
     <Stack>
       <Group justify="space-between">
         <Title order={2} size="h4">
           Keys
         </Title>
-        <Button onClick={() => setDoing({ kind: 'create' })}>Create key</Button>
+        <Button onClick={() => setDialog({ kind: 'create' })}>Create key</Button>
       </Group>
-      {found.length > working.length ? (
+      {found.length > active.length ? (
         <Switch
-          label={`Show expired and revoked keys too (${found.length - working.length})`}
+          label={`Also show expired and revoked keys (${found.length - active.length})`}
           checked={all}
           onChange={(event) => setAddress({ keys: event.currentTarget.checked ? 'all' : null }, true)}
         />
       ) : null}
       {keys.isPending ? <Loading /> : null}
-      {keys.isError ? <Failure error={keys.error} retry={keys.refetch} /> : null}
+      {keys.isError ? <ErrorAlert error={keys.error} retry={keys.refetch} /> : null}
       {keys.isSuccess && shown.length === 0 ? (
-        <Empty title="No key works">Without a key no program can send for this account.</Empty>
+        <EmptyState title="No active keys">Create a key to send with this account.</EmptyState>
       ) : null}
-      {shown.length === 0 ? null : <KeyTable keys={shown} onDo={setDoing} />}
-      {doing?.kind === 'create' ? <CreateKeyDialog account={account} onMade={made} onClose={stop} /> : null}
-      {doing?.kind === 'rotate' ? <RotateKeyDialog rotated={doing.of} onMade={made} onClose={stop} /> : null}
-      {doing?.kind === 'revoke' ? <RevokeKeyDialog revoked={doing.of} onClose={stop} /> : null}
-      {doing?.kind === 'made' ? <NewKeyDialog made={doing.made} onStored={stop} /> : null}
+      {shown.length === 0 ? null : <KeyTable keys={shown} onAction={setDialog} />}
+      {dialog?.kind === 'create' ? <CreateKeyDialog account={account} onMade={made} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'rotate' ? <RotateKeyDialog rotated={dialog.of} onMade={made} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'revoke' ? <RevokeKeyDialog revoked={dialog.of} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'made' ? <NewKeyDialog made={dialog.made} onStored={closeDialog} /> : null}
     </Stack>
   );
 }
 
-function KeyTable({ keys, onDo }: { readonly keys: readonly KeyEntry[]; readonly onDo: (doing: Doing) => void }) {
+function KeyTable({
+  keys,
+  onAction,
+}: {
+  readonly keys: readonly KeyEntry[];
+  readonly onAction: (dialog: OpenDialog) => void;
+}) {
   return (
     <Table>
       <Table.Thead>
@@ -90,7 +96,7 @@ function KeyTable({ keys, onDo }: { readonly keys: readonly KeyEntry[]; readonly
               </Text>
               {key.state === 'active' ? null : (
                 <Text component="div" hiddenFrom="xs">
-                  <Mark tone="quiet">{key.state}</Mark>
+                  <StatusBadge tone="neutral">{key.state}</StatusBadge>
                 </Text>
               )}
               <Text size="sm" c="dimmed" hiddenFrom="sm">
@@ -98,19 +104,19 @@ function KeyTable({ keys, onDo }: { readonly keys: readonly KeyEntry[]; readonly
                   'never used'
                 ) : (
                   <>
-                    used <When at={key.lastUsed} />
+                    used <RelativeTime at={key.lastUsed} />
                   </>
                 )}
               </Text>
             </Table.Td>
             <Table.Td visibleFrom="xs">
-              <Mark tone={key.state === 'active' ? 'good' : 'quiet'}>{key.state}</Mark>
+              <StatusBadge tone={key.state === 'active' ? 'success' : 'neutral'}>{key.state}</StatusBadge>
             </Table.Td>
-            <Table.Td visibleFrom="sm">{key.lastUsed === null ? 'never' : <When at={key.lastUsed} />}</Table.Td>
+            <Table.Td visibleFrom="sm">{key.lastUsed === null ? 'never' : <RelativeTime at={key.lastUsed} />}</Table.Td>
             <Table.Td visibleFrom="md">
-              <When at={key.created} />
+              <RelativeTime at={key.created} />
             </Table.Td>
-            <Table.Td visibleFrom="md">{key.expires === null ? 'never' : <When at={key.expires} />}</Table.Td>
+            <Table.Td visibleFrom="md">{key.expires === null ? 'never' : <RelativeTime at={key.expires} />}</Table.Td>
             <Table.Td>
               {key.state === 'active' ? (
                 <Group gap="xs" justify="flex-end">
@@ -118,7 +124,7 @@ function KeyTable({ keys, onDo }: { readonly keys: readonly KeyEntry[]; readonly
                     size="compact-sm"
                     variant="default"
                     aria-label={`Rotate ${key.name} ${key.prefix}`}
-                    onClick={() => onDo({ kind: 'rotate', of: key })}
+                    onClick={() => onAction({ kind: 'rotate', of: key })}
                   >
                     Rotate
                   </Button>
@@ -126,7 +132,7 @@ function KeyTable({ keys, onDo }: { readonly keys: readonly KeyEntry[]; readonly
                     size="compact-sm"
                     variant="default"
                     aria-label={`Revoke ${key.name} ${key.prefix}`}
-                    onClick={() => onDo({ kind: 'revoke', of: key })}
+                    onClick={() => onAction({ kind: 'revoke', of: key })}
                   >
                     Revoke
                   </Button>

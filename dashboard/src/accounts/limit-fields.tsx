@@ -1,4 +1,4 @@
-/** The boxes for an account's limits, in the words of the command line. */
+/** The fields for the limits of an account, in the format of the command line. */
 import { SimpleGrid, TextInput } from '@mantine/core';
 import type { Limits } from './limits';
 
@@ -9,12 +9,12 @@ interface LimitFieldsProps {
 }
 
 const FIELDS: readonly (readonly [name: keyof Limits, label: string, description: string])[] = [
-  ['volume', 'Volume', 'Emails in all, counted from the change on, or unlimited'],
-  ['volumeExpires', 'Volume expires', 'A date (UTC) such as 2027-06-30, a time from now such as 30d, or never'],
-  ['rate', 'Rate', 'Such as 1000/1h, over which 403 is answered, or none'],
-  ['throttle', 'Throttle', 'Such as 50/s, or 50/s:200 with a burst, over which 429 is answered, or none'],
-  ['maxBounces', 'Locks at hard bounces', 'Of the emails of 7 days, such as 10%; 100% never locks'],
-  ['maxComplaints', 'Locks at complaints', 'Of the emails of 7 days, such as 0.15%; 100% never locks'],
+  ['volume', 'Volume', 'Total number of emails, counted from this change on; or unlimited'],
+  ['volumeExpires', 'Volume expires', 'A date (UTC) such as 2027-06-30, a duration such as 30d, or never'],
+  ['rate', 'Rate', 'Such as 1000/1h; above it requests get 403. Or none'],
+  ['throttle', 'Throttle', 'Such as 50/s, or 50/s:200 with a burst; above it requests get 429. Or none'],
+  ['maxBounces', 'Lock at hard bounces', 'Share of the emails of 7 days, such as 10%; 100% never locks'],
+  ['maxComplaints', 'Lock at complaints', 'Share of the emails of 7 days, such as 0.15%; 100% never locks'],
 ];
 
 export function LimitFields({ limits, thresholds, onChange }: LimitFieldsProps) {

@@ -1,13 +1,14 @@
-/** An account's limits and how much of them is used, and its reputation against the thresholds that lock it. */
+/** The usage of an account's limits, and its bounces and complaints against the thresholds that lock it. */
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { Gauge } from '../parts/gauge';
-import { counted, grouped, percentage } from '../parts/number';
-import { duration, exact, When } from '../parts/when';
+import { formatCount, formatNumber, formatPercent } from '../parts/number';
+import { RelativeTime } from '../parts/relative-time';
+import { formatDuration, formatUtc } from '../parts/time';
 
-/** As the service counts. */
-const FOR_RATES = 100;
+/** From this number of emails on the service compares rates, below it counts. */
+const MIN_EMAILS_FOR_RATES = 100;
 
 export function LimitGauges({ account }: { readonly account: AccountDetails }) {
   return (
@@ -27,14 +28,15 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
           <Title order={2} size="h4">
             Last 7 days
           </Title>
-          <Text>{counted(account.reputation.emails, 'email')} sent</Text>
+          <Text>{formatCount(account.reputation.emails, 'email')}</Text>
           {account.reputation.thresholds.map((threshold) => (
             <Threshold key={threshold.metric} threshold={threshold} emails={account.reputation.emails} />
           ))}
-          {account.reputation.emails < FOR_RATES ? (
+          {account.reputation.emails < MIN_EMAILS_FOR_RATES ? (
             <Text size="sm" c="dimmed">
-              While there are fewer than {FOR_RATES} emails the numbers count, from then on the rates:{' '}
-              {percentage(account.maxBounces)} hard bounces or {percentage(account.maxComplaints)} complaints.
+              Below {MIN_EMAILS_FOR_RATES} emails the counts are limited. From {MIN_EMAILS_FOR_RATES} emails on the
+              account locks itself at {formatPercent(account.maxBounces)} hard bounces or{' '}
+              {formatPercent(account.maxComplaints)} complaints.
             </Text>
           ) : null}
         </Stack>
@@ -46,18 +48,18 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
 function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: { readonly account: AccountDetails }) {
   const text =
     volume === null
-      ? `unlimited, ${grouped(volumeUsed)} used`
-      : `${grouped(volumeLeft ?? 0)} of ${grouped(volume)} left`;
-  const reached = volume === null ? null : volume === 0 ? 1 : volumeUsed / volume;
-  const over = volumeExpires !== null && Date.parse(volumeExpires) <= Date.now();
+      ? `unlimited, ${formatNumber(volumeUsed)} used`
+      : `${formatNumber(volumeLeft ?? 0)} of ${formatNumber(volume)} left`;
+  const usage = volume === null ? null : volume === 0 ? 1 : volumeUsed / volume;
+  const expired = volumeExpires !== null && Date.parse(volumeExpires) <= Date.now();
   return (
-    <Gauge label="Volume" text={text} reached={reached}>
+    <Gauge label="Volume" text={text} usage={usage}>
       {volumeExpires === null ? (
-        'It does not expire.'
+        'Does not expire'
       ) : (
         <>
-          {over ? 'Expired, so nothing is accepted: ' : 'Expires '}
-          <When at={volumeExpires} /> ({exact(volumeExpires)})
+          {expired ? 'Nothing is accepted; expired ' : 'Expires '}
+          <RelativeTime at={volumeExpires} /> ({formatUtc(volumeExpires)})
         </>
       )}
     </Gauge>
@@ -69,18 +71,18 @@ function Rate({
 }: {
   readonly account: AccountDetails;
 }) {
-  if (rateLimit === null || ratePeriodMs === null) return <Gauge label="Rate" text="no limit" reached={null} />;
+  if (rateLimit === null || ratePeriodMs === null) return <Gauge label="Rate" text="no limit" usage={null} />;
   return (
     <Gauge
       label={`Rate ${rate}`}
-      text={`${grouped(rateUsed)} of ${grouped(rateLimit)} used`}
-      reached={rateUsed / rateLimit}
+      text={`${formatNumber(rateUsed)} of ${formatNumber(rateLimit)} used`}
+      usage={rateUsed / rateLimit}
     >
       {rateResets === null ? (
-        `No period of ${duration(ratePeriodMs)} is running; the next email begins one.`
+        `The next email starts a period of ${formatDuration(ratePeriodMs)}.`
       ) : (
         <>
-          The period of {duration(ratePeriodMs)} ends <When at={rateResets} />
+          The current period of {formatDuration(ratePeriodMs)} ends <RelativeTime at={rateResets} />
         </>
       )}
     </Gauge>
@@ -88,12 +90,12 @@ function Rate({
 }
 
 function Throttle({ account: { throttlePerSecond, throttleBurst } }: { readonly account: AccountDetails }) {
-  if (throttlePerSecond === null) return <Gauge label="Throttle" text="no limit" reached={null} />;
+  if (throttlePerSecond === null) return <Gauge label="Throttle" text="no limit" usage={null} />;
   return (
     <Gauge
       label="Throttle"
-      text={`${grouped(throttlePerSecond)} a second, ${grouped(throttleBurst ?? throttlePerSecond)} at once`}
-      reached={null}
+      text={`${formatNumber(throttlePerSecond)} per second, burst ${formatNumber(throttleBurst ?? throttlePerSecond)}`}
+      usage={null}
     />
   );
 }
@@ -106,9 +108,8 @@ function Threshold({
   readonly emails: number;
 }) {
   const label = metric === 'bounces' ? 'Hard bounces' : 'Complaints';
-  const share = emails === 0 ? '' : ` (${percentage(count / emails)})`;
-  if (limit === null)
-    return <Gauge label={label} text={`${grouped(count)}${share}, which never lock`} reached={null} />;
-  const locksAt = limitType === 'rate' ? percentage(limit) : `${grouped(limit)} of them`;
-  return <Gauge label={label} text={`${grouped(count)}${share}, locks at ${locksAt}`} reached={usage} />;
+  const share = emails === 0 ? '' : ` (${formatPercent(count / emails)})`;
+  if (limit === null) return <Gauge label={label} text={`${formatNumber(count)}${share}, never locks`} usage={null} />;
+  const locksAt = limitType === 'rate' ? formatPercent(limit) : formatNumber(limit);
+  return <Gauge label={label} text={`${formatNumber(count)}${share}, locks at ${locksAt}`} usage={usage} />;
 }

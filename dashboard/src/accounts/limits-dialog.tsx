@@ -1,46 +1,48 @@
-/** Changes an account's limits. What it was when the dialog opened goes along: where somebody else has changed it meanwhile, the service refuses. */
+/** Changes the limits of an account. The request names the version that the dialog shows; if the account has changed since, the service refuses. */
 import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { AccountDetails, AccountEntry } from '../../../src/operations/accounts/schemas.ts';
-import { useChange } from '../api/change';
 import { ApiError, get, patch, path } from '../api/client';
+import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
-import { changed, limitsOf } from './limits';
+import { changedLimits, limitsOf } from './limits';
 
 export function LimitsDialog({ account, onClose }: { readonly account: AccountDetails; readonly onClose: () => void }) {
   const [seen, setSeen] = useState(account);
   const [limits, setLimits] = useState(() => limitsOf(account));
-  const change = changed(limitsOf(seen), limits);
-  const save = useChange(
+  const change = changedLimits(limitsOf(seen), limits);
+  const save = useApiMutation(
     () => patch<AccountEntry>(path`/accounts/${seen.name}`, { ...change, expected: seen.version }),
     ['accounts'],
     () => `Changed the limits of ${seen.name}.`,
   );
-  const stale = save.error instanceof ApiError && save.error.status === 409;
-  const begin = useChange(() => get<AccountDetails>(path`/accounts/${seen.name}`), ['accounts']);
+  const conflict = save.error instanceof ApiError && save.error.status === 409;
+  const reload = useApiMutation(() => get<AccountDetails>(path`/accounts/${seen.name}`), ['accounts']);
   return (
     <FormDialog
       opened
       title={`Limits of ${account.name}`}
       action="Change limits"
       busy={save.isPending}
-      disabled={Object.keys(change).length === 0 || stale}
-      error={begin.error ?? save.error}
+      disabled={Object.keys(change).length === 0 || conflict}
+      error={reload.error ?? save.error}
       onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
       onClose={onClose}
     >
       <LimitFields limits={limits} thresholds onChange={setLimits} />
       {change.volume === undefined ? null : (
-        <Text size="sm">A new volume begins to count at zero: the {seen.volumeUsed} used so far are forgotten.</Text>
+        <Text size="sm">
+          The count of a new volume starts at zero; the {seen.volumeUsed} emails used so far are no longer counted.
+        </Text>
       )}
-      {stale ? (
+      {conflict ? (
         <Group>
           <Button
             variant="default"
-            loading={begin.isPending}
+            loading={reload.isPending}
             onClick={() =>
-              begin.mutate(undefined, {
+              reload.mutate(undefined, {
                 onSuccess: (now) => {
                   setSeen(now);
                   setLimits({ ...limitsOf(now), ...change });
@@ -49,7 +51,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
               })
             }
           >
-            Change it as it is now
+            Load the current limits
           </Button>
         </Group>
       ) : null}

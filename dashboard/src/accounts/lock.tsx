@@ -1,11 +1,11 @@
-/** Locks an account with a reason, or unlocks it; both ask, and say what follows. */
+/** Locks an account with a reason, or unlocks it. A dialog states the consequences and asks for confirmation. */
 import { Button, List, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
-import { useChange } from '../api/change';
 import { path, post } from '../api/client';
-import { Ask } from '../parts/ask';
-import { counted } from '../parts/number';
+import { useApiMutation } from '../api/mutation';
+import { ConfirmDialog } from '../parts/confirm-dialog';
+import { formatCount } from '../parts/number';
 
 export function LockButton({ account }: { readonly account: AccountDetails }) {
   const [seen, setSeen] = useState<AccountDetails | null>(null);
@@ -32,13 +32,13 @@ interface DialogProps {
 
 function LockDialog({ account: { name, version }, onClose }: DialogProps) {
   const [reason, setReason] = useState('');
-  const lock = useChange(
+  const lock = useApiMutation(
     () => post(path`/accounts/${name}/lock`, { reason: reason.trim(), expected: version }),
     ['accounts', 'overview'],
     () => `Locked ${name}.`,
   );
   return (
-    <Ask
+    <ConfirmDialog
       opened
       title={`Lock ${name}?`}
       action="Lock account"
@@ -50,12 +50,12 @@ function LockDialog({ account: { name, version }, onClose }: DialogProps) {
     >
       <Stack>
         <Text>
-          Its keys are refused with 401 on every node within a second, and its queued mail is held back until it is
-          unlocked. Mail that is being handed over right now is not called back.
+          Within one second every node refuses its keys with 401. Its queued messages wait until the account is
+          unlocked. Delivery attempts that are under way continue.
         </Text>
         <TextInput
           label="Reason"
-          description="For the record; operators see it, clients do not"
+          description="Shown to operators, not to clients"
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}
           maxLength={500}
@@ -63,19 +63,19 @@ function LockDialog({ account: { name, version }, onClose }: DialogProps) {
           data-autofocus
         />
       </Stack>
-    </Ask>
+    </ConfirmDialog>
   );
 }
 
 function UnlockDialog({ account: { name, version, reason, reputation }, onClose }: DialogProps) {
-  const unlock = useChange(
+  const unlock = useApiMutation(
     () => post(path`/accounts/${name}/unlock`, { expected: version }),
     ['accounts', 'overview'],
     () => `Unlocked ${name}.`,
   );
   const { bounces, complaints, emails } = reputation;
   return (
-    <Ask
+    <ConfirmDialog
       opened
       title={`Unlock ${name}?`}
       action="Unlock account"
@@ -85,16 +85,16 @@ function UnlockDialog({ account: { name, version, reason, reputation }, onClose 
       onClose={onClose}
     >
       <Stack>
-        <Text className="wrap">It was locked because: {reason}</Text>
+        <Text className="wrap">Reason of the lock: {reason}</Text>
         <List>
-          <List.Item>Its keys work again within a second, and its queued mail is sent.</List.Item>
+          <List.Item>Within one second its keys work again and its queued messages are sent.</List.Item>
           <List.Item>
-            Its 7 days are forgiven: {counted(bounces, 'hard bounce')} and {counted(complaints, 'complaint')} of{' '}
-            {counted(emails, 'email')} are no longer counted.
+            The counts of the last 7 days are reset: {formatCount(emails, 'email')},{' '}
+            {formatCount(bounces, 'hard bounce')}, {formatCount(complaints, 'complaint')}.
           </List.Item>
-          <List.Item>Its suppression list stays as it is.</List.Item>
+          <List.Item>Its suppression list does not change.</List.Item>
         </List>
       </Stack>
-    </Ask>
+    </ConfirmDialog>
   );
 }

@@ -1,8 +1,8 @@
-/** A new key, shown this once: the dialog closes only by saying that it is kept somewhere. */
+/** Shows a new key once. The dialog closes only with the button that confirms that the key is stored. */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import type { MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
-import { Copyable } from '../parts/copy';
-import { exact } from '../parts/when';
+import { Copyable } from '../parts/copyable';
+import { formatUtc } from '../parts/time';
 
 export function NewKeyDialog({
   made,
@@ -15,7 +15,7 @@ export function NewKeyDialog({
     <Modal
       opened
       onClose={onStored}
-      title={`The new key ${made.id}`}
+      title={`New key ${made.id}`}
       centered
       size="lg"
       withCloseButton={false}
@@ -23,9 +23,11 @@ export function NewKeyDialog({
       closeOnClickOutside={false}
     >
       <Stack>
-        <Text>Copy it to where the client reads it. It is shown only now; only a digest of it is kept here.</Text>
+        <Text>
+          Copy the key to the configuration of the client. It is shown only once; the service stores only a digest.
+        </Text>
         <Copyable value={made.key} label="the key" block />
-        {'until' in made ? <Text>The key that it replaces works until {exact(made.until)} at the latest.</Text> : null}
+        {'until' in made ? <Text>The old key works until {formatUtc(made.until)} at the latest.</Text> : null}
         <Group justify="flex-end">
           <Button onClick={onStored}>I have stored it</Button>
         </Group>

@@ -1,4 +1,4 @@
-/** Accounts and keys as the service knows them now. */
+/** Queries for accounts and keys. */
 import { useQuery } from '@tanstack/react-query';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import type { KeyEntry } from '../../../src/operations/keys/schemas.ts';

@@ -1,6 +1,6 @@
-/** Talks to the operator API. Every failure is an ApiError with the service's own line, or one that says it cannot be reached. */
+/** Client of the operator API. Every failure is an ApiError: with the message of the service, or `status` 0 without an answer. */
 import type { ErrorBody } from '../../../src/operator/schemas.ts';
-import { sessionHeader } from './secret';
+import { sessionHeader } from './session-secret';
 
 const API = '/api/v1';
 
@@ -18,34 +18,34 @@ export class ApiError extends Error {
 /** Query members that are empty are left out. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** The path with its segments encoded: path`/accounts/${name}/keys`. */
+/** The path with its values encoded: path`/accounts/${name}/keys`. */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
   return parts.reduce((made, part, at) => made + encodeURIComponent(String(values[at - 1])) + part);
 }
 
 export function get<T>(at: string, query: Query = {}): Promise<T> {
-  return ask<T>('GET', withQuery(at, query));
+  return request<T>('GET', withQuery(at, query));
 }
 
-/** What is no JSON, as text. */
+/** An answer that is not JSON, as text. */
 export async function getText(at: string): Promise<string> {
-  const response = await answer('GET', at);
+  const response = await send('GET', at);
   return response.text();
 }
 
 export function post<T>(at: string, body: object = {}): Promise<T> {
-  return ask<T>('POST', at, body);
+  return request<T>('POST', at, body);
 }
 
 export function patch<T>(at: string, body: object): Promise<T> {
-  return ask<T>('PATCH', at, body);
+  return request<T>('PATCH', at, body);
 }
 
 export function remove<T>(at: string): Promise<T> {
-  return ask<T>('DELETE', at);
+  return request<T>('DELETE', at);
 }
 
-/** The URL of something that is opened or downloaded rather than read here. */
+/** The URL of a file that the browser opens or downloads. */
 export function url(at: string, query: Query = {}): string {
   return API + withQuery(at, query);
 }
@@ -56,12 +56,12 @@ function withQuery(at: string, query: Query): string {
   return text === '' ? at : `${at}?${text}`;
 }
 
-async function ask<T>(method: string, at: string, body?: object): Promise<T> {
-  const response = await answer(method, at, body);
+async function request<T>(method: string, at: string, body?: object): Promise<T> {
+  const response = await send(method, at, body);
   return (await response.json()) as T;
 }
 
-async function answer(method: string, at: string, body?: object): Promise<Response> {
+async function send(method: string, at: string, body?: object): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(API + at, {
@@ -70,19 +70,19 @@ async function answer(method: string, at: string, body?: object): Promise<Respon
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   } catch {
-    throw new ApiError(0, 'The service cannot be reached; is it running?');
+    throw new ApiError(0, 'The service does not answer. Check that it is running.');
   }
   if (response.ok) return response;
-  throw errorOf(response.status, await response.text().catch(() => ''));
+  throw apiErrorOf(response.status, await response.text().catch(() => ''));
 }
 
-/** What a refused request was answered with. */
-export function errorOf(status: number, body: string): ApiError {
+/** The error of a refused request. */
+export function apiErrorOf(status: number, body: string): ApiError {
   try {
     const { message } = JSON.parse(body) as Partial<ErrorBody>;
     if (typeof message === 'string') return new ApiError(status, message);
   } catch {
-    // Not our JSON: a proxy in between has answered.
+    // Not an answer of the service: a proxy answered.
   }
-  return new ApiError(status, `The service answered ${status}`);
+  return new ApiError(status, `The service answered with status ${status}`);
 }

@@ -1,9 +1,9 @@
 /**
- * Server-sent events (WHATWG HTML section 9.2) by fetch, since an EventSource sends no header of ours. Reads what this service
- * writes: lines end with a line feed, and an event has one line of data.
+ * Server-sent events (WHATWG HTML section 9.2) by fetch, because an EventSource cannot send the session header. Reads only
+ * the format that this service writes: lines end with a line feed, and an event has one line of data.
  */
 import { url } from './client';
-import { sessionHeader } from './secret';
+import { sessionHeader } from './session-secret';
 
 export interface StreamListener {
   readonly opened: () => void;
@@ -11,8 +11,8 @@ export interface StreamListener {
 }
 
 /**
- * Reads events until the stream ends or `signal` aborts it. Resolves to `refused` where the service answered with anything but a
- * stream, and to `ended` otherwise, also where it cannot be reached. Never rejects.
+ * Reads events until the stream ends or `signal` aborts it. Resolves to `refused` if the service answers with anything but a
+ * stream, and to `ended` otherwise, also if it does not answer. Never rejects.
  */
 export async function readEvents(
   at: string,

@@ -1,27 +1,27 @@
-/** Signing in and out, and what stands for the session in a URL. */
+/** Signs in and out, and makes URLs that carry a ticket in place of the session header. */
 import type { SignedIn, Ticket } from '../../../src/operator/schemas.ts';
 import { post, url } from './client';
-import { keepSessionSecret } from './secret';
+import { storeSessionSecret } from './session-secret';
 
-/** By the password, or by the word of the link that the service printed. */
+/** Signs in with the password, or with the secret of the link that the service printed. */
 export async function signIn(by: { readonly password: string } | { readonly link: string }): Promise<void> {
   const { session } = await post<SignedIn>('/sign-in', by);
-  keepSessionSecret(session);
+  storeSessionSecret(session);
 }
 
 export async function signOut(): Promise<void> {
   await post('/sign-out');
-  keepSessionSecret(null);
+  storeSessionSecret(null);
 }
 
-/** The URL of what the browser loads without headers, a frame or a download; good for half a minute. */
+/** A URL that the browser loads without headers, for a frame or a download; valid for 30 s. */
 export async function ticketedUrl(at: string): Promise<string> {
   const path = url(at);
   const { ticket } = await post<Ticket>('/ticket', { path });
   return `${path}?${new URLSearchParams({ ticket })}`;
 }
 
-/** Lets the browser download it, whatever its size. */
+/** Starts a download by the browser; the page does not hold the file in memory. */
 export async function download(at: string, name: string): Promise<void> {
   const anchor = document.createElement('a');
   anchor.href = await ticketedUrl(at);

@@ -1,24 +1,24 @@
-/** One change in the audit log: who, what, and the difference that it made. */
+/** One entry of the audit log: time, actor, action, target, and the values before and after. */
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { difference, type Line, type Wording } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
-import { listName } from '../lists/list-name';
-import { addressOnList } from '../message/lists';
-import { duration } from '../parts/time';
-import { exact, When } from '../parts/when';
+import { suppressionUrl } from '../message/suppression-links';
+import { RelativeTime } from '../parts/relative-time';
+import { formatDuration, formatUtc } from '../parts/time';
+import { listOwner } from '../suppressions/list-owner';
 
-const WORDING: Wording = { time: (ms) => exact(new Date(ms).toISOString()), span: duration };
+const WORDING: Wording = { time: (ms) => formatUtc(new Date(ms).toISOString()), span: formatDuration };
 
 export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
   const { at, actor, action } = entry;
   return (
     <Table.Tr>
       <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="xs">
-        <When at={at} />
+        <RelativeTime at={at} />
         <Text size="sm" c="dimmed">
-          {exact(at)}
+          {formatUtc(at)}
         </Text>
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="sm">
@@ -26,12 +26,12 @@ export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
         <Text inherit>{action}</Text>
-        <Subject entry={entry} />
+        <Target entry={entry} />
         <Text size="sm" c="dimmed" hiddenFrom="sm" className="wrap">
           {actor}
         </Text>
         <Text size="sm" c="dimmed" hiddenFrom="xs">
-          <When at={at} />
+          <RelativeTime at={at} />
         </Text>
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
@@ -64,17 +64,17 @@ function Difference({ lines }: { readonly lines: readonly Line[] }) {
   );
 }
 
-/** What was changed, with its page where it has one. Of a list it is the address that somebody looks for. */
-function Subject({ entry }: { readonly entry: AuditRecord }) {
+/** The target as a link to its page, if it has one. An entry about a suppression list also names the address. */
+function Target({ entry }: { readonly entry: AuditRecord }) {
   const { action, target } = entry;
   const to = pageOf(action, target);
   const address = addressOf(entry);
   const list = action.startsWith('suppression.');
-  const name = list ? `list of ${listName(target)}` : target;
+  const name = list ? `suppression list of ${listOwner(target)}` : target;
   return (
     <>
       {address === null ? null : (
-        <Anchor inherit component={Link} href={addressOnList(target, address)} className="wrap" display="block">
+        <Anchor inherit component={Link} href={suppressionUrl(target, address)} className="wrap" display="block">
           {address}
         </Anchor>
       )}
@@ -91,7 +91,7 @@ function Subject({ entry }: { readonly entry: AuditRecord }) {
   );
 }
 
-/** The one address that was put on a list or taken off; null where there are more, or none. */
+/** The address that was added or removed; null if the entry names none, or several. */
 function addressOf({ action, before, after }: AuditRecord): string | null {
   if (action === 'suppression.remove') return textAt(before, 'address');
   if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;

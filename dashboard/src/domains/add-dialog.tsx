@@ -1,16 +1,16 @@
-/** Adds a domain, and goes to the records to publish. */
+/** Adds a domain and opens its page, which lists the records to publish. */
 import { Checkbox, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { AccountSelect } from '../accounts/account-select';
 import { useAccounts } from '../accounts/queries';
-import { useChange } from '../api/change';
 import { path, post } from '../api/client';
+import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 
 interface AddDomainDialogProps {
-  /** Null where it is to be chosen. */
+  /** Null: the operator chooses the account. */
   readonly account: string | null;
   readonly transport?: string;
   readonly onClose: () => void;
@@ -19,12 +19,12 @@ interface AddDomainDialogProps {
 export function AddDomainDialog({ account, transport, onClose }: AddDomainDialogProps) {
   const [, go] = useLocation();
   const accounts = useAccounts().data ?? [];
-  const [chosen, choose] = useState(account);
+  const [chosen, setChosen] = useState(account);
   const owner = chosen ?? (accounts.length === 1 ? (accounts[0]?.name ?? null) : null);
   const [domain, setDomain] = useState('');
   const [subdomains, setSubdomains] = useState(false);
   const [easyDkim, setEasyDkim] = useState(false);
-  const add = useChange(
+  const add = useApiMutation(
     () =>
       post<DomainDetails>(path`/accounts/${owner ?? ''}/domains`, {
         domain: domain.trim(),
@@ -32,7 +32,7 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
         ...(easyDkim ? { easyDkim } : {}),
       }),
     ['domains', 'overview'],
-    (made) => `Added ${made.domain}. Publish its records, then verify it.`,
+    (made) => `Added ${made.domain}. Publish its DNS records, then verify the domain.`,
   );
   return (
     <FormDialog
@@ -45,10 +45,10 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
       onSubmit={() => add.mutate(undefined, { onSuccess: (made) => go(path`/domains/${made.domain}`) })}
       onClose={onClose}
     >
-      {account === null ? <AccountSelect label="Account" value={owner} required onChange={choose} /> : null}
+      {account === null ? <AccountSelect label="Account" value={owner} required onChange={setChosen} /> : null}
       <TextInput
         label="Domain"
-        description="Behind the @ of the senders, such as mail.example.com"
+        description="The part of the sender addresses after the @, such as mail.example.com"
         value={domain}
         onChange={(event) => setDomain(event.currentTarget.value)}
         autoComplete="off"
@@ -58,13 +58,13 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
         data-autofocus
       />
       <Checkbox
-        label="Its subdomains may send too"
+        label="Also allow subdomains to send"
         checked={subdomains}
         onChange={(event) => setSubdomains(event.currentTarget.checked)}
       />
       {transport === 'ses' ? (
         <Checkbox
-          label="Let Amazon SES sign with keys of its own too (Easy DKIM)"
+          label="Also sign with keys of Amazon SES (Easy DKIM)"
           checked={easyDkim}
           onChange={(event) => setEasyDkim(event.currentTarget.checked)}
         />

@@ -1,123 +1,125 @@
-/** What is done to a domain: verified, its keys rotated or not after all, its subdomains allowed, removed. */
+/** The actions on a domain: verify, rotate keys, cancel a rotation, allow subdomains, remove. */
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { DomainDetails, RotatedDomain, VerifiedDomain } from '../../../src/operations/domains/schemas.ts';
-import { useChange } from '../api/change';
 import { patch, path, post, remove } from '../api/client';
-import { Ask } from '../parts/ask';
-import { Failure } from '../parts/states';
-import { foundText } from './domain-mark';
+import { useApiMutation } from '../api/mutation';
+import { ConfirmDialog } from '../parts/confirm-dialog';
+import { ErrorAlert } from '../parts/page-states';
+import { foundText } from './domain-badge';
 
-type Asking = 'rotate' | 'cancel' | 'remove' | null;
+type OpenDialog = 'rotate' | 'cancel' | 'remove' | null;
 
 export function DomainActions({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
-  const [asking, setAsking] = useState<Asking>(null);
+  const [dialog, setDialog] = useState<OpenDialog>(null);
   const queries = useQueryClient();
   const [, go] = useLocation();
   const at = path`/domains/${domain.domain}`;
   const staged = domain.keys.some(({ state }) => state === 'staged');
-  const stop = () => setAsking(null);
-  // The answer is what the page shows: nothing is asked twice of slow DNS.
-  const keep = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
+  const closeDialog = () => setDialog(null);
+  // The page shows this answer, so that DNS is not queried a second time.
+  const cache = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
 
-  const verify = useChange(
+  const verify = useApiMutation(
     () => post<VerifiedDomain>(`${at}/verify`),
     ['overview'],
     (now) => `${now.domain} is ${now.status}: ${foundText(now)}.`,
   );
-  const subdomains = useChange(
+  const subdomains = useApiMutation(
     () => patch<DomainDetails>(at, { subdomains: !domain.subdomains }),
     ['domains'],
-    (now) => `Subdomains of ${now.domain} ${now.subdomains ? 'may send too' : 'may not send'}.`,
+    (now) => `Subdomains of ${now.domain} ${now.subdomains ? 'may send' : 'may not send'}.`,
   );
-  const rotate = useChange(
+  const rotate = useApiMutation(
     (cancel: boolean) => post<RotatedDomain>(`${at}/rotate`, cancel ? { cancel } : {}),
     ['domains'],
     (now, cancel) =>
       cancel
-        ? `The staged keys of ${now.domain} are dropped.`
-        : `New keys of ${now.domain} are staged: publish their records.`,
+        ? `The staged keys of ${now.domain} are removed.`
+        : `New keys of ${now.domain} are staged. Publish their DNS records.`,
   );
-  const drop = useChange(
+  const removal = useApiMutation(
     () => remove(at),
     ['overview'],
     () => `Removed ${domain.domain}.`,
   );
-  const leave = () => {
+  const showList = () => {
     go('/domains');
-    // The list alone: what is gone is not asked for again.
+    // Only the list: the removed domain is not queried again.
     void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
   };
   const failed = verify.error ?? subdomains.error;
   return (
     <>
       <Group gap="xs" mb="md">
-        <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: keep })}>
+        <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: cache })}>
           Verify now
         </Button>
         {staged ? (
-          <Button variant="default" onClick={() => setAsking('cancel')}>
+          <Button variant="default" onClick={() => setDialog('cancel')}>
             Cancel rotation
           </Button>
         ) : (
-          <Button variant="default" onClick={() => setAsking('rotate')}>
+          <Button variant="default" onClick={() => setDialog('rotate')}>
             Rotate keys
           </Button>
         )}
         <Button
           variant="default"
           loading={subdomains.isPending}
-          onClick={() => subdomains.mutate(undefined, { onSuccess: keep })}
+          onClick={() => subdomains.mutate(undefined, { onSuccess: cache })}
         >
           {domain.subdomains ? 'Forbid subdomains' : 'Allow subdomains'}
         </Button>
-        <Button variant="default" onClick={() => setAsking('remove')}>
+        <Button variant="default" onClick={() => setDialog('remove')}>
           Remove
         </Button>
       </Group>
-      {failed === null ? null : <Failure error={failed} />}
-      <Ask
-        opened={asking === 'rotate'}
+      {failed === null ? null : <ErrorAlert error={failed} />}
+      <ConfirmDialog
+        opened={dialog === 'rotate'}
         title={`Rotate the keys of ${domain.domain}?`}
         action="Stage new keys"
         busy={rotate.isPending}
         error={rotate.error}
-        onConfirm={() => rotate.mutate(false, { onSuccess: stop })}
-        onClose={stop}
+        onConfirm={() => rotate.mutate(false, { onSuccess: closeDialog })}
+        onClose={closeDialog}
       >
-        New keys are made and staged: their records are listed here to be published. The keys of now go on signing until
-        a verification has found the new records; then they retire, and their records must stay for some days more.
-      </Ask>
-      <Ask
-        opened={asking === 'cancel'}
-        title="Drop the staged keys?"
-        action="Drop them"
+        New keys are created and staged, and this page lists their DNS records. The current keys continue to sign until
+        a verification finds the new records. Then the current keys retire; their records must stay in DNS for some more
+        days.
+      </ConfirmDialog>
+      <ConfirmDialog
+        opened={dialog === 'cancel'}
+        title="Cancel the rotation?"
+        action="Remove staged keys"
         busy={rotate.isPending}
         error={rotate.error}
-        onConfirm={() => rotate.mutate(true, { onSuccess: stop })}
-        onClose={stop}
+        onConfirm={() => rotate.mutate(true, { onSuccess: closeDialog })}
+        onClose={closeDialog}
       >
-        The keys of now go on signing. Records of the staged ones that are published already may be taken out of DNS.
-      </Ask>
-      <Ask
-        opened={asking === 'remove'}
+        The staged keys are removed. The current keys continue to sign. You can remove the records of the staged keys
+        from DNS.
+      </ConfirmDialog>
+      <ConfirmDialog
+        opened={dialog === 'remove'}
         title={`Remove ${domain.domain}?`}
         action="Remove domain"
-        busy={drop.isPending}
-        error={drop.error}
-        onConfirm={() => drop.mutate(undefined, { onSuccess: leave })}
-        onClose={stop}
+        busy={removal.isPending}
+        error={removal.error}
+        onConfirm={() => removal.mutate(undefined, { onSuccess: showList })}
+        onClose={closeDialog}
       >
         <Stack>
           <Text>
-            Its keys are forgotten, and mail from it is refused with 403 from now on. Added again it gets other keys,
-            whose records have to be published anew.
+            Its keys are deleted, and messages from it are refused with 403 from now on. If you add the domain again, it
+            gets new keys, and their records must be published.
           </Text>
-          {transport === 'ses' ? <Text>Amazon SES keeps its identity of that name; delete it there.</Text> : null}
+          {transport === 'ses' ? <Text>Amazon SES keeps the identity of this name. Delete it there.</Text> : null}
         </Stack>
-      </Ask>
+      </ConfirmDialog>
     </>
   );
 }

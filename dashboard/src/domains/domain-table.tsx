@@ -1,17 +1,17 @@
-/** Domains as a list: state, records found, when they were last looked up. */
+/** A table of domains: state, DNS records found, time of the last check. */
 import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
-import { When } from '../parts/when';
-import { DomainMark, foundText } from './domain-mark';
+import { RelativeTime } from '../parts/relative-time';
+import { DomainBadge, foundText } from './domain-badge';
 
 export function DomainTable({
   domains,
-  ofOne = false,
+  oneAccount = false,
 }: {
   readonly domains: readonly DomainDetails[];
-  readonly ofOne?: boolean;
+  readonly oneAccount?: boolean;
 }) {
   return (
     <Table>
@@ -19,7 +19,7 @@ export function DomainTable({
         <Table.Tr>
           <Table.Th scope="col">Domain</Table.Th>
           <Table.Th scope="col">State</Table.Th>
-          {ofOne ? null : (
+          {oneAccount ? null : (
             <Table.Th scope="col" visibleFrom="sm">
               Account
             </Table.Th>
@@ -31,7 +31,7 @@ export function DomainTable({
             Subdomains
           </Table.Th>
           <Table.Th scope="col" visibleFrom="sm">
-            Looked up
+            Last check
           </Table.Th>
         </Table.Tr>
       </Table.Thead>
@@ -52,9 +52,9 @@ export function DomainTable({
               </Text>
             </Table.Td>
             <Table.Td>
-              <DomainMark status={domain.status} />
+              <DomainBadge status={domain.status} />
             </Table.Td>
-            {ofOne ? null : (
+            {oneAccount ? null : (
               <Table.Td visibleFrom="sm">
                 <Anchor inherit component={Link} href={path`/accounts/${domain.account}`} className="wrap">
                   {domain.account}
@@ -62,8 +62,10 @@ export function DomainTable({
               </Table.Td>
             )}
             <Table.Td visibleFrom="xs">{foundText(domain)}</Table.Td>
-            <Table.Td visibleFrom="sm">{domain.subdomains ? 'may send too' : 'may not send'}</Table.Td>
-            <Table.Td visibleFrom="sm">{domain.checked === null ? 'never' : <When at={domain.checked} />}</Table.Td>
+            <Table.Td visibleFrom="sm">{domain.subdomains ? 'allowed' : 'not allowed'}</Table.Td>
+            <Table.Td visibleFrom="sm">
+              {domain.checked === null ? 'never' : <RelativeTime at={domain.checked} />}
+            </Table.Td>
           </Table.Tr>
         ))}
       </Table.Tbody>

@@ -1,4 +1,4 @@
-/** Sending domains as the service knows them now. */
+/** Queries for sending domains. */
 import { useQuery } from '@tanstack/react-query';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { get, path } from '../api/client';

@@ -1,10 +1,10 @@
-/** One record to publish: what it is for, its parts to be copied, its state, and what was seen where it is not as it should be. */
+/** One DNS record to publish: purpose, parts to copy, state, and the records found in DNS where they differ. */
 import { Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { DomainRecord } from '../../../src/operations/domains/schemas.ts';
-import { Copyable } from '../parts/copy';
-import { Prose } from '../parts/prose';
-import { FoundMark, KeyMark } from './domain-mark';
+import { Copyable } from '../parts/copyable';
+import { TextWithCode } from '../parts/text-with-code';
+import { KeyBadge, RecordBadge } from './domain-badge';
 
 const PURPOSES: Readonly<Record<DomainRecord['purpose'], string>> = {
   dkim: 'DKIM',
@@ -24,32 +24,32 @@ export function RecordCard({ record }: { readonly record: DomainRecord }) {
           <Title order={3} size="h5">
             {PURPOSES[purpose]}
           </Title>
-          <FoundMark found={found} />
-          {key === null ? null : <KeyMark state={key} />}
+          <RecordBadge found={found} />
+          {key === null ? null : <KeyBadge state={key} />}
         </Group>
         <Text size="sm" c="dimmed" className="wrap">
-          <Prose text={about} />
+          <TextWithCode text={about} />
         </Text>
         {provider ? null : (
           <dl className="record">
-            <Part term="Type">
+            <RecordPart term="Type">
               <Copyable value={type} label={`the type of ${name}`} />
-            </Part>
-            <Part term="Name">
+            </RecordPart>
+            <RecordPart term="Name">
               <Copyable value={name} label={`the name ${name}`} />
-            </Part>
-            <Part term="Value">
+            </RecordPart>
+            <RecordPart term="Value">
               <Copyable value={value} label={`the value of ${name}`} />
-            </Part>
+            </RecordPart>
           </dl>
         )}
-        <Verdict record={record} />
+        <CheckResult record={record} />
       </Stack>
     </Paper>
   );
 }
 
-function Part({ term, children }: { readonly term: string; readonly children: ReactNode }) {
+function RecordPart({ term, children }: { readonly term: string; readonly children: ReactNode }) {
   return (
     <>
       <dt>{term}</dt>
@@ -58,22 +58,22 @@ function Part({ term, children }: { readonly term: string; readonly children: Re
   );
 }
 
-function Verdict({ record: { found, detail, observed, type } }: { readonly record: DomainRecord }) {
+function CheckResult({ record: { found, detail, observed, type } }: { readonly record: DomainRecord }) {
   if (detail === null) return null;
   if (found === 'found')
     return type === 'SES' ? (
       <Text className="wrap">
-        <Prose text={detail} />
+        <TextWithCode text={detail} />
       </Text>
     ) : null;
   return (
     <Stack gap={4}>
       <Text className="wrap" fw={600}>
-        <Prose text={detail} />
+        <TextWithCode text={detail} />
       </Text>
       {found === 'unknown' || type === 'SES' ? null : (
         <>
-          <Text size="sm">{observed.length === 0 ? 'Seen there: nothing' : 'Seen there:'}</Text>
+          <Text size="sm">{observed.length === 0 ? 'Found in DNS: no record' : 'Found in DNS:'}</Text>
           {observed.map((text) => (
             <Code key={text} block className="wrap" style={{ whiteSpace: 'pre-wrap' }}>
               {text}

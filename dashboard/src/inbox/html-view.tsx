@@ -1,32 +1,32 @@
 /**
- * A mail's HTML in a frame that may do nothing: no flag is given to its sandbox, and the service sends it under a policy of its
- * own. Its width can be that of a phone.
+ * The HTML of a captured message in a sandboxed frame without any permission. The service sends it with a content security policy
+ * of its own. The frame can have the width of a phone.
  */
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { path } from '../api/client';
 import { ticketedUrl } from '../api/session';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
 const PHONE_PX = 375;
 
 interface HtmlViewProps {
-  readonly mail: CapturedMessage;
-  /** `phone`, or anything else for all the room there is. */
+  readonly message: CapturedMessage;
+  /** `phone`, or null for the full width. */
   readonly width: string | null;
   readonly onWidth: (width: string | null) => void;
 }
 
-export function HtmlView({ mail: { id, subject, html }, width, onWidth }: HtmlViewProps) {
-  if (!html) return <Empty title="This mail has no HTML">It is plain text, under “Text”.</Empty>;
+export function HtmlView({ message: { id, subject, html }, width, onWidth }: HtmlViewProps) {
+  if (!html) return <EmptyState title="This message has no HTML">Its text is under “Text”.</EmptyState>;
   return <Framed id={id} subject={subject} width={width} onWidth={onWidth} />;
 }
 
-type FramedProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'mail'>;
+type FramedProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'message'>;
 
 function Framed({ id, subject, width, onWidth }: FramedProps) {
-  // A frame sends no header: a ticket stands for the session, anew each time the frame is shown.
+  // A frame sends no session header. Each time it is shown it gets a new ticket.
   const source = useQuery({
     queryKey: ['captured', id, 'frame'],
     queryFn: () => ticketedUrl(path`/inbox/${id}/html`),
@@ -34,13 +34,13 @@ function Framed({ id, subject, width, onWidth }: FramedProps) {
     gcTime: 0,
   });
   if (source.isPending) return <Loading />;
-  if (source.isError) return <Failure error={source.error} retry={() => source.refetch()} />;
+  if (source.isError) return <ErrorAlert error={source.error} retry={() => source.refetch()} />;
   const phone = width === 'phone';
   return (
     <>
       <Group justify="space-between" mb="xs" wrap="nowrap" align="flex-start">
         <Text size="sm" c="dimmed">
-          Nothing is loaded from elsewhere; links do nothing here, their addresses are under “Text”.
+          Remote content is not loaded, and links are disabled. Their addresses are under “Text”.
         </Text>
         <SegmentedControl
           visibleFrom="md"
@@ -59,7 +59,7 @@ function Framed({ id, subject, width, onWidth }: FramedProps) {
         className="inbox-frame"
         sandbox=""
         referrerPolicy="no-referrer"
-        title={`HTML of the mail “${subject}”`}
+        title={`HTML of the message “${subject}”`}
         src={source.data}
         style={phone ? { maxWidth: PHONE_PX } : {}}
       />

@@ -1,21 +1,21 @@
-/** What a mail says in letters: its plain text, its header fields, its source. All of it is a stranger's, and shown as text. */
+/** The plain text, header fields and source of a captured message. All of it is untrusted and shown as text. */
 import { Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { getText, path } from '../api/client';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-/** Browsers are slow to lay out more than this; the rest is in the download. */
-const SHOWN = 200_000;
+/** Browsers render longer texts slowly. The download has the full text. */
+const MAX_SHOWN_CHARS = 200_000;
 
-function Letters({ text }: { readonly text: string }) {
+function TruncatedText({ text }: { readonly text: string }) {
   return (
     <>
-      <pre className="source">{text.slice(0, SHOWN)}</pre>
-      {text.length > SHOWN ? (
+      <pre className="source">{text.slice(0, MAX_SHOWN_CHARS)}</pre>
+      {text.length > MAX_SHOWN_CHARS ? (
         <Text mt="sm" c="dimmed">
-          The first {SHOWN.toLocaleString('en')} of {text.length.toLocaleString('en')} characters. All of them are in
-          the download.
+          The first {MAX_SHOWN_CHARS.toLocaleString('en')} of {text.length.toLocaleString('en')} characters. The
+          download has the full text.
         </Text>
       ) : null}
     </>
@@ -23,12 +23,12 @@ function Letters({ text }: { readonly text: string }) {
 }
 
 export function TextView({ text }: { readonly text: string | null }) {
-  if (text === null) return <Empty title="This mail has no plain text" />;
-  return <Letters text={text} />;
+  if (text === null) return <EmptyState title="This message has no plain text" />;
+  return <TruncatedText text={text} />;
 }
 
 export function HeadersView({ headers }: Pick<CapturedMessage, 'headers'>) {
-  // The same name may come twice: only the order tells them apart.
+  // A name may occur twice, so the key includes the index.
   const rows = headers.map((header, at) => ({ ...header, key: `${at} ${header.name}` }));
   return (
     <Table className="inbox-headers" captionSide="top">
@@ -51,6 +51,6 @@ export function SourceView({ id }: { readonly id: string }) {
     staleTime: Number.POSITIVE_INFINITY,
   });
   if (source.isPending) return <Loading />;
-  if (source.isError) return <Failure error={source.error} retry={() => source.refetch()} />;
-  return <Letters text={source.data} />;
+  if (source.isError) return <ErrorAlert error={source.error} retry={() => source.refetch()} />;
+  return <TruncatedText text={source.data} />;
 }

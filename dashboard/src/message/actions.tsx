@@ -1,6 +1,6 @@
 /**
- * Retry and cancel, where the state allows them. Whoever comes second hears the service's own line, and sees what the mail
- * request has become.
+ * Retry and cancel, if the state of the message allows them. If another operator was first, the page shows the error of the service
+ * and the new state.
  */
 import { Button, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
@@ -8,28 +8,28 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { path, post } from '../api/client';
-import { Ask } from '../parts/ask';
+import { ConfirmDialog } from '../parts/confirm-dialog';
 
 type Action = 'retry' | 'cancel';
 
-const DONE: Readonly<Record<Action, string>> = { retry: 'It is due now', cancel: 'It is cancelled' };
+const DONE: Readonly<Record<Action, string>> = { retry: 'The message is due now', cancel: 'The message is cancelled' };
 
-export function Actions({ message }: { readonly message: MessageDetails }) {
+export function MessageActions({ message }: { readonly message: MessageDetails }) {
   const { id, to, state } = message;
   const queries = useQueryClient();
-  const [asked, setAsked] = useState<Action | null>(null);
+  const [confirming, setConfirming] = useState<Action | null>(null);
   const act = useMutation({
     mutationFn: (action: Action) => post(path`/messages/${id}/${action}`),
     onSuccess: (_answer, action) => {
-      setAsked(null);
+      setConfirming(null);
       notifications.show({ message: DONE[action], closeButtonProps: { 'aria-label': 'Close' } });
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ['messages'] }),
   });
   const open = state === 'queued' || state === 'uncertain';
-  const ask = (action: Action) => {
+  const confirm = (action: Action) => {
     act.reset();
-    setAsked(action);
+    setConfirming(action);
   };
   return (
     <>
@@ -37,56 +37,58 @@ export function Actions({ message }: { readonly message: MessageDetails }) {
         <Group gap="xs">
           <Button
             variant="default"
-            loading={act.isPending && asked === null}
-            // What nobody knows to have arrived may arrive twice.
-            onClick={() => (state === 'uncertain' ? ask('retry') : act.mutate('retry'))}
+            loading={act.isPending && confirming === null}
+            // The recipient may get an uncertain message twice.
+            onClick={() => (state === 'uncertain' ? confirm('retry') : act.mutate('retry'))}
           >
             Retry now
           </Button>
-          <Button variant="default" onClick={() => ask('cancel')}>
+          <Button variant="default" onClick={() => confirm('cancel')}>
             Cancel…
           </Button>
         </Group>
       ) : null}
-      {act.isError && asked === null ? (
+      {act.isError && confirming === null ? (
         <Text role="alert" c="var(--mantine-color-error)" w="100%" className="wrap">
           {act.error.message}
         </Text>
       ) : null}
-      <Ask
-        opened={asked === 'cancel'}
-        title="Cancel this mail request?"
-        action="Cancel the mail request"
+      <ConfirmDialog
+        opened={confirming === 'cancel'}
+        title="Cancel this message?"
+        action="Cancel message"
+        dismissal="Go back"
         busy={act.isPending}
         disabled={act.isError}
         error={act.error}
         onConfirm={() => act.mutate('cancel')}
-        onClose={() => setAsked(null)}
+        onClose={() => setConfirming(null)}
       >
         {state === 'uncertain' ? (
           <>
-            It is not sent again. Whether the next hop has taken it is not known: <span className="wrap">{to}</span> may
-            have it already.
+            The message is not sent again. It is not known whether the next hop accepted it, so{' '}
+            <span className="wrap">{to}</span> may have received it.
           </>
         ) : (
           <>
-            It will not be sent to <span className="wrap">{to}</span>.
+            The message will not be sent to <span className="wrap">{to}</span>.
           </>
         )}{' '}
-        This cannot be undone.
-      </Ask>
-      <Ask
-        opened={asked === 'retry'}
-        title="Send it again?"
-        action="Send it again"
+        You cannot undo this.
+      </ConfirmDialog>
+      <ConfirmDialog
+        opened={confirming === 'retry'}
+        title="Send the message again?"
+        action="Send again"
         busy={act.isPending}
         disabled={act.isError}
         error={act.error}
         onConfirm={() => act.mutate('retry')}
-        onClose={() => setAsked(null)}
+        onClose={() => setConfirming(null)}
       >
-        Whether the next hop has taken it is not known: <span className="wrap">{to}</span> may get it twice.
-      </Ask>
+        It is not known whether the next hop accepted the message, so <span className="wrap">{to}</span> may receive it
+        twice.
+      </ConfirmDialog>
     </>
   );
 }

@@ -1,18 +1,18 @@
 /** One delivery attempt: next hop, reply, duration, and the SMTP transcript. */
 import { Text } from '@mantine/core';
 import type { ShownAttempt } from '../../../src/operations/messages/schemas.ts';
-import { duration } from '../parts/when';
+import { formatDuration } from '../parts/time';
 
-export function Attempt({ attempt }: { readonly attempt: ShownAttempt }) {
+export function AttemptDetails({ attempt }: { readonly attempt: ShownAttempt }) {
   const { nextHop, stage, code, enhancedCode, reason, durationMs, transcript, outcome } = attempt;
   const facts: readonly (readonly [string, string | null])[] = [
     ['outcome', outcome],
     ['reason', reason],
-    // The local inbox has no address.
+    // The capture transport has no next hop.
     ['next hop', nextHop ?? (outcome === 'delivered' ? null : 'no connection')],
-    ['at', stage],
+    ['stage', stage],
     ['reply code', [code, enhancedCode].filter((part) => part !== null).join(' ') || 'no reply'],
-    ['duration', duration(durationMs)],
+    ['duration', formatDuration(durationMs)],
   ];
   const lines = transcript.map((line, at) => ({ line, at }));
   return (
@@ -48,7 +48,7 @@ export function Attempt({ attempt }: { readonly attempt: ShownAttempt }) {
   );
 }
 
-/** Lines that neither side has spoken are remarks. */
+/** Lines of neither side are remarks. */
 function speaker(line: string): 'client' | 'server' | 'remark' {
   return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
 }

@@ -1,14 +1,14 @@
-/** The body as the client gave it. HTML is shown as its source: as mail it is seen in the inbox alone, in a frame of its own. */
+/** The body as the client submitted it. HTML is shown as source; only the inbox renders it, in a sandboxed frame. */
 import { Anchor, Button, Group, Paper, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 
-/** More is drawn only when it is asked for: a body may have a million characters. */
-const AT_FIRST = 20_000;
+/** A body may have a million characters; more than these are shown on request. */
+const MAX_INITIAL_CHARS = 20_000;
 
-export function Body({ message, inInbox }: { readonly message: MessageDetails; readonly inInbox: boolean }) {
-  const [whole, setWhole] = useState(false);
+export function MessageBody({ message, inInbox }: { readonly message: MessageDetails; readonly inInbox: boolean }) {
+  const [showAll, setShowAll] = useState(false);
   const { message: text } = message;
   return (
     <section aria-labelledby="body">
@@ -18,23 +18,23 @@ export function Body({ message, inInbox }: { readonly message: MessageDetails; r
         </Title>
         {inInbox ? (
           <Anchor component={Link} href={`/inbox/${message.id}`}>
-            See it as the recipient would
+            Show in the inbox
           </Anchor>
         ) : null}
       </Group>
       {text === null ? (
-        <Text c="dimmed">It has been erased (POSTRIDER_KEEP_BODY).</Text>
+        <Text c="dimmed">The body was erased (POSTRIDER_KEEP_BODY).</Text>
       ) : (
         <>
           <Text size="sm" c="dimmed" mb="xs">
             {isHtml(text) ? 'HTML, as source' : 'Text'}, {text.length.toLocaleString('en')} characters
           </Text>
           <Paper withBorder p="sm">
-            <pre className="source">{whole ? text : text.slice(0, AT_FIRST)}</pre>
+            <pre className="source">{showAll ? text : text.slice(0, MAX_INITIAL_CHARS)}</pre>
           </Paper>
-          {whole || text.length <= AT_FIRST ? null : (
-            <Button mt="xs" variant="default" onClick={() => setWhole(true)}>
-              Show all of it
+          {showAll || text.length <= MAX_INITIAL_CHARS ? null : (
+            <Button mt="xs" variant="default" onClick={() => setShowAll(true)}>
+              Show all
             </Button>
           )}
         </>
@@ -43,7 +43,7 @@ export function Body({ message, inInbox }: { readonly message: MessageDetails; r
   );
 }
 
-/** As the service decides it: by the beginning, white space skipped, in any case. */
+/** The same rule as the service: the first characters, without white space, in upper or lower case. */
 function isHtml(text: string): boolean {
   const start = text.trimStart().slice(0, 14).toLowerCase();
   return start.startsWith('<!doctype html') || start.startsWith('<html');

@@ -1,16 +1,16 @@
-/** Why it is where it is: the service's own sentences, with what they name made a link. */
+/** Why a message is in its state: the sentences of the service, with links to the messages that they name. */
 import { Anchor, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { Explanation as Explained, MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { get, path } from '../api/client';
-import { Failure } from '../parts/states';
-import { addressOnList, nameOfList } from './lists';
+import { ErrorAlert } from '../parts/page-states';
+import { suppressionListName, suppressionUrl } from './suppression-links';
 
-/** Sentences count down to the next attempt. */
-const AGAIN_MS = 20_000;
+/** The sentences name the time until the next attempt. */
+const REFRESH_INTERVAL_MS = 20_000;
 
-/** A command or a name in backticks, or the id of another mail request. */
+/** Text in backticks, or the id of a message. */
 const PARTS = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
 
 export function Explanation({ message }: { readonly message: MessageDetails }) {
@@ -18,7 +18,7 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
   const explained = useQuery({
     queryKey: ['messages', id, 'explain'],
     queryFn: () => get<Explained>(path`/messages/${id}/explain`),
-    refetchInterval: message.ended === null ? AGAIN_MS : false,
+    refetchInterval: message.ended === null ? REFRESH_INTERVAL_MS : false,
   });
   return (
     <Paper component="section" withBorder p="md" aria-labelledby="explanation">
@@ -27,11 +27,11 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
       </Title>
       {explained.isPending ? <Skeleton height={72} role="status" aria-label="Loading" /> : null}
       {explained.data === undefined && explained.isError ? (
-        <Failure error={explained.error} retry={() => explained.refetch()} />
+        <ErrorAlert error={explained.error} retry={() => explained.refetch()} />
       ) : null}
       <Stack gap={6}>
         {explained.data?.explanation.map((sentence, at) => (
-          <Sentence key={sentence} first={at === 0} text={sentence} own={id} />
+          <Sentence key={sentence} first={at === 0} text={sentence} ownId={id} />
         ))}
       </Stack>
       <Related message={message} />
@@ -39,7 +39,7 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
   );
 }
 
-function Sentence({ text, first, own }: { readonly text: string; readonly first: boolean; readonly own: string }) {
+function Sentence({ text, first, ownId }: { readonly text: string; readonly first: boolean; readonly ownId: string }) {
   if (text.startsWith('  '))
     return (
       <Code block className="wrap" style={{ whiteSpace: 'pre-wrap' }}>
@@ -49,11 +49,11 @@ function Sentence({ text, first, own }: { readonly text: string; readonly first:
   return (
     <Text className="wrap" {...(first ? { fw: 600 } : {})}>
       {text.split(PARTS).map((part, at) => {
-        // Every other part is one that the expression has found.
+        // Every second part matches the expression.
         const key = `${at} ${part}`;
         if (at % 2 === 0) return part;
         if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;
-        if (part === own) return part;
+        if (part === ownId) return part;
         return (
           <Anchor key={key} component={Link} href={`/messages/${part}`} inherit>
             {part}
@@ -64,18 +64,18 @@ function Sentence({ text, first, own }: { readonly text: string; readonly first:
   );
 }
 
-/** Where to act on it. */
+/** Links to related pages. */
 function Related({ message: { state, to, account, suppressions } }: { readonly message: MessageDetails }) {
   const links: { readonly text: string; readonly href: string }[] = [];
   for (const { list } of suppressions)
-    links.push({ text: `${to} on ${nameOfList(list)}`, href: addressOnList(list, to) });
+    links.push({ text: `${to} on ${suppressionListName(list)}`, href: suppressionUrl(list, to) });
   if (state === 'suppressed' && suppressions.length === 0) {
-    links.push({ text: `Suppressions of ${to}`, href: addressOnList(account ?? '*', to) });
+    links.push({ text: `Suppression list, ${to}`, href: suppressionUrl(account ?? '*', to) });
   }
   if ((state === 'queued' || state === 'sending' || state === 'uncertain') && account !== null) {
     links.push({ text: `Account ${account}`, href: `/accounts/${encodeURIComponent(account)}` });
     const query = new URLSearchParams({ account, state: 'queued' }).toString();
-    links.push({ text: 'Everything queued of this account', href: `/messages?${query}` });
+    links.push({ text: 'Queued messages of this account', href: `/messages?${query}` });
   }
   if (links.length === 0) return null;
   return (

@@ -1,13 +1,14 @@
-/** Everything that happened to it, in order: accepted, each attempt, what came back, what operators did. */
+/** The history of a message in order: accepted, attempts, reports, actions of operators. */
 import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
 import type { MessageDetails, ShownAttempt, ShownEvent } from '../../../src/operations/messages/schemas.ts';
-import { exact, When } from '../parts/when';
-import { Attempt } from './attempt';
-import { addressOnList, nameOfList } from './lists';
+import { RelativeTime } from '../parts/relative-time';
+import { formatUtc } from '../parts/time';
+import { AttemptDetails } from './attempt';
+import { suppressionListName, suppressionUrl } from './suppression-links';
 
 export function Timeline({ message }: { readonly message: MessageDetails }) {
-  // Events are only ever added behind: each keeps its place.
+  // Events are only appended, so the index is a stable key.
   const events = message.events.map((event, at) => ({ event, at }));
   return (
     <section aria-labelledby="timeline">
@@ -26,9 +27,9 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
             <li key={list}>
               <Head type="recipient suppressed" at={at} by={null} />
               <Text size="sm" className="wrap">
-                because of this, {message.to} was put on{' '}
-                <Anchor component={Link} href={addressOnList(list, message.to)} inherit>
-                  {nameOfList(list)}
+                {message.to} was added to{' '}
+                <Anchor component={Link} href={suppressionUrl(list, message.to)} inherit>
+                  {suppressionListName(list)}
                 </Anchor>
               </Text>
             </li>
@@ -49,7 +50,7 @@ function Event({ event, message }: { readonly event: ShownEvent; readonly messag
           {event.detail}
         </Text>
       )}
-      {attempt === undefined ? null : <Attempt attempt={attempt} />}
+      {attempt === undefined ? null : <AttemptDetails attempt={attempt} />}
     </>
   );
 }
@@ -58,9 +59,9 @@ function Head({ type, at, by }: { readonly type: string; readonly at: string; re
   return (
     <Group gap="xs" align="baseline">
       <Text fw={600}>{type}</Text>
-      <Text size="sm">{exact(at)}</Text>
+      <Text size="sm">{formatUtc(at)}</Text>
       <Text size="sm" c="dimmed">
-        <When at={at} />
+        <RelativeTime at={at} />
         {by === null ? '' : `, by ${by}`}
       </Text>
     </Group>
@@ -72,7 +73,7 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
     <Text size="sm" className="wrap">
       with key {keyName === null ? key : `${keyName} (${key})`}
       {account === null ? (
-        ' of an account that is gone'
+        ' of an account that no longer exists'
       ) : (
         <>
           {' '}
@@ -86,12 +87,12 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
   );
 }
 
-/** Who brought it about, in words: a node, an operator, the simulator, what came back and by which way. */
+/** The actor in words: a node, an operator, the simulator, or a report and how it arrived. */
 function actor(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';
-  // No node: it looked the recipient up in the transaction that accepts or takes the mail.
+  // The store checks the suppression list in its own transaction.
   if (by === 'store') return 'the suppression list';
-  if (by.startsWith('feedback:')) return `a notice that came back over ${by.slice('feedback:'.length)}`;
+  if (by.startsWith('feedback:')) return `a feedback report (${by.slice('feedback:'.length)})`;
   return `node ${by}`;
 }

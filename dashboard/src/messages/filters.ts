@@ -1,14 +1,14 @@
-/** What is searched for, as the page's address holds it: so a search can be shared, and a message's page come back from. */
-import { exact } from '../parts/when';
+/** The filters of the message search. They are stored in the URL, so that a search can be shared and the Back button restores it. */
+import { formatUtc } from '../parts/time';
 
 export const FILTERS = ['q', 'to', 'from', 'subject', 'account', 'state', 'since', 'until'] as const;
 export type FilterName = (typeof FILTERS)[number];
 
-/** Those that are set; what they hold is whatever the address held, and the service judges it. */
+/** The filters that are set. Their values are those of the URL, and the service validates them. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
-/** Spans of `since` that are chosen by name. */
-export const SPANS: readonly { readonly value: string; readonly label: string }[] = [
+/** Values of `since` with a name. */
+export const TIME_RANGES: readonly { readonly value: string; readonly label: string }[] = [
   { value: '1h', label: 'in the last hour' },
   { value: '24h', label: 'in the last 24 hours' },
   { value: '7d', label: 'in the last 7 days' },
@@ -25,14 +25,14 @@ export function filtersOf(parameters: URLSearchParams): Filters {
   return Object.fromEntries(set);
 }
 
-/** The id in what somebody has pasted into the search, or null. */
-export function pastedId(text: string): string | null {
+/** The id of a message if the text is one, or null. */
+export function idIn(text: string): string | null {
   const trimmed = text.trim();
   return UUID.test(trimmed) ? trimmed.toLowerCase() : null;
 }
 
 /** Such as `to rita@example.com`, one for each filter. */
-export function described(filters: Filters): readonly string[] {
+export function describeFilters(filters: Filters): readonly string[] {
   return FILTERS.flatMap((name) => {
     const value = filters[name];
     return value === undefined ? [] : [sentence(name, value)];
@@ -50,7 +50,7 @@ function sentence(name: FilterName, value: string): string {
     case 'state':
       return `in state ${value}`;
     case 'since':
-      return `accepted ${SPANS.find((span) => span.value === value)?.label ?? `since ${moment(value)}`}`;
+      return `accepted ${TIME_RANGES.find((span) => span.value === value)?.label ?? `since ${moment(value)}`}`;
     case 'until':
       return `accepted until ${moment(value)}`;
     default:
@@ -60,5 +60,5 @@ function sentence(name: FilterName, value: string): string {
 
 function moment(value: string): string {
   const ms = Date.parse(value);
-  return Number.isNaN(ms) ? value : exact(new Date(ms).toISOString());
+  return Number.isNaN(ms) ? value : formatUtc(new Date(ms).toISOString());
 }

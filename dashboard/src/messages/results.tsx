@@ -1,9 +1,9 @@
-/** What was found: a table, and on a narrow screen one card for each. */
+/** The messages found: a table, or cards on a narrow screen. */
 import { Anchor, Badge, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { Link } from 'wouter';
+import { RelativeTime } from '../parts/relative-time';
 import { StateBadge } from '../parts/state-badge';
-import { When } from '../parts/when';
 import type { ShownMessage } from './use-search';
 
 const NARROW = '(max-width: 61.99em)';
@@ -14,11 +14,11 @@ export function Results({ messages }: { readonly messages: readonly ShownMessage
 }
 
 function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
-  // What it waits for is worth more room than who sent it.
-  const why = messages.some(({ waitReason }) => waitReason !== undefined);
+  // The wait reason takes the place of the sender.
+  const showReason = messages.some(({ waitReason }) => waitReason !== undefined);
   return (
     <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={6}>
-      <VisuallyHidden component="caption">Mail requests, the newest first</VisuallyHidden>
+      <VisuallyHidden component="caption">Messages, newest first</VisuallyHidden>
       <Table.Thead>
         <Table.Tr>
           <Table.Th scope="col" w="7rem">
@@ -27,18 +27,18 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
           <Table.Th scope="col" w="7.5rem">
             Accepted
           </Table.Th>
-          <Table.Th scope="col" w={why ? '22%' : '27%'}>
+          <Table.Th scope="col" w={showReason ? '22%' : '27%'}>
             To
           </Table.Th>
-          {why ? null : (
+          {showReason ? null : (
             <Table.Th scope="col" w="20%">
               From
             </Table.Th>
           )}
-          <Table.Th scope="col" {...(why ? { w: '16%' } : {})}>
+          <Table.Th scope="col" {...(showReason ? { w: '16%' } : {})}>
             Subject
           </Table.Th>
-          {why ? <Table.Th scope="col">Waits for</Table.Th> : null}
+          {showReason ? <Table.Th scope="col">Waits for</Table.Th> : null}
           <Table.Th scope="col" w="6rem">
             Account
           </Table.Th>
@@ -51,14 +51,14 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
               <State message={message} />
             </Table.Td>
             <Table.Td style={{ whiteSpace: 'nowrap' }}>
-              <When at={message.at} />
+              <RelativeTime at={message.at} />
             </Table.Td>
             <OneLine text={message.to} />
-            {why ? null : <OneLine text={message.from} />}
+            {showReason ? null : <OneLine text={message.from} />}
             <Table.Td>
-              <Subject message={message} lines={why ? 2 : 1} />
+              <Subject message={message} lines={showReason ? 2 : 1} />
             </Table.Td>
-            {why ? (
+            {showReason ? (
               <Table.Td>
                 <Text fz={13} className="wrap" lineClamp={2} title={message.waitReason ?? ''}>
                   {message.waitReason ?? '–'}
@@ -73,7 +73,7 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
   );
 }
 
-/** Cut where there is no room, so that rows stay one line high; the whole is on the message's page and in the title. */
+/** Truncated text, so that rows stay one line high. The tooltip has the full text. */
 function OneLine({ text }: { readonly text: string }) {
   return (
     <Table.Td>
@@ -86,13 +86,13 @@ function OneLine({ text }: { readonly text: string }) {
 
 function Cards({ messages }: { readonly messages: readonly ShownMessage[] }) {
   return (
-    <Stack component="ul" gap="xs" className="plain" aria-label="Mail requests, the newest first">
+    <Stack component="ul" gap="xs" className="plain" aria-label="Messages, newest first">
       {messages.map((message) => (
         <Paper component="li" key={message.id} withBorder p="sm">
           <Group justify="space-between" mb={4}>
             <State message={message} />
             <Text size="sm" c="dimmed">
-              <When at={message.at} />
+              <RelativeTime at={message.at} />
             </Text>
           </Group>
           <Subject message={message} lines={2} />
@@ -105,7 +105,7 @@ function Cards({ messages }: { readonly messages: readonly ShownMessage[] }) {
           </Text>
           {message.waitReason === undefined || message.waitReason === null ? null : (
             <Text size="sm" className="wrap">
-              waits for {message.waitReason}
+              Waits for {message.waitReason}
             </Text>
           )}
         </Paper>
@@ -132,10 +132,10 @@ function Subject({ message, lines }: { readonly message: ShownMessage; readonly 
 }
 
 function State({ message }: { readonly message: ShownMessage }) {
-  if (!message.gone) return <StateBadge state={message.state} />;
+  if (!message.outdated) return <StateBadge state={message.state} />;
   return (
-    <Badge color="#5c636a" variant="filled" tt="none" radius="sm" title="It no longer is what was searched for">
-      changed since
+    <Badge color="#5c636a" variant="filled" tt="none" radius="sm" title="The message no longer matches the search">
+      changed
     </Badge>
   );
 }

@@ -1,18 +1,18 @@
-/** The search box and its filters. What they hold is in the page's address; nothing has to be sent off. */
+/** The search field and the filters. Their values are in the URL and are applied without a button. */
 import { Box, Button, Group, NativeSelect, SimpleGrid, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { STATES } from '../../../src/model/message.ts';
 import { useAccounts } from '../accounts/queries';
-import { FilterText } from './filter-text';
-import { FilterTime } from './filter-time';
 import type { FilterName, Filters } from './filters';
+import { TextFilter } from './text-filter';
+import { TimeFilter } from './time-filter';
 
-export type Changed = Readonly<Partial<Record<FilterName, string | undefined>>>;
+export type FilterChange = Readonly<Partial<Record<FilterName, string | undefined>>>;
 
 interface SearchFormProps {
   readonly filters: Filters;
-  /** `typed` where it was, so that each pause is no step of the browser's back. */
-  readonly onChange: (changed: Changed, typed: boolean) => void;
+  /** `typed` is true for text fields: their changes add no entry to the browser's history. */
+  readonly onChange: (changed: FilterChange, typed: boolean) => void;
   readonly onClear: () => void;
 }
 
@@ -20,7 +20,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   const [opened, { toggle }] = useDisclosure();
   const accounts = useAccounts();
   const set = Object.keys(filters).length;
-  const lesser = set - (filters.q === undefined ? 0 : 1);
+  const hiddenCount = set - (filters.q === undefined ? 0 : 1);
   const typed = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);
   const names = new Set([
     ...(accounts.data ?? []).map(({ name }) => name),
@@ -36,23 +36,23 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   return (
     <search aria-label="Messages">
       <Stack gap="sm" mb="md">
-        <FilterText
+        <TextFilter
           label="Search"
-          placeholder="an address, words of the subject, or a whole id"
+          placeholder="address, words of the subject, or message id"
           value={filters.q ?? ''}
           onApply={typed('q')}
         />
         <Group hiddenFrom="sm" gap="sm">
           <Button variant="default" size="compact-sm" onClick={toggle} aria-expanded={opened} aria-controls="filters">
-            {lesser === 0 ? 'Filters' : `Filters (${lesser})`}
+            {hiddenCount === 0 ? 'Filters' : `Filters (${hiddenCount})`}
           </Button>
           {clear}
         </Group>
         <Box id="filters" {...(opened ? {} : { visibleFrom: 'sm' as const })}>
           <SimpleGrid cols={{ base: 1, xs: 2, sm: 3, lg: 6 }} spacing="sm" verticalSpacing="sm">
-            <FilterText label="To" value={filters.to ?? ''} onApply={typed('to')} />
-            <FilterText label="From" value={filters.from ?? ''} onApply={typed('from')} />
-            <FilterText label="Subject" value={filters.subject ?? ''} onApply={typed('subject')} />
+            <TextFilter label="To" value={filters.to ?? ''} onApply={typed('to')} />
+            <TextFilter label="From" value={filters.from ?? ''} onApply={typed('from')} />
+            <TextFilter label="Subject" value={filters.subject ?? ''} onApply={typed('subject')} />
             <NativeSelect
               label="Account"
               value={filters.account ?? ''}
@@ -69,7 +69,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               ]}
               onChange={(event) => onChange({ state: event.currentTarget.value }, false)}
             />
-            <FilterTime
+            <TimeFilter
               filters={filters}
               onApply={(times) => onChange({ since: undefined, until: undefined, ...times }, false)}
             />

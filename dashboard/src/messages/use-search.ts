@@ -1,59 +1,60 @@
 /**
- * Finds mail page by page. The service bounds each search in time, so an answer may hold fewer than a page and say that there
- * is more: then it goes on by itself, until a page is full, all is searched, or somebody stops it or leaves.
+ * Searches messages page by page. The service limits the time of each request, so an answer may be shorter than a page and name a
+ * cursor. The search then continues until the page is full, everything is searched, or the operator stops it.
  *
- * What is shown is never moved: new mail is counted, and shown when it is asked for. Only states are kept up to date.
+ * The rows on the screen do not move: new messages are counted, and shown on request. Only the states of rows are updated.
  */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useState } from 'react';
 import type { State } from '../../../src/model/message.ts';
 import type { FoundMessage, MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get } from '../api/client';
-import { usePolling } from '../api/live-state';
+import { usePollingInterval } from '../api/live-connection';
 import type { Filters } from './filters';
 
-const PAGE = 50;
-/** States of mail that waits for something: who looks for those asks what for. */
-const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'] satisfies readonly State[];
+const PAGE_SIZE = 50;
+/** States of messages that wait for something; a search for one of them also requests the wait reason. */
+const WAITING_STATES: readonly string[] = ['queued', 'sending', 'uncertain'] satisfies readonly State[];
 
 export interface ShownMessage extends FoundMessage {
-  /** True for what has changed since, and is no longer what was searched for. */
-  readonly gone: boolean;
+  /** True if the message changed and no longer matches the search. */
+  readonly outdated: boolean;
 }
 
-export interface Search {
+export interface MessageSearch {
   readonly messages: readonly ShownMessage[];
   readonly phase: 'loading' | 'searching' | 'stopped' | 'more' | 'all' | 'failed';
   readonly error: unknown;
-  /** How far back it has looked; null where to the beginning. */
+  /** All messages accepted since then are searched; null: all messages. */
   readonly searchedSince: string | null;
-  /** How many have come since; `many` where there are more than are counted. */
-  readonly fresh: { readonly count: number; readonly many: boolean };
-  readonly showFresh: () => void;
-  readonly goOn: () => void;
+  /** The number of new messages; `many` if there are more than `count`. */
+  readonly newMessages: { readonly count: number; readonly many: boolean };
+  readonly showNew: () => void;
+  readonly resume: () => void;
   readonly stop: () => void;
 }
 
-/** `from` is the cursor of a page to begin at, or empty. */
-export function useSearch(filters: Filters, from: string): Search {
+/** `from` is the cursor of the first page, or empty. */
+export function useMessageSearch(filters: Filters, from: string): MessageSearch {
   const queries = useQueryClient();
-  const [wanted, setWanted] = useState(PAGE);
+  const [limit, setLimit] = useState(PAGE_SIZE);
   const [stopped, setStopped] = useState(false);
-  const waitReason = OPEN.includes(filters.state ?? '') ? 'true' : '';
-  const ask = (cursor: string) => get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE });
+  const waitReason = WAITING_STATES.includes(filters.state ?? '') ? 'true' : '';
+  const fetchPage = (cursor: string) =>
+    get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE_SIZE });
 
-  // Not under the topic `messages`: an event would load every page anew under the reader's eyes.
+  // The key is not the topic `messages`: a live update would reload every page and move the rows.
   const found = useInfiniteQuery({
     queryKey: ['found', filters, from],
-    queryFn: ({ pageParam }) => ask(pageParam),
+    queryFn: ({ pageParam }) => fetchPage(pageParam),
     initialPageParam: from,
     getNextPageParam: ({ next }) => next,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  const refetchInterval = usePolling();
+  const refetchInterval = usePollingInterval();
   const newest = useQuery({
     queryKey: ['messages', 'newest', filters],
-    queryFn: () => ask(''),
+    queryFn: () => fetchPage(''),
     enabled: found.data !== undefined && from === '',
     refetchInterval,
   });
@@ -61,7 +62,7 @@ export function useSearch(filters: Filters, from: string): Search {
   const pages = found.data?.pages ?? [];
   const rows = pages.flatMap(({ messages }) => messages);
   const { hasNextPage, isFetching, isError, fetchNextPage } = found;
-  const searching = hasNextPage && rows.length < wanted && !stopped && !isError;
+  const searching = hasNextPage && rows.length < limit && !stopped && !isError;
   useEffect(() => {
     if (searching && !isFetching) void fetchNextPage();
   }, [searching, isFetching, fetchNextPage]);
@@ -72,13 +73,13 @@ export function useSearch(filters: Filters, from: string): Search {
   const showFresh = useCallback(() => {
     if (head === undefined) return;
     queries.setQueryData(['found', filters, from], { pages: [head], pageParams: [''] });
-    setWanted(PAGE);
+    setLimit(PAGE_SIZE);
   }, [queries, filters, from, head]);
-  // Where nothing is shown, nothing is moved.
-  const idle = rows.length === 0 && count > 0 && !hasNextPage;
+  // Without rows nothing moves, so new messages are shown at once.
+  const showAtOnce = rows.length === 0 && count > 0 && !hasNextPage;
   useEffect(() => {
-    if (idle) showFresh();
-  }, [idle, showFresh]);
+    if (showAtOnce) showFresh();
+  }, [showAtOnce, showFresh]);
 
   return {
     messages: rows.map((row) => current(row, head)),
@@ -88,15 +89,15 @@ export function useSearch(filters: Filters, from: string): Search {
         ? 'loading'
         : searching
           ? 'searching'
-          : phaseOf(hasNextPage, rows.length < wanted),
+          : phaseOf(hasNextPage, rows.length < limit),
     error: found.error,
     searchedSince: pages.at(-1)?.searchedSince ?? null,
-    fresh: { count, many: count === PAGE && head?.next !== null },
-    showFresh,
-    goOn: () => {
+    newMessages: { count, many: count === PAGE_SIZE && head?.next !== null },
+    showNew: showFresh,
+    resume: () => {
       setStopped(false);
       if (isError) void (pages.length === 0 ? found.refetch() : fetchNextPage());
-      else setWanted(rows.length < wanted ? wanted : rows.length + PAGE);
+      else setLimit(rows.length < limit ? limit : rows.length + PAGE_SIZE);
     },
     stop: () => setStopped(true),
   };
@@ -107,12 +108,12 @@ function phaseOf(hasMore: boolean, unfinished: boolean): 'all' | 'stopped' | 'mo
   return unfinished ? 'stopped' : 'more';
 }
 
-/** The row as it is now, where the newest page reaches so far back. */
+/** The row with its current state, if the newest page covers it. */
 function current(row: FoundMessage, head: MessagePage | undefined): ShownMessage {
   const now = head?.messages.find(({ id }) => id === row.id);
-  if (now !== undefined) return { ...now, gone: false };
+  if (now !== undefined) return { ...now, outdated: false };
   const last = head?.messages.at(-1)?.id ?? '';
   const covered =
     head !== undefined && (head.next === null ? head.searchedSince === null : row.id >= last && last !== '');
-  return { ...row, gone: covered };
+  return { ...row, outdated: covered };
 }

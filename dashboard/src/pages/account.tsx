@@ -1,21 +1,22 @@
-/** One account: limits and reputation, keys, domains; what can be done to it. */
+/** The page of an account: limits, reputation, keys, domains, and the actions on it. */
 import { Anchor, Button, Group, Tabs, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
-import { AccountMark } from '../accounts/account-table';
+import { AccountBadge } from '../accounts/account-table';
 import { Keys } from '../accounts/keys';
 import { LimitGauges } from '../accounts/limit-gauges';
 import { LimitsDialog } from '../accounts/limits-dialog';
 import { LockButton } from '../accounts/lock';
 import { useAccount } from '../accounts/queries';
-import { useAddress } from '../api/address';
-import { DomainsOf } from '../domains/domains-of';
-import { Absent } from '../parts/absent';
-import { Notice } from '../parts/notice';
+import { useUrlState } from '../api/url-state';
+import { AccountDomains } from '../domains/account-domains';
+import { Callout } from '../parts/callout';
+import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
-import { Loading } from '../parts/states';
-import { exact, When } from '../parts/when';
+import { Loading } from '../parts/page-states';
+import { RelativeTime } from '../parts/relative-time';
+import { formatUtc } from '../parts/time';
 import type { PageProps } from './index';
 
 const TABS = ['limits', 'keys', 'domains'] as const;
@@ -28,12 +29,12 @@ export function AccountPage({ parameters }: PageProps) {
       <>
         <PageHead title={`Account ${name}`} />
         {account.isError ? (
-          <Absent
+          <LoadError
             error={account.error}
             retry={account.refetch}
-            title="There is no account of this name"
+            title="No account has this name"
             href="/accounts"
-            link="See all accounts"
+            link="Show all accounts"
           />
         ) : (
           <Loading />
@@ -41,12 +42,12 @@ export function AccountPage({ parameters }: PageProps) {
       </>
     );
   }
-  return <Shown account={account.data} />;
+  return <Content account={account.data} />;
 }
 
-function Shown({ account }: { readonly account: AccountDetails }) {
+function Content({ account }: { readonly account: AccountDetails }) {
   const { name } = account;
-  const [address, setAddress] = useAddress();
+  const [address, setAddress] = useUrlState();
   const [editing, setEditing] = useState(false);
   const tab = TABS.find((one) => one === address.get('tab')) ?? 'limits';
   return (
@@ -60,9 +61,9 @@ function Shown({ account }: { readonly account: AccountDetails }) {
         </Group>
       </PageHead>
       <Group mb="md" gap="md">
-        <AccountMark account={account} />
+        <AccountBadge account={account} />
         <Text c="dimmed">
-          Created <When at={account.created} />
+          Created <RelativeTime at={account.created} />
         </Text>
         <Anchor component={Link} href={`/messages?account=${encodeURIComponent(name)}`}>
           Messages
@@ -73,9 +74,9 @@ function Shown({ account }: { readonly account: AccountDetails }) {
       </Group>
       {account.state === 'locked' ? <Locked account={account} /> : null}
       {account.state === 'active' && account.warning !== null ? (
-        <Notice tone="waiting" title="Half of what locks it is reached">
+        <Callout tone="warning" title="Close to a threshold that locks the account">
           {account.warning}
-        </Notice>
+        </Callout>
       ) : null}
       <Tabs value={tab} onChange={(next) => setAddress({ tab: next === 'limits' ? null : next })} keepMounted={false}>
         <Tabs.List mb="md">
@@ -90,7 +91,7 @@ function Shown({ account }: { readonly account: AccountDetails }) {
           <Keys account={name} />
         </Tabs.Panel>
         <Tabs.Panel value="domains">
-          <DomainsOf account={name} />
+          <AccountDomains account={name} />
         </Tabs.Panel>
       </Tabs>
       {editing ? <LimitsDialog account={account} onClose={() => setEditing(false)} /> : null}
@@ -100,13 +101,14 @@ function Shown({ account }: { readonly account: AccountDetails }) {
 
 function Locked({ account: { reason, lockedAt } }: { readonly account: AccountDetails }) {
   return (
-    <Notice tone="bad" title="Locked: its keys are refused, its queued mail is held back">
+    <Callout tone="error" title="Locked: keys are refused, queued messages wait">
       <Text className="wrap">{reason}</Text>
       {lockedAt === null ? null : (
         <Text c="dimmed" size="sm">
-          As it was when it was locked, <When at={lockedAt} /> ({exact(lockedAt)}); the counts below are those of now.
+          Locked <RelativeTime at={lockedAt} /> ({formatUtc(lockedAt)}). The reason has the counts of that time; the
+          counts below are current.
         </Text>
       )}
-    </Notice>
+    </Callout>
   );
 }

@@ -1,4 +1,4 @@
-/** Accounts: who may send, how much, and how it went in 7 days. */
+/** The list of accounts with their limits and rates. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
@@ -7,11 +7,11 @@ import { CreateAccountDialog } from '../accounts/create-dialog';
 import { useAccounts } from '../accounts/queries';
 import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
 const STATES = [
   { value: 'active', label: 'Active' },
-  { value: 'near', label: 'Near their limit' },
+  { value: 'near', label: 'Near lock' },
   { value: 'locked', label: 'Locked' },
 ];
 
@@ -20,23 +20,23 @@ export function AccountsPage() {
   const { words, state } = useListFilters();
   const [creating, setCreating] = useState(false);
   const all = accounts.data ?? [];
-  const shown = all.filter((account) => isLike(account, words, state));
+  const shown = all.filter((account) => matches(account, words, state));
   return (
     <>
       <PageHead title="Accounts">
         <Button onClick={() => setCreating(true)}>Create account</Button>
       </PageHead>
       {accounts.isPending ? <Loading /> : null}
-      {accounts.isError ? <Failure error={accounts.error} retry={accounts.refetch} /> : null}
+      {accounts.isError ? <ErrorAlert error={accounts.error} retry={accounts.refetch} /> : null}
       {accounts.isSuccess && all.length === 0 ? (
-        <Empty title="There are no accounts">
-          An account has keys, limits and domains of its own. Create the first one.
-        </Empty>
+        <EmptyState title="No accounts">
+          An account has its own keys, limits and domains. Create the first one.
+        </EmptyState>
       ) : null}
       {all.length === 0 ? null : (
         <>
           <ListFilters label="Filter by name" states={STATES} noun="account" shown={shown.length} all={all.length} />
-          {shown.length === 0 ? <Empty title="No account is like that" /> : <AccountTable accounts={shown} />}
+          {shown.length === 0 ? <EmptyState title="No account matches" /> : <AccountTable accounts={shown} />}
         </>
       )}
       {creating ? <CreateAccountDialog opened onClose={() => setCreating(false)} /> : null}
@@ -44,7 +44,7 @@ export function AccountsPage() {
   );
 }
 
-function isLike(account: AccountDetails, words: string, state: string): boolean {
+function matches(account: AccountDetails, words: string, state: string): boolean {
   if (!account.name.toLowerCase().includes(words)) return false;
   switch (state) {
     case 'near':

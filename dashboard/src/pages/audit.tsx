@@ -1,49 +1,50 @@
-/** Audit log: who changed what, how it was before and after, the newest first. */
+/** The audit log: actor, action, target, and the values before and after, newest first. */
 import { Button, Group, Table } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
-import { useAddress } from '../api/address';
 import { get } from '../api/client';
+import { useUrlState } from '../api/url-state';
 import { EntryRow } from '../audit/entry';
 import { PageHead } from '../parts/page-head';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
 export function AuditPage() {
-  const [address, setAddress] = useAddress();
+  const [address, setAddress] = useUrlState();
   const before = address.get('before') ?? '';
   const log = useQuery({
     queryKey: ['audit', before],
-    // One more than is shown tells whether there are older ones.
-    queryFn: () => get<readonly AuditRecord[]>('/audit', { before, limit: PAGE + 1 }),
+    // One more than is shown, to know whether there are older entries.
+    queryFn: () => get<readonly AuditRecord[]>('/audit', { before, limit: PAGE_SIZE + 1 }),
   });
-  const entries = (log.data ?? []).slice(0, PAGE);
-  const older = (log.data?.length ?? 0) > PAGE ? entries.at(-1) : undefined;
+  const entries = (log.data ?? []).slice(0, PAGE_SIZE);
+  const older = (log.data?.length ?? 0) > PAGE_SIZE ? entries.at(-1) : undefined;
   return (
     <>
       <PageHead title="Audit log" />
       {log.isPending ? <Loading /> : null}
-      {log.isError ? <Failure error={log.error} retry={log.refetch} /> : null}
+      {log.isError ? <ErrorAlert error={log.error} retry={log.refetch} /> : null}
       {log.isSuccess && entries.length === 0 ? (
-        <Empty title={before === '' ? 'Nothing has been changed yet' : 'Nothing older'}>
-          Every change of accounts, keys, domains, lists and messages by an operator is told here.
-        </Empty>
+        <EmptyState title={before === '' ? 'No entries' : 'No older entries'}>
+          The audit log has an entry for each change that an operator makes to accounts, keys, domains, suppression
+          lists and messages.
+        </EmptyState>
       ) : null}
       {entries.length === 0 ? null : (
         <Table>
           <Table.Thead>
             <Table.Tr>
               <Table.Th scope="col" visibleFrom="xs">
-                When
+                Time
               </Table.Th>
               <Table.Th scope="col" visibleFrom="sm">
-                Who
+                Actor
               </Table.Th>
               <Table.Th scope="col" className="audit-what">
-                What
+                Action
               </Table.Th>
-              <Table.Th scope="col">Before and after</Table.Th>
+              <Table.Th scope="col">Change</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

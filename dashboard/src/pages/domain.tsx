@@ -1,17 +1,18 @@
-/** One domain: the records to publish, each with its state, and what is done to it. */
+/** The page of a domain: the DNS records to publish with their states, and the actions on it. */
 import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
 import { DomainActions } from '../domains/domain-actions';
-import { DomainMark, foundText } from '../domains/domain-mark';
+import { DomainBadge, foundText } from '../domains/domain-badge';
 import { useDomain } from '../domains/queries';
 import { RecordCard } from '../domains/record-card';
-import { Absent } from '../parts/absent';
-import { Notice } from '../parts/notice';
+import { Callout } from '../parts/callout';
+import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
-import { Loading } from '../parts/states';
-import { exact, When } from '../parts/when';
+import { Loading } from '../parts/page-states';
+import { RelativeTime } from '../parts/relative-time';
+import { formatUtc } from '../parts/time';
 import type { PageProps } from './index';
 
 export function DomainPage({ parameters, session }: PageProps) {
@@ -21,14 +22,14 @@ export function DomainPage({ parameters, session }: PageProps) {
     <>
       <PageHead title={name} />
       {domain.data !== undefined ? (
-        <Shown domain={domain.data} transport={session.transport} />
+        <Content domain={domain.data} transport={session.transport} />
       ) : domain.isError ? (
-        <Absent
+        <LoadError
           error={domain.error}
           retry={domain.refetch}
           title="No account has this domain"
           href="/domains"
-          link="See all domains"
+          link="Show all domains"
         />
       ) : (
         <Loading />
@@ -37,11 +38,11 @@ export function DomainPage({ parameters, session }: PageProps) {
   );
 }
 
-function Shown({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
+function Content({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   return (
     <>
       <Group mb="md" gap="md">
-        <DomainMark status={domain.status} />
+        <DomainBadge status={domain.status} />
         {domain.unicode === domain.domain ? null : <Text className="wrap">{domain.unicode}</Text>}
         <Text>
           of account{' '}
@@ -49,18 +50,18 @@ function Shown({ domain, transport }: { readonly domain: DomainDetails; readonly
             {domain.account}
           </Anchor>
         </Text>
-        <Text c="dimmed">Subdomains {domain.subdomains ? 'may send too' : 'may not send'}</Text>
+        <Text c="dimmed">Subdomains {domain.subdomains ? 'allowed' : 'not allowed'}</Text>
         <Text c="dimmed" role="status">
           {domain.checked === null ? (
-            'Never looked up'
+            'Not checked yet'
           ) : (
             <>
-              Looked up <When at={domain.checked} />: {foundText(domain)}
+              Checked <RelativeTime at={domain.checked} />: {foundText(domain)}
             </>
           )}
         </Text>
       </Group>
-      <Standing domain={domain} />
+      <StatusNote domain={domain} />
       <DomainActions domain={domain} transport={transport} />
       <Rotation domain={domain} />
       <Title order={2} size="h4" mb="sm">
@@ -75,48 +76,50 @@ function Shown({ domain, transport }: { readonly domain: DomainDetails; readonly
   );
 }
 
-/** What its state means for its mail. */
-function Standing({ domain: { status, graceEnds, failingSince, sends } }: { readonly domain: DomainDetails }) {
+/** What the status means for messages of the domain. */
+function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { readonly domain: DomainDetails }) {
   if (status === 'pending') {
     return (
-      <Notice tone="waiting" title="Not authenticated yet">
-        Mail from it is refused, unless all senders are allowed. Publish the records below, then verify.
-      </Notice>
+      <Callout tone="warning" title="Not authenticated">
+        Messages from this domain are refused, unless the service allows all senders. Publish the records below, then
+        verify the domain.
+      </Callout>
     );
   }
   if (status !== 'failing' || graceEnds === null || failingSince === null) return null;
   return (
-    <Notice tone="bad" title="Its DKIM record is gone">
-      Since {exact(failingSince)}.{' '}
+    <Callout tone="error" title="DKIM record not found">
+      Missing since {formatUtc(failingSince)}.{' '}
       {sends ? (
         <>
-          Mail from it is still taken, and refused from {exact(graceEnds)} on (<When at={graceEnds} />) if it is not
-          back.
+          Messages are still accepted. They are refused from {formatUtc(graceEnds)} on (<RelativeTime at={graceEnds} />)
+          if the record is still missing.
         </>
       ) : (
-        'Mail from it is refused until it is back.'
+        'Messages are refused until the record is found again.'
       )}
-    </Notice>
+    </Callout>
   );
 }
 
-/** Where a rotation of the keys stands. */
+/** The state of a key rotation. */
 function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
   const staged = keys.filter(({ state }) => state === 'staged');
   const retires = keys.flatMap(({ state, retires: at }) => (state === 'retiring' && at !== null ? [at] : [])).sort();
   const last = retires.at(-1);
   if (staged.length > 0) {
     return (
-      <Notice tone="news" title="New keys are staged">
-        1. Publish the records marked staged and leave the others. 2. Verify. As soon as they are found the new keys
-        sign, and those of now retire.
-      </Notice>
+      <Callout tone="info" title="New keys are staged">
+        1. Publish the records marked staged; leave the other records. 2. Verify the domain. Once the records are found,
+        the new keys sign and the current keys retire.
+      </Callout>
     );
   }
   if (last === undefined) return null;
   return (
-    <Notice tone="news" title="Keys of before are retiring">
-      Leave the records marked retiring in DNS until {exact(last)}: mail signed with them is still under way.
-    </Notice>
+    <Callout tone="info" title="Previous keys are retiring">
+      Leave the records marked retiring in DNS until {formatUtc(last)}. Messages signed with these keys may still
+      arrive.
+    </Callout>
   );
 }

@@ -1,4 +1,4 @@
-/** Domains: which senders are authenticated, and which records are still to be published. */
+/** The list of sending domains with the states of their DNS records. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { AddDomainDialog } from '../domains/add-dialog';
@@ -6,7 +6,7 @@ import { DomainTable } from '../domains/domain-table';
 import { useDomains } from '../domains/queries';
 import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import type { PageProps } from './index';
 
 const STATES = [
@@ -30,12 +30,12 @@ export function DomainsPage({ session }: PageProps) {
         <Button onClick={() => setAdding(true)}>Add domain</Button>
       </PageHead>
       {domains.isPending ? <Loading /> : null}
-      {domains.isError ? <Failure error={domains.error} retry={domains.refetch} /> : null}
+      {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
       {domains.isSuccess && all.length === 0 ? (
-        <Empty title="There are no domains">
-          Mail is signed in the name of its sender’s domain. Add the domain that you send from, publish its records in
-          DNS, and verify it.
-        </Empty>
+        <EmptyState title="No domains">
+          Messages are signed for the domain of the sender. Add your sending domain, publish its DNS records, and verify
+          it.
+        </EmptyState>
       ) : null}
       {all.length === 0 ? null : (
         <>
@@ -46,7 +46,7 @@ export function DomainsPage({ session }: PageProps) {
             shown={shown.length}
             all={all.length}
           />
-          {shown.length === 0 ? <Empty title="No domain is like that" /> : <DomainTable domains={shown} />}
+          {shown.length === 0 ? <EmptyState title="No domain matches" /> : <DomainTable domains={shown} />}
         </>
       )}
       {adding ? (

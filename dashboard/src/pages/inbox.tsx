@@ -1,21 +1,21 @@
-/** The inbox of `capture:`: the list beside the mail, on a phone the list and then the mail. New mail appears by itself. */
+/** The inbox of the capture transport: a list and the selected message. New messages appear without a reload. */
 import { Text, VisuallyHidden } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { useLocation } from 'wouter';
 import type { InboxPage as Page } from '../../../src/operations/inbox/schemas.ts';
 import { get } from '../api/client';
-import { usePolling } from '../api/live-state';
-import { MailList } from '../inbox/mail-list';
-import { MailReader } from '../inbox/mail-reader';
+import { usePollingInterval } from '../api/live-connection';
+import { CapturedList } from '../inbox/captured-list';
+import { CapturedReader } from '../inbox/captured-reader';
 import '../inbox/inbox.css';
-import { FirstMail } from '../parts/first-mail';
+import { FirstMessage } from '../parts/first-message';
 import { PageHead } from '../parts/page-head';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import type { PageProps } from './index';
 
 export function InboxPage({ parameters: { id }, session }: PageProps) {
-  const refetchInterval = usePolling();
+  const refetchInterval = usePollingInterval();
   const list = useInfiniteQuery({
     queryKey: ['inbox', 'list'],
     queryFn: ({ pageParam }) => get<Page>('/inbox', { limit: 50, before: pageParam }),
@@ -24,11 +24,11 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
     refetchInterval,
     enabled: session.transport === 'capture',
   });
-  const mails = list.data?.pages.flatMap(({ messages }) => messages) ?? [];
-  const newest = mails[0];
-  const fresh = useArrived(newest?.id, list.isSuccess);
+  const messages = list.data?.pages.flatMap(({ messages }) => messages) ?? [];
+  const newest = messages[0];
+  const arrived = useArrived(newest?.id, list.isSuccess);
 
-  // The first mail of all is what somebody waits for; nothing else is being read.
+  // The first message opens by itself if the inbox was empty and no message is selected.
   const [, navigate] = useLocation();
   const empty = list.isSuccess && newest === undefined;
   const wasEmpty = useRef(false);
@@ -42,40 +42,36 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
     return (
       <>
         <PageHead title="Inbox" />
-        <Empty title="There is no inbox">
-          Mail is sent by <code>{session.transport}:</code>. With <code>POSTRIDER_TRANSPORT=capture:</code> it is caught
-          here instead, and nothing leaves.
-        </Empty>
+        <EmptyState title="No inbox">
+          The transport is <code>{session.transport}:</code>. With <code>POSTRIDER_TRANSPORT=capture:</code> messages
+          are captured here and not sent.
+        </EmptyState>
       </>
     );
   return (
     <>
       <PageHead title="Inbox" />
       <VisuallyHidden role="status" aria-live="polite">
-        {fresh && newest !== undefined ? `New mail to ${newest.to}: ${newest.subject}` : ''}
+        {arrived && newest !== undefined ? `New message to ${newest.to}: ${newest.subject}` : ''}
       </VisuallyHidden>
       {list.isPending ? <Loading /> : null}
-      {list.isError && newest === undefined ? <Failure error={list.error} retry={() => list.refetch()} /> : null}
+      {list.isError && newest === undefined ? <ErrorAlert error={list.error} retry={() => list.refetch()} /> : null}
       {empty && id === undefined ? (
         <>
-          <Empty title="No mail yet">What the service sends is caught here; nothing leaves.</Empty>
-          <FirstMail session={session} />
+          <EmptyState title="No messages">Messages are captured here and not sent.</EmptyState>
+          <FirstMessage session={session} />
         </>
       ) : null}
       {newest === undefined && id === undefined ? null : (
         <div className="inbox" data-reading={id !== undefined}>
-          <MailList
-            mails={mails}
-            shown={id}
-            more={list.hasNextPage ? () => void list.fetchNextPage() : null}
+          <CapturedList
+            messages={messages}
+            selectedId={id}
+            loadMore={list.hasNextPage ? () => void list.fetchNextPage() : null}
             busy={list.isFetchingNextPage}
           />
-          <section className="inbox-mail" aria-label="Mail">
-            {id === undefined ? (
-              <Text c="dimmed">Choose a mail to read it here.</Text>
-            ) : (
-              <MailReader key={id} id={id} />
-            )}
+          <section className="inbox-mail" aria-label="Message">
+            {id === undefined ? <Text c="dimmed">Select a message.</Text> : <CapturedReader key={id} id={id} />}
           </section>
         </div>
       )}
@@ -83,7 +79,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
   );
 }
 
-/** True once there is another newest mail than when the list was first seen. */
+/** True once the newest message differs from that of the first answer. */
 function useArrived(newest: string | undefined, known: boolean): boolean {
   const first = useRef<string | null | undefined>(undefined);
   if (known && first.current === undefined) first.current = newest ?? null;

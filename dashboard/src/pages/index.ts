@@ -1,7 +1,7 @@
-/** Every page and its address; one that is not needed yet is not loaded. */
+/** Every page and its path. A page is loaded when it is first shown. */
 import { type ComponentType, lazy } from 'react';
 import type { Session } from '../../../src/operator/schemas.ts';
-import { loaded } from './load';
+import { loadPage } from './load-page';
 
 export interface PageProps {
   readonly parameters: Readonly<Record<string, string | undefined>>;
@@ -9,43 +9,48 @@ export interface PageProps {
 }
 
 export const pages: readonly { readonly path: string; readonly Page: ComponentType<PageProps> }[] = [
-  { path: '/', Page: lazy(() => loaded(import('./overview')).then(({ OverviewPage }) => ({ default: OverviewPage }))) },
+  {
+    path: '/',
+    Page: lazy(() => loadPage(import('./overview')).then(({ OverviewPage }) => ({ default: OverviewPage }))),
+  },
   {
     path: '/messages',
-    Page: lazy(() => loaded(import('./messages')).then(({ MessagesPage }) => ({ default: MessagesPage }))),
+    Page: lazy(() => loadPage(import('./messages')).then(({ MessagesPage }) => ({ default: MessagesPage }))),
   },
   {
     path: '/messages/:id',
-    Page: lazy(() => loaded(import('./message')).then(({ MessagePage }) => ({ default: MessagePage }))),
+    Page: lazy(() => loadPage(import('./message')).then(({ MessagePage }) => ({ default: MessagePage }))),
   },
-  // One page: the list stays while mails are looked at.
+  // One route, so that the list stays while messages are selected.
   {
     path: '/inbox/:id?',
-    Page: lazy(() => loaded(import('./inbox')).then(({ InboxPage }) => ({ default: InboxPage }))),
+    Page: lazy(() => loadPage(import('./inbox')).then(({ InboxPage }) => ({ default: InboxPage }))),
   },
   {
     path: '/accounts',
-    Page: lazy(() => loaded(import('./accounts')).then(({ AccountsPage }) => ({ default: AccountsPage }))),
+    Page: lazy(() => loadPage(import('./accounts')).then(({ AccountsPage }) => ({ default: AccountsPage }))),
   },
   {
     path: '/accounts/:name',
-    Page: lazy(() => loaded(import('./account')).then(({ AccountPage }) => ({ default: AccountPage }))),
+    Page: lazy(() => loadPage(import('./account')).then(({ AccountPage }) => ({ default: AccountPage }))),
   },
   {
     path: '/domains',
-    Page: lazy(() => loaded(import('./domains')).then(({ DomainsPage }) => ({ default: DomainsPage }))),
+    Page: lazy(() => loadPage(import('./domains')).then(({ DomainsPage }) => ({ default: DomainsPage }))),
   },
   {
     path: '/domains/:name',
-    Page: lazy(() => loaded(import('./domain')).then(({ DomainPage }) => ({ default: DomainPage }))),
+    Page: lazy(() => loadPage(import('./domain')).then(({ DomainPage }) => ({ default: DomainPage }))),
   },
   {
     path: '/suppressions',
-    Page: lazy(() => loaded(import('./suppressions')).then(({ SuppressionsPage }) => ({ default: SuppressionsPage }))),
+    Page: lazy(() =>
+      loadPage(import('./suppressions')).then(({ SuppressionsPage }) => ({ default: SuppressionsPage })),
+    ),
   },
-  { path: '/audit', Page: lazy(() => loaded(import('./audit')).then(({ AuditPage }) => ({ default: AuditPage }))) },
+  { path: '/audit', Page: lazy(() => loadPage(import('./audit')).then(({ AuditPage }) => ({ default: AuditPage }))) },
   {
     path: '*',
-    Page: lazy(() => loaded(import('./not-found')).then(({ NotFoundPage }) => ({ default: NotFoundPage }))),
+    Page: lazy(() => loadPage(import('./not-found')).then(({ NotFoundPage }) => ({ default: NotFoundPage }))),
   },
 ];

@@ -1,25 +1,25 @@
-/** One message: where it is and why, what happened to it, and what an operator can do. */
+/** The page of a message: state, explanation, timeline, body, and the actions on it. */
 import { Anchor, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { ApiError, get, path } from '../api/client';
-import { usePolling } from '../api/live-state';
-import { Actions } from '../message/actions';
-import { Body } from '../message/body';
+import { usePollingInterval } from '../api/live-connection';
+import { MessageActions } from '../message/actions';
+import { MessageBody } from '../message/body';
 import { Explanation } from '../message/explanation';
 import { Timeline } from '../message/timeline';
-import { Copyable } from '../parts/copy';
+import { Copyable } from '../parts/copyable';
 import { PageHead } from '../parts/page-head';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { StateBadge } from '../parts/state-badge';
-import { Empty, Failure, Loading } from '../parts/states';
-import { exact } from '../parts/when';
+import { formatUtc } from '../parts/time';
 import type { PageProps } from '.';
 
 export function MessagePage({ parameters, session }: PageProps) {
   const id = parameters.id ?? '';
-  const refetchInterval = usePolling();
+  const refetchInterval = usePollingInterval();
   const shown = useQuery({
     queryKey: ['messages', id],
     queryFn: () => get<MessageDetails>(path`/messages/${id}`),
@@ -36,13 +36,13 @@ export function MessagePage({ parameters, session }: PageProps) {
 
 function Absent({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
   const status = error instanceof ApiError ? error.status : 0;
-  if (status !== 400 && status !== 404) return <Failure error={error} retry={retry} />;
+  if (status !== 400 && status !== 404) return <ErrorAlert error={error} retry={retry} />;
   return (
-    <Empty title={status === 404 ? 'There is no such mail request' : 'This is not the id of a mail request'}>
+    <EmptyState title={status === 404 ? 'No message has this id' : 'This is not a message id'}>
       <Anchor component={Link} href="/messages">
-        Search the messages
+        Search messages
       </Anchor>
-    </Empty>
+    </EmptyState>
   );
 }
 
@@ -51,7 +51,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
   return (
     <>
       <PageHead title={subject.trim() === '' ? '(blank subject)' : subject}>
-        <Actions message={message} />
+        <MessageActions message={message} />
       </PageHead>
       <Stack gap="lg">
         <dl className="facts head">
@@ -62,22 +62,25 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
           <Fact name="from">{from}</Fact>
           <Fact name="account">
             {account === null ? (
-              'gone'
+              'deleted'
             ) : (
               <Anchor component={Link} href={`/accounts/${encodeURIComponent(account)}`} inherit>
                 {account}
               </Anchor>
             )}
           </Fact>
-          <Fact name="accepted">{exact(at)}</Fact>
-          {ended === null ? null : <Fact name="ended">{exact(ended)}</Fact>}
+          <Fact name="accepted">{formatUtc(at)}</Fact>
+          {ended === null ? null : <Fact name="ended">{formatUtc(ended)}</Fact>}
           <Fact name="id">
             <Copyable value={id} label="id" />
           </Fact>
         </dl>
         <Explanation message={message} />
         <Timeline message={message} />
-        <Body message={message} inInbox={captured && message.attempts.some(({ outcome }) => outcome === 'delivered')} />
+        <MessageBody
+          message={message}
+          inInbox={captured && message.attempts.some(({ outcome }) => outcome === 'delivered')}
+        />
       </Stack>
     </>
   );

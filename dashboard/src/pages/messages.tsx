@@ -1,17 +1,17 @@
-/** Messages: finds mail requests by anything that is known of them. */
+/** The search for messages. */
 import { Anchor, Button, Group, Text } from '@mantine/core';
 import { useEffect, useMemo } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
-import { described, type Filters, filtersOf, pastedId } from '../messages/filters';
+import { describeFilters, type Filters, filtersOf, idIn } from '../messages/filters';
 import { Results } from '../messages/results';
-import { type Changed, SearchForm } from '../messages/search-form';
-import { type Search, useSearch } from '../messages/use-search';
-import { FirstMail } from '../parts/first-mail';
+import { type FilterChange, SearchForm } from '../messages/search-form';
+import { type MessageSearch, useMessageSearch } from '../messages/use-search';
+import { FirstMessage } from '../parts/first-message';
 import { PageHead } from '../parts/page-head';
-import { Empty, Failure, Loading } from '../parts/states';
-import { exact } from '../parts/when';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { formatUtc } from '../parts/time';
 import type { PageProps } from './index';
 
 export function MessagesPage({ session }: PageProps) {
@@ -21,16 +21,16 @@ export function MessagesPage({ session }: PageProps) {
   const filters = useMemo(() => filtersOf(new URLSearchParams(text)), [text]);
   const from = parameters.get('cursor') ?? '';
 
-  const id = pastedId(filters.q ?? '');
+  const id = idIn(filters.q ?? '');
   useEffect(() => {
     if (id !== null) navigate(`/messages/${id}`, { replace: true });
   }, [id, navigate]);
 
-  const change = (changed: Changed, typed: boolean) =>
+  const change = (changed: FilterChange, typed: boolean) =>
     setParameters(
       (before) => {
         const after = new URLSearchParams(before);
-        // A page of one search is none of another.
+        // A cursor belongs to one search.
         after.delete('cursor');
         for (const [name, value] of Object.entries(changed)) {
           if (value === undefined || value === '') after.delete(name);
@@ -59,8 +59,8 @@ interface FoundProps {
 }
 
 function Found({ session, filters, from, onClear }: FoundProps) {
-  const search = useSearch(filters, from);
-  const { messages, phase, error, fresh, showFresh } = search;
+  const search = useMessageSearch(filters, from);
+  const { messages, phase, error, newMessages: fresh, showNew: showFresh } = search;
   if (phase === 'loading') return <Loading />;
   const refused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
@@ -68,20 +68,20 @@ function Found({ session, filters, from, onClear }: FoundProps) {
       <div role="status">
         {fresh.count > 0 && messages.length > 0 ? (
           <Button fullWidth mb="sm" variant="default" onClick={showFresh}>
-            {fresh.many ? `more than ${fresh.count}` : fresh.count} new: show
+            {fresh.many ? `More than ${fresh.count}` : fresh.count} new: show
           </Button>
         ) : null}
       </div>
       {from === '' ? null : (
         <Text mb="sm" c="dimmed">
-          Older mail, from the middle of a list.{' '}
+          This list starts at an older message.{' '}
           <Anchor component={Link} href={addressOf(filters)}>
-            From the newest
+            Start at the newest
           </Anchor>
         </Text>
       )}
       {messages.length > 0 ? <Results messages={messages} /> : null}
-      {phase === 'failed' ? <Failure error={error} {...(refused ? {} : { retry: search.goOn })} /> : null}
+      {phase === 'failed' ? <ErrorAlert error={error} {...(refused ? {} : { retry: search.resume })} /> : null}
       {phase === 'all' && messages.length === 0 ? (
         <Nothing session={session} filters={filters} onClear={onClear} />
       ) : null}
@@ -90,8 +90,12 @@ function Found({ session, filters, from, onClear }: FoundProps) {
   );
 }
 
-function Progress({ search: { phase, messages, searchedSince, goOn, stop } }: { readonly search: Search }) {
-  const back = searchedSince === null ? '' : `, searched back to ${exact(searchedSince)}`;
+function Progress({
+  search: { phase, messages, searchedSince, resume: goOn, stop },
+}: {
+  readonly search: MessageSearch;
+}) {
+  const back = searchedSince === null ? '' : `, searched back to ${formatUtc(searchedSince)}`;
   return (
     <Group justify="center" my="md" gap="sm">
       <Text c="dimmed" role="status">
@@ -106,7 +110,7 @@ function Progress({ search: { phase, messages, searchedSince, goOn, stop } }: { 
       ) : null}
       {phase === 'stopped' ? (
         <Button variant="default" onClick={goOn}>
-          Search on
+          Continue search
         </Button>
       ) : null}
       {phase === 'more' ? (
@@ -119,23 +123,23 @@ function Progress({ search: { phase, messages, searchedSince, goOn, stop } }: { 
 }
 
 function Nothing({ session, filters, onClear }: Omit<FoundProps, 'from'>) {
-  const words = described(filters);
+  const words = describeFilters(filters);
   if (words.length === 0) {
     return (
       <>
-        <Empty title="No mail has been accepted yet">It shows here as soon as it is.</Empty>
-        <FirstMail session={session} />
+        <EmptyState title="No messages">The first message appears here when it is accepted.</EmptyState>
+        <FirstMessage session={session} />
       </>
     );
   }
   return (
-    <Empty title="Nothing matches">
-      There is no mail request {words.join(', ')}.
+    <EmptyState title="No message matches">
+      There is no message {words.join(', ')}.
       <br />
       <Button mt="md" variant="default" onClick={onClear}>
-        Search everything
+        Clear all filters
       </Button>
-    </Empty>
+    </EmptyState>
   );
 }
 

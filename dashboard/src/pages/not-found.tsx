@@ -1,18 +1,18 @@
-/** An address that no page has. */
+/** Shown for a path without a page. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { PageHead } from '../parts/page-head';
-import { Empty } from '../parts/states';
+import { EmptyState } from '../parts/page-states';
 
 export function NotFoundPage() {
   return (
     <>
-      <PageHead title="No such page" />
-      <Empty title="Nothing is at this address">
+      <PageHead title="Page not found" />
+      <EmptyState title="No page has this address">
         <Anchor component={Link} href="/">
           Go to the overview
         </Anchor>
-      </Empty>
+      </EmptyState>
     </>
   );
 }

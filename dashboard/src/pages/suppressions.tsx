@@ -1,77 +1,82 @@
-/** Suppressions: which addresses get no mail, and why; whole lists in and out as CSV. */
+/** Suppression lists: search, add, remove, import and export. */
 import { Anchor, Box, Button, Group } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';
 import { AccountSelect } from '../accounts/account-select';
 import { useAccounts } from '../accounts/queries';
-import { useAddress } from '../api/address';
 import { path } from '../api/client';
-import { AddDialog } from '../lists/add-dialog';
-import { ImportDialog } from '../lists/import-dialog';
-import { listName, SERVICE } from '../lists/list-name';
-import { ListTable } from '../lists/list-table';
-import { useSearch } from '../lists/queries';
-import { Why } from '../lists/why';
+import { useUrlState } from '../api/url-state';
 import { DownloadButton } from '../parts/download';
 import { FilterBox } from '../parts/filter-box';
 import { PageHead } from '../parts/page-head';
-import { Empty, Failure, Loading } from '../parts/states';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { AddSuppressionDialog } from '../suppressions/add-dialog';
+import { ImportDialog } from '../suppressions/import-dialog';
+import { listOwner, SERVICE_LIST } from '../suppressions/list-owner';
+import { useSuppressionPage } from '../suppressions/queries';
+import { SuppressionDetails } from '../suppressions/suppression-details';
+import { SuppressionTable } from '../suppressions/suppression-table';
 
-/** A pause in typing after which the list is searched. */
-const PAUSE_MS = 250;
+/** The search starts after this pause in typing. */
+const DEBOUNCE_MS = 250;
 
 export function SuppressionsPage() {
   const accounts = useAccounts();
-  const [address, setAddress] = useAddress();
-  const [doing, setDoing] = useState<'add' | 'import' | null>(null);
-  const list = address.get('list') ?? firstOf(accounts.data);
-  const why = address.get('address');
-  if (list === null) return <Waiting error={accounts.error} retry={accounts.refetch} />;
+  const [address, setAddress] = useUrlState();
+  const [dialog, setDialog] = useState<'add' | 'import' | null>(null);
+  const list = address.get('list') ?? defaultList(accounts.data);
+  const selected = address.get('address');
+  if (list === null) return <Pending error={accounts.error} retry={accounts.refetch} />;
   return (
     <>
       <PageHead title="Suppressions">
         <Group gap="xs">
-          <Button onClick={() => setDoing('add')}>Add address</Button>
-          <Button variant="default" onClick={() => setDoing('import')}>
+          <Button onClick={() => setDialog('add')}>Add address</Button>
+          <Button variant="default" onClick={() => setDialog('import')}>
             Import
           </Button>
           <DownloadButton
             at={path`/accounts/${list}/suppressions/export`}
-            name={`suppressions-${list === SERVICE ? 'service' : list}.csv`}
-            label={`Export the list of ${listName(list)} as CSV`}
+            name={`suppressions-${list === SERVICE_LIST ? 'service' : list}.csv`}
+            label={`Export the suppression list of ${listOwner(list)} as CSV`}
           />
         </Group>
       </PageHead>
-      {why === null ? null : <Why key={why} address={why} onClose={() => setAddress({ address: null })} />}
-      <Listed key={list} list={list} onWhy={(one) => setAddress({ address: one })} />
-      {doing === 'add' ? <AddDialog list={list} onClose={() => setDoing(null)} /> : null}
-      {doing === 'import' ? <ImportDialog list={list} onClose={() => setDoing(null)} /> : null}
+      {selected === null ? null : (
+        <SuppressionDetails key={selected} address={selected} onClose={() => setAddress({ address: null })} />
+      )}
+      <Addresses key={list} list={list} onSelect={(one) => setAddress({ address: one })} />
+      {dialog === 'add' ? <AddSuppressionDialog list={list} onClose={() => setDialog(null)} /> : null}
+      {dialog === 'import' ? <ImportDialog list={list} onClose={() => setDialog(null)} /> : null}
     </>
   );
 }
 
-/** The list of the account that every installation begins with, or the first there is. */
-function firstOf(accounts: readonly { readonly name: string }[] | undefined): string | null {
+/** The list of the account `default`, or of the first account, or of the whole service. */
+function defaultList(accounts: readonly { readonly name: string }[] | undefined): string | null {
   if (accounts === undefined) return null;
-  return accounts.find(({ name }) => name === 'default')?.name ?? accounts[0]?.name ?? SERVICE;
+  return accounts.find(({ name }) => name === 'default')?.name ?? accounts[0]?.name ?? SERVICE_LIST;
 }
 
-function Waiting({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
+function Pending({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
   return (
     <>
       <PageHead title="Suppressions" />
-      {error === null ? <Loading /> : <Failure error={error} retry={retry} />}
+      {error === null ? <Loading /> : <ErrorAlert error={error} retry={retry} />}
     </>
   );
 }
 
-function Listed({ list, onWhy }: { readonly list: string; readonly onWhy: (address: string) => void }) {
-  const [address, setAddress] = useAddress();
+function Addresses({ list, onSelect }: { readonly list: string; readonly onSelect: (address: string) => void }) {
+  const [address, setAddress] = useUrlState();
   const search = address.get('search') ?? '';
   const after = address.get('after') ?? '';
   const [typed, setTyped] = useState(search);
-  const found = useSearch(list, search, after);
-  const later = useDebouncedCallback((text: string) => setAddress({ search: text, after: null }, true), PAUSE_MS);
+  const found = useSuppressionPage(list, search, after);
+  const setSearchLater = useDebouncedCallback(
+    (text: string) => setAddress({ search: text, after: null }, true),
+    DEBOUNCE_MS,
+  );
   const entries = found.data?.suppressions ?? [];
   const next = found.data?.next ?? null;
   return (
@@ -91,20 +96,22 @@ function Listed({ list, onWhy }: { readonly list: string; readonly onWhy: (addre
           value={typed}
           onChange={(text) => {
             setTyped(text);
-            later(text);
+            setSearchLater(text);
           }}
         />
       </Group>
       {found.isPending ? <Loading /> : null}
-      {found.isError ? <Failure error={found.error} retry={found.refetch} /> : null}
-      {found.isSuccess && entries.length === 0 ? <Nothing list={list} search={search} onWhy={onWhy} /> : null}
-      {found.isSuccess && entries.length > 0 ? <ListTable list={list} entries={entries} onWhy={onWhy} /> : null}
+      {found.isError ? <ErrorAlert error={found.error} retry={found.refetch} /> : null}
+      {found.isSuccess && entries.length === 0 ? <NoMatch list={list} search={search} onSelect={onSelect} /> : null}
+      {found.isSuccess && entries.length > 0 ? (
+        <SuppressionTable list={list} entries={entries} onSelect={onSelect} />
+      ) : null}
       <Group justify="space-between" my="md">
         {after === '' ? (
           <span />
         ) : (
           <Button variant="default" onClick={() => setAddress({ after: null })}>
-            From the beginning
+            First page
           </Button>
         )}
         {next === null ? null : (
@@ -117,26 +124,30 @@ function Listed({ list, onWhy }: { readonly list: string; readonly onWhy: (addre
   );
 }
 
-interface NothingProps {
+interface NoMatchProps {
   readonly list: string;
   readonly search: string;
-  readonly onWhy: (address: string) => void;
+  readonly onSelect: (address: string) => void;
 }
 
-/** What is written out as an address may be on another list. */
-function Nothing({ list, search, onWhy }: NothingProps) {
+/** No match. A complete address may be on another list, so the page offers to search all lists. */
+function NoMatch({ list, search, onSelect }: NoMatchProps) {
   if (search === '')
-    return <Empty title={`The list of ${listName(list)} is empty`}>It keeps no address from getting mail.</Empty>;
-  const whole = search.indexOf('@') > 0;
+    return (
+      <EmptyState title={`The suppression list of ${listOwner(list)} is empty`}>
+        No address is suppressed by this list.
+      </EmptyState>
+    );
+  const complete = search.indexOf('@') > 0;
   return (
-    <Empty title={`Nothing on the list of ${listName(list)} begins like that`}>
-      {whole ? (
-        <Anchor component="button" type="button" onClick={() => onWhy(search)}>
-          Look for {search} on every list
+    <EmptyState title={`No match on the suppression list of ${listOwner(list)}`}>
+      {complete ? (
+        <Anchor component="button" type="button" onClick={() => onSelect(search)}>
+          Search all lists for {search}
         </Anchor>
       ) : (
-        'Addresses are found by their beginning, and by that of their domain behind an @.'
+        'A search matches the beginning of an address or, after an @, of its domain.'
       )}
-    </Empty>
+    </EmptyState>
   );
 }

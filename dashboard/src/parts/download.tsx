@@ -1,13 +1,13 @@
-/** What saves a file: asks for a ticket first, since a download carries no header. Says where that fails. */
+/** Downloads a file. A download sends no session header, so the page requests a ticket first. A failure is shown as a notification. */
 import { Anchor, Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
 import { download } from '../api/session';
 
 interface DownloadProps {
-  /** Of the operator API. */
+  /** The path of the operator API. */
   readonly at: string;
-  /** Of the file. */
+  /** The name of the file. */
   readonly name: string;
 }
 

@@ -1,4 +1,4 @@
-/** A box that narrows a list down while one types; what is typed stands in the address. */
+/** A text field that filters a list while the operator types. */
 import { TextInput } from '@mantine/core';
 
 interface FilterBoxProps {

@@ -1,7 +1,7 @@
-/** A dialog with a form; its button says what it does, and a failure stands above it. */
+/** A dialog with a form. Its button names the action; an error is shown above the button. */
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { Failure } from './states';
+import { ErrorAlert } from './page-states';
 
 export interface FormDialogProps {
   readonly opened: boolean;
@@ -12,9 +12,9 @@ export interface FormDialogProps {
   readonly busy?: boolean;
   readonly disabled?: boolean;
   readonly error?: unknown;
-  /** On the button that does nothing. */
+  /** The label of the button that closes the dialog without a change; `Cancel` by default. */
   readonly dismissal?: string;
-  /** Of the button that acts, where it cannot be undone. */
+  /** The colour of the button that starts the action. */
   readonly color?: string;
   readonly onSubmit: () => void;
   readonly onClose: () => void;
@@ -32,7 +32,7 @@ export function FormDialog(props: FormDialogProps) {
       >
         <Stack>
           {children}
-          {error === null || error === undefined ? null : <Failure error={error} />}
+          {error === null || error === undefined ? null : <ErrorAlert error={error} />}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {props.dismissal ?? 'Cancel'}

@@ -1,14 +1,14 @@
-/** What narrows a list that is there whole: a text and a state, both in the address, and how many are left. */
+/** Filters for a list that the page holds completely: a text and a state, both in the URL, and the number of matches. */
 import { Group, NativeSelect, Text } from '@mantine/core';
-import { useAddress } from '../api/address';
+import { useUrlState } from '../api/url-state';
 import { FilterBox } from './filter-box';
-import { counted } from './number';
+import { formatCount } from './number';
 
 interface ListFiltersProps {
-  /** What the text is looked for in, such as `Filter by name`. */
+  /** The label of the text field, such as `Filter by name`. */
   readonly label: string;
   readonly states: readonly { readonly value: string; readonly label: string }[];
-  /** One of the list, such as `account`. */
+  /** What an entry is, such as `account`. */
   readonly noun: string;
   readonly shown: number;
   readonly all: number;
@@ -22,21 +22,21 @@ export function ListFilters({ label, states, noun, shown, all }: ListFiltersProp
         <FilterBox label={label} value={text} onChange={(q) => setAddress({ q }, true)} />
         <NativeSelect
           label="State"
-          data={[{ value: '', label: 'Every state' }, ...states]}
+          data={[{ value: '', label: 'Any' }, ...states]}
           value={state}
           onChange={(event) => setAddress({ state: event.currentTarget.value })}
         />
       </Group>
       <Text c="dimmed" size="sm" role="status" mb="xs">
-        {shown === all ? counted(all, noun) : `${shown} of ${counted(all, noun)}`}
+        {shown === all ? formatCount(all, noun) : `${shown} of ${formatCount(all, noun)}`}
       </Text>
     </>
   );
 }
 
-/** What is asked for; `words` are the text as names are compared with it. */
+/** The filters of the URL. `words` is the text as it is compared with names: trimmed, in lower case. */
 export function useListFilters() {
-  const [address, setAddress] = useAddress();
+  const [address, setAddress] = useUrlState();
   const text = address.get('q') ?? '';
   return { text, words: text.trim().toLowerCase(), state: address.get('state') ?? '', setAddress };
 }

@@ -1,11 +1,11 @@
-/** Figures over time: their sums, the charts, and the same as a table. */
+/** Figures over time: totals, charts, and a table of the same figures. */
 import { Anchor, Box, Group, Paper, SimpleGrid, Stack, Table, Text, Title } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Figures, Overview, Range } from '../../../src/operations/overview/schemas.ts';
-import { compact, grouped } from './number';
+import { formatCompact, formatNumber } from './number';
+import { formatDuration, formatUtc } from './time';
 import { type Line, TimeChart } from './time-chart';
-import { duration, exact } from './when';
 
 type Count = keyof Omit<Figures, 'latencyMs'>;
 
@@ -27,50 +27,50 @@ const PURPLE = ['#7a2a8c', '#dba4f0'] as const;
 export function OverviewFigures({ overview }: { readonly overview: Overview }) {
   const { points, range } = overview;
   const times = useMemo(() => points.map(({ at }) => at), [points]);
-  const each = `per ${STEPS[range]}`;
+  const perStep = `per ${STEPS[range]}`;
   const counts = (name: Count) => points.map((point) => point[name]);
   const latencies = (which: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[which] ?? null);
   const volume: readonly Line[] = [
     { label: 'Delivered', colours: GREEN, dash: [], values: counts('delivered') },
     { label: 'Accepted', colours: BLUE, dash: [8, 5], values: counts('accepted') },
   ];
-  const trouble: readonly Line[] = [
+  const failures: readonly Line[] = [
     { label: 'Bounced', colours: RED, dash: [], values: counts('bounced') },
     { label: 'Complained', colours: PURPLE, dash: [3, 4], values: counts('complained') },
   ];
   const latency: readonly Line[] = [
-    { label: 'Half within', colours: GREEN, dash: [], values: latencies('p50') },
-    { label: '99 % within', colours: PURPLE, dash: [8, 5], values: latencies('p99') },
+    { label: 'p50', colours: GREEN, dash: [], values: latencies('p50') },
+    { label: 'p99', colours: PURPLE, dash: [8, 5], values: latencies('p99') },
   ];
   return (
     <Stack gap="lg">
       <Totals totals={overview.totals} range={range} />
       <TimeChart
-        title={`Accepted and delivered, ${each}`}
+        title={`Accepted and delivered, ${perStep}`}
         times={times}
         lines={volume}
-        format={grouped}
-        formatAxis={compact}
+        format={formatNumber}
+        formatAxis={formatCompact}
       />
       <SimpleGrid cols={{ base: 1, lg: 2 }}>
         <TimeChart
-          title={`Bounced and complained, ${each}`}
+          title={`Bounced and complained, ${perStep}`}
           times={times}
-          lines={trouble}
-          format={grouped}
-          formatAxis={compact}
+          lines={failures}
+          format={formatNumber}
+          formatAxis={formatCompact}
         />
         <TimeChart
-          title="Time from accepted to delivered"
+          title="Delivery time, from accepted to delivered"
           times={times}
           lines={latency}
-          format={duration}
+          format={formatDuration}
           formatAxis={axisTime}
           logarithmic
         />
       </SimpleGrid>
       <Text size="sm" c="dimmed">
-        Times are UTC. The last step is still under way.
+        Times are UTC. The last interval is incomplete.
       </Text>
       <FiguresTable overview={overview} />
     </Stack>
@@ -79,12 +79,12 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
 
 const STEPS: Readonly<Record<Range, string>> = { '1h': 'minute', '24h': '10 minutes', '7d': 'hour', '30d': '6 hours' };
 
-/** In one unit, for the powers of ten. */
+/** In one unit; the axis has powers of ten. */
 function axisTime(ms: number): string {
-  return ms < 1_000 ? `${ms} ms` : `${grouped(ms / 1_000)} s`;
+  return ms < 1_000 ? `${ms} ms` : `${formatNumber(ms / 1_000)} s`;
 }
 
-/** Those that are a state, in which mail requests are found. */
+/** The counts that are also states of messages. */
 const STATES: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
 
 function Totals({ totals, range }: { readonly totals: Figures; readonly range: Range }) {
@@ -95,18 +95,18 @@ function Totals({ totals, range }: { readonly totals: Figures; readonly range: R
         <Total
           key={name}
           label={label}
-          value={grouped(totals[name])}
+          value={formatNumber(totals[name])}
           share={shareOf(totals, name)}
           href={STATES.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined}
         />
       ))}
-      <Total label="Half delivered within" value={latencyMs === null ? '–' : duration(latencyMs.p50)} />
-      <Total label="99 % delivered within" value={latencyMs === null ? '–' : duration(latencyMs.p99)} />
+      <Total label="Delivery time p50" value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)} />
+      <Total label="Delivery time p99" value={latencyMs === null ? '–' : formatDuration(latencyMs.p99)} />
     </SimpleGrid>
   );
 }
 
-/** Of those accepted, where that says something. */
+/** The share of the accepted messages; undefined where a share has no meaning. */
 function shareOf(totals: Figures, name: Count): string | undefined {
   const value = totals[name];
   if (name === 'accepted' || name === 'deferred' || totals.accepted === 0 || value === 0) return undefined;
@@ -123,7 +123,7 @@ function Total({
   readonly label: string;
   readonly value: string;
   readonly share?: string | undefined;
-  /** Where those that are counted are listed. */
+  /** The list of the counted messages. */
   readonly href?: string | undefined;
 }) {
   return (
@@ -151,15 +151,15 @@ function Total({
   );
 }
 
-/** The newest first; not made before somebody wants it. */
+/** The newest interval first. Rendered only once it is opened. */
 function FiguresTable({ overview }: { readonly overview: Overview }) {
   const [opened, setOpened] = useState(false);
   const { points, range } = overview;
   return (
     <details onToggle={(event) => setOpened(event.currentTarget.open)}>
-      <summary>The figures as a table</summary>
+      <summary>Show the figures as a table</summary>
       {opened ? (
-        // It scrolls by itself, so the keyboard has to reach it.
+        // The region scrolls, so it must be reachable by keyboard.
         <Box
           role="region"
           aria-label={`Figures of the last ${range}`}
@@ -169,10 +169,10 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
           style={{ overflow: 'auto' }}
         >
           <Table striped stickyHeader withTableBorder>
-            <Table.Caption>Figures of the last {range}, the newest first</Table.Caption>
+            <Table.Caption>Figures of the last {range}, newest first</Table.Caption>
             <Table.Thead>
               <Table.Tr>
-                {['From', ...COUNTS.map(({ label }) => label), 'Half within', '99 % within'].map((heading) => (
+                {['From', ...COUNTS.map(({ label }) => label), 'p50', 'p99'].map((heading) => (
                   <Table.Th key={heading} scope="col">
                     {heading}
                   </Table.Th>
@@ -183,13 +183,13 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
               {points.toReversed().map((point) => (
                 <Table.Tr key={point.at}>
                   <Table.Th scope="row" style={{ whiteSpace: 'nowrap' }}>
-                    {exact(point.at)}
+                    {formatUtc(point.at)}
                   </Table.Th>
                   {COUNTS.map(({ name }) => (
-                    <Table.Td key={name}>{grouped(point[name])}</Table.Td>
+                    <Table.Td key={name}>{formatNumber(point[name])}</Table.Td>
                   ))}
-                  <Table.Td>{point.latencyMs === null ? '–' : duration(point.latencyMs.p50)}</Table.Td>
-                  <Table.Td>{point.latencyMs === null ? '–' : duration(point.latencyMs.p99)}</Table.Td>
+                  <Table.Td>{point.latencyMs === null ? '–' : formatDuration(point.latencyMs.p50)}</Table.Td>
+                  <Table.Td>{point.latencyMs === null ? '–' : formatDuration(point.latencyMs.p99)}</Table.Td>
                 </Table.Tr>
               ))}
             </Table.Tbody>

@@ -1,13 +1,13 @@
-/** How the parts of the installation are, and what wants attention, each with its remedy. */
+/** The health of each part of the installation, and the problems that need attention, each with its remedy. */
 import { Anchor, Badge, Button, List, Paper, Stack, Text, Title } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
-import { counted, grouped } from './number';
-import { Prose } from './prose';
+import { formatCount, formatNumber } from './number';
+import { TextWithCode } from './text-with-code';
 
-/** The gravest come first: with more of them than this the figures would be below the first screen. */
-const FOLDED = 4;
+/** Failures come first. Only this many problems are shown initially, so that the figures stay on the first screen. */
+const MAX_INITIAL = 4;
 
 const COLOURS: Readonly<Record<Overview['health'][number]['level'], string>> = {
   ok: '#1e6b37',
@@ -18,7 +18,7 @@ const PARTS: Readonly<Record<Overview['health'][number]['part'], string>> = {
   database: 'Database',
   transport: 'Transport',
   domains: 'Domains',
-  feedback: 'Feedback loop',
+  feedback: 'Feedback',
   nodes: 'Nodes',
 };
 
@@ -58,17 +58,17 @@ export function OverviewHealth({ health }: { readonly health: Overview['health']
 }
 
 export function OverviewAttention({ attention }: { readonly attention: Overview['attention'] }) {
-  const [all, setAll] = useState(false);
-  const folds = attention.length > FOLDED + 1;
-  const shown = folds && !all ? attention.slice(0, FOLDED) : attention;
+  const [showAll, setShowAll] = useState(false);
+  const collapsible = attention.length > MAX_INITIAL + 1;
+  const shown = collapsible && !showAll ? attention.slice(0, MAX_INITIAL) : attention;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="attention">
       <Stack gap="sm" align="flex-start">
         <Title order={2} size="h4" id="attention">
-          Needs attention{attention.length === 0 ? '' : ` (${grouped(attention.length)})`}
+          Needs attention{attention.length === 0 ? '' : ` (${formatNumber(attention.length)})`}
         </Title>
         {attention.length === 0 ? (
-          <Text c="dimmed">Nothing does.</Text>
+          <Text c="dimmed">No problems found.</Text>
         ) : (
           <List id="attention-list" listStyleType="none" spacing="sm" styles={{ itemWrapper: { display: 'block' } }}>
             {shown.map((item) => (
@@ -78,15 +78,17 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
             ))}
           </List>
         )}
-        {folds ? (
+        {collapsible ? (
           <Button
             variant="default"
             size="compact-sm"
-            aria-expanded={all}
+            aria-expanded={showAll}
             aria-controls="attention-list"
-            onClick={() => setAll(!all)}
+            onClick={() => setShowAll(!showAll)}
           >
-            {all ? 'Show fewer' : `Show all ${grouped(attention.length)}${failuresIn(attention.slice(FOLDED))}`}
+            {showAll
+              ? 'Show fewer'
+              : `Show all ${formatNumber(attention.length)}${failuresIn(attention.slice(MAX_INITIAL))}`}
           </Button>
         ) : null}
       </Stack>
@@ -94,10 +96,10 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
   );
 }
 
-/** What is folded away must not look harmless. */
-function failuresIn(folded: Overview['attention']): string {
-  const count = folded.filter(({ level }) => level === 'failure').length;
-  return count === 0 ? '' : `, ${counted(count, 'more failure')} among them`;
+/** The number of failures among the hidden problems, as a suffix of the button. */
+function failuresIn(hidden: Overview['attention']): string {
+  const count = hidden.filter(({ level }) => level === 'failure').length;
+  return count === 0 ? '' : `, including ${formatCount(count, 'more failure')}`;
 }
 
 function Item({ item: { level, text, remedy, page } }: { readonly item: Overview['attention'][number] }) {
@@ -115,7 +117,7 @@ function Item({ item: { level, text, remedy, page } }: { readonly item: Overview
           )}
         </Text>
         <Text className="wrap" size="sm" c="dimmed">
-          <Prose text={remedy} />
+          <TextWithCode text={remedy} />
         </Text>
       </div>
     </div>

@@ -1,9 +1,10 @@
-/** The queue: how much waits, how old, and when it will be empty, in words. */
+/** The queue: number of messages, oldest message, trend, arrivals and departures. */
 import { Anchor, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
-import { grouped } from './number';
-import { duration, When } from './when';
+import { formatNumber } from './number';
+import { RelativeTime } from './relative-time';
+import { formatDuration } from './time';
 
 type Queue = Overview['queue'];
 
@@ -16,12 +17,12 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
           Queue
         </Title>
         <Text fw={600} size="lg">
-          {outlook(queue, Date.now())}
+          {trendText(queue, Date.now())}
         </Text>
         <Group gap="md">
           <Text>
             <StateLink state="queued" count={queued} text="queued" />,{' '}
-            <StateLink state="sending" count={sending} text="being sent" />
+            <StateLink state="sending" count={sending} text="sending" />
             {uncertain === 0 ? null : (
               <>
                 , <StateLink state="uncertain" count={uncertain} text="uncertain" />
@@ -32,14 +33,14 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
         {oldestAt === null ? null : (
           <Text>
             <Anchor component={Link} href={`/messages/${oldestId}`} underline="always">
-              The oldest
+              The oldest message
             </Anchor>{' '}
-            was accepted <When at={oldestAt} />.
+            was accepted <RelativeTime at={oldestAt} />.
           </Text>
         )}
         <Text c="dimmed" size="sm">
-          {grouped(queue.arrivalsPerMinute)} arrivals and {grouped(queue.departuresPerMinute)} departures per minute, on
-          average over the last minutes.
+          {formatNumber(queue.arrivalsPerMinute)} arrivals and {formatNumber(queue.departuresPerMinute)} departures per
+          minute (average of the last 5 minutes).
         </Text>
       </Stack>
     </Paper>
@@ -47,30 +48,32 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
 }
 
 function StateLink({ state, count, text }: { readonly state: string; readonly count: number; readonly text: string }) {
-  const told = `${grouped(count)} ${text}`;
-  if (count === 0) return told;
+  const label = `${formatNumber(count)} ${text}`;
+  if (count === 0) return label;
   return (
     <Anchor component={Link} href={`/messages?state=${state}`} underline="always">
-      {told}
+      {label}
     </Anchor>
   );
 }
 
-function outlook({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, now: number): string {
+function trendText({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, now: number): string {
   switch (trend) {
     case 'empty':
       return 'Empty';
     case 'draining': {
-      const leftMs = emptyAt === null ? 0 : Date.parse(emptyAt) - now;
-      return `Empty in about ${duration(Math.max(1_000, leftMs))} at ${grouped(departuresPerMinute)} a minute`;
+      const remainingMs = emptyAt === null ? 0 : Date.parse(emptyAt) - now;
+      return `Empty in about ${formatDuration(Math.max(1_000, remainingMs))} (${formatNumber(departuresPerMinute)} departures per minute)`;
     }
     case 'steady':
-      return 'Steady: about as many come as leave';
+      return 'Steady: as many arrivals as departures';
     case 'growing':
-      return 'Growing';
+      return 'Growing: more arrivals than departures';
     case 'waiting': {
       const dueMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
-      return dueMs > 0 ? `Waiting: the next is due in ${duration(dueMs)}` : 'Waiting: nothing leaves at present';
+      return dueMs > 0
+        ? `Waiting: the next message is due in ${formatDuration(dueMs)}`
+        : 'Waiting: no departures at present';
     }
   }
 }

@@ -1,4 +1,4 @@
-/** A page's title, its actions beside it; the title is the document's too. */
+/** The title of a page, with its actions. Also sets the title of the document. */
 import { Group, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import type { ReactNode } from 'react';

@@ -1,4 +1,4 @@
-/** The state of a mail request: its word on a colour of its own, readable in light and dark. */
+/** The state of a message as a badge, readable in light and dark mode. */
 import { Badge } from '@mantine/core';
 import type { State } from '../../../src/model/message.ts';
 

@@ -1,21 +1,21 @@
 /**
- * Lines over time. Each line has a colour and a dash of its own, so that it is known without seeing colours; whoever sees no picture
- * has the same figures in a table beside it. Times are UTC, as everywhere.
+ * A line chart over time. Each line has its own colour and dash pattern, so that colour is not needed to tell them apart. The page
+ * has a table of the same figures. Times are UTC.
  */
 import { Group, Text, Title, useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useEffect, useId, useMemo, useRef, useState } from 'react';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { exact } from './when';
+import { formatUtc } from './time';
 
 export interface Line {
   readonly label: string;
-  /** In the light and in the dark. */
+  /** For light and dark mode. */
   readonly colours: readonly [light: string, dark: string];
-  /** Dashes and gaps in px; none for a whole line. */
+  /** Dashes and gaps in px; empty for a solid line. */
   readonly dash: readonly number[];
-  /** One for each time; null where there is nothing to tell. */
+  /** One for each time; null where there is no value. */
   readonly values: readonly (number | null)[];
 }
 
@@ -25,15 +25,15 @@ export interface TimeChartProps {
   readonly times: readonly string[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
-  /** Of the axis; as `format` where it is left out. */
+  /** For the axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
   readonly logarithmic?: boolean;
 }
 
 const HEIGHT = 190;
 const INK = { light: { text: '#5c636a', grid: '#d9dde1' }, dark: { text: '#a6adb4', grid: '#3a3f44' } } as const;
-/** With fewer values than this each one is a point too, for a line of one value is none. */
-const FEW = 24;
+/** A line with fewer values than this also shows each value as a point. */
+const MIN_VALUES_WITHOUT_POINTS = 24;
 
 export function TimeChart({ title, times, lines, format, formatAxis = format, logarithmic = false }: TimeChartProps) {
   const scheme = useComputedColorScheme('light');
@@ -41,14 +41,14 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
   const { ref: frame, width } = useElementSize<HTMLDivElement>();
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
-  const [pointed, setPointed] = useState<number | null>(null);
+  const [hovered, setHovered] = useState<number | null>(null);
   const data = useMemo(() => dataOf(times, lines, logarithmic), [times, lines, logarithmic]);
   const latest = useRef({ data, format: formatAxis });
   useEffect(() => {
     latest.current = { data, format: formatAxis };
   });
 
-  // What the chart is made anew for; figures alone are set into it.
+  // A new shape creates a new chart; new values are set into the existing one.
   const shape = JSON.stringify(lines.map(({ label, colours, dash, values }) => [label, colours, dash, isFew(values)]));
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
@@ -58,7 +58,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
         width,
         scheme,
         logarithmic,
-        point: setPointed,
+        point: setHovered,
         format: (value) => latest.current.format(value),
       }),
       latest.current.data,
@@ -72,7 +72,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
   }, [shape, width, scheme, logarithmic]);
   useEffect(() => chart.current?.setData(data), [data]);
 
-  const at = pointed ?? -1;
+  const at = hovered ?? -1;
   return (
     <section aria-labelledby={heading}>
       <Title order={3} size="h5" id={heading}>
@@ -102,7 +102,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
           );
         })}
         <Text size="sm" c="dimmed">
-          {times[at] === undefined ? '' : `from ${exact(times[at])}`}
+          {times[at] === undefined ? '' : `from ${formatUtc(times[at])}`}
         </Text>
       </Group>
       <div ref={frame}>
@@ -113,12 +113,12 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
 }
 
 function isFew(values: Line['values']): boolean {
-  return values.filter((value) => value !== null).length < FEW;
+  return values.filter((value) => value !== null).length < MIN_VALUES_WITHOUT_POINTS;
 }
 
 function dataOf(times: readonly string[], lines: readonly Line[], logarithmic: boolean): uPlot.AlignedData {
   const seconds = times.map((time) => Date.parse(time) / 1_000);
-  // There is no zero on a scale of ratios.
+  // A logarithmic scale has no zero.
   const values = lines.map((line) =>
     line.values.map((value) => (logarithmic && value !== null ? Math.max(1, value) : value)),
   );
@@ -152,15 +152,15 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     scales: {
       x: { time: true },
       y: logarithmic
-        ? { distr: 3, log: 10, range: (_chart, least, most) => decades(least, most) }
-        : { range: (_chart, _least, most) => [0, Math.max(1, (most ?? 0) * 1.05)] },
+        ? { distr: 3, log: 10, range: (_chart, min, max) => decades(min, max) }
+        : { range: (_chart, _min, max) => [0, Math.max(1, (max ?? 0) * 1.05)] },
     },
     axes: [
       { ...axis, values: (_chart, splits, _axis, _space, step) => timeLabels(splits, step) },
       {
         ...axis,
         size: 64,
-        ...(logarithmic ? {} : { incrs: WHOLE }),
+        ...(logarithmic ? {} : { incrs: WHOLE_STEPS }),
         grid: {
           ...axis.grid,
           filter: (_chart, splits) => splits.map((value) => (logarithmic && !isPowerOfTen(value) ? null : value)),
@@ -183,20 +183,20 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
   };
 }
 
-/** Mail requests are counted whole. */
-const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+/** Steps of the axis: whole numbers, because messages are counted. */
+const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
-/** The powers of ten around what there is. */
-function decades(least: number | null, most: number | null): [number, number] {
-  const from = 10 ** Math.floor(Math.log10(Math.max(1, least ?? 1)));
-  return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, most ?? 1))))];
+/** The powers of ten that enclose the values. */
+function decades(min: number | null, max: number | null): [number, number] {
+  const from = 10 ** Math.floor(Math.log10(Math.max(1, min ?? 1)));
+  return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, max ?? 1))))];
 }
 
 function isPowerOfTen(value: number): boolean {
   return Math.log10(value) % 1 === 0;
 }
 
-/** The hour; below the first of each day, and where a step is a day, the date. */
+/** The hour; the first hour of a day has the date below it. Steps of a day show the date only. */
 function timeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';
   return seconds.map((at) => {
@@ -208,11 +208,11 @@ function timeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   });
 }
 
-/** What the picture says, in a sentence. */
+/** The chart in one sentence, for screen readers. */
 function summary(lines: readonly Line[], format: (value: number) => string): string {
-  const told = lines.map(({ label, values }) => {
+  const parts = lines.map(({ label, values }) => {
     const known = values.filter((value) => value !== null);
-    return known.length === 0 ? `${label}: nothing` : `${label}: at most ${format(Math.max(...known))}`;
+    return known.length === 0 ? `${label}: no values` : `${label}: maximum ${format(Math.max(...known))}`;
   });
-  return `${told.join('; ')}. The table of the figures is below.`;
+  return `${parts.join('; ')}. The same figures are in the table below.`;
 }

@@ -1,4 +1,4 @@
-/** Times and durations as people read them. Pure. */
+/** Formats times and durations. Pure. */
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],
@@ -7,18 +7,18 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** Such as `3 min 20 s`; `0 s` under a second. */
-export function duration(ms: number): string {
+/** Such as `3 min 20 s`, `450 ms`; `0 s` for 0. */
+export function formatDuration(ms: number): string {
   const at = UNITS.findIndex(([, unit]) => ms >= unit);
   if (at < 0) return ms >= 1 ? `${Math.round(ms)} ms` : '0 s';
   const [name, unit] = UNITS[at] ?? ['s', 1_000];
-  const whole = Math.floor(ms / unit);
-  const [lesserName, lesser] = UNITS[at + 1] ?? ['', 0];
-  const rest = lesser === 0 || whole >= 10 ? 0 : Math.floor((ms - whole * unit) / lesser);
-  return rest === 0 ? `${whole} ${name}` : `${whole} ${name} ${rest} ${lesserName}`;
+  const count = Math.floor(ms / unit);
+  const [nextName, next] = UNITS[at + 1] ?? ['', 0];
+  const rest = next === 0 || count >= 10 ? 0 : Math.floor((ms - count * unit) / next);
+  return rest === 0 ? `${count} ${name}` : `${count} ${name} ${rest} ${nextName}`;
 }
 
 /** `2026-11-21 08:40:12 UTC`. */
-export function exact(iso: string): string {
+export function formatUtc(iso: string): string {
   return `${iso.slice(0, 19).replace('T', ' ')} UTC`;
 }

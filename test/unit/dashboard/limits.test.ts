@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changed, limitsOf, NO_LIMITS, percent } from '../../../dashboard/src/accounts/limits.ts';
+import { changedLimits, limitsOf, NO_LIMITS, percentInput } from '../../../dashboard/src/accounts/limits.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 
 const account: AccountDetails = {
@@ -38,17 +38,17 @@ test('a form sends only what was changed in it, so that no other change is undon
     maxBounces: '10%',
     maxComplaints: '0.15%',
   });
-  expect(changed(seen, seen)).toEqual({});
-  expect(changed(seen, { ...seen, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
+  expect(changedLimits(seen, seen)).toEqual({});
+  expect(changedLimits(seen, { ...seen, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
 });
 
 test('an unlimited volume takes the date along that stands beside it, which would be forgotten otherwise', () => {
   const seen = limitsOf(account);
-  expect(changed(seen, { ...seen, volume: 'unlimited' })).toEqual({
+  expect(changedLimits(seen, { ...seen, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',
     volumeExpires: '2030-06-30T00:00:00.000Z',
   });
-  expect(changed(NO_LIMITS, { ...NO_LIMITS, rate: '5/s' })).toEqual({ rate: '5/s' });
+  expect(changedLimits(NO_LIMITS, { ...NO_LIMITS, rate: '5/s' })).toEqual({ rate: '5/s' });
 });
 
 test.each([
@@ -57,5 +57,5 @@ test.each([
   [1, '100%'],
   [0.000001, '0.0001%'],
 ])('%s is written as %s', (part, text) => {
-  expect(percent(part)).toBe(text);
+  expect(percentInput(part)).toBe(text);
 });

@@ -1,0 +1,21 @@
+/** A request that changes something. On success it shows a notification and reloads the queries of the changed topics. */
+import { notifications } from '@mantine/notifications';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import type { Topic } from '../../../src/model/topic.ts';
+
+/** `successText` makes the text of the notification; without it there is none. */
+export function useApiMutation<Value, Result>(
+  request: (value: Value) => Promise<Result>,
+  topics: readonly Topic[],
+  successText?: (result: Result, value: Value) => string,
+) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: request,
+    onSuccess: (result, value) => {
+      if (successText !== undefined)
+        notifications.show({ message: successText(result, value), closeButtonProps: { 'aria-label': 'Close' } });
+      for (const topic of [...topics, 'audit']) void queries.invalidateQueries({ queryKey: [topic] });
+    },
+  });
+}

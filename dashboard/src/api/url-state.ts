@@ -1,0 +1,22 @@
+/** The state of a page that the URL holds: filters, tabs, cursors. A copied URL shows the same page. */
+import { useSearchParams } from 'wouter';
+
+export type UrlChange = Readonly<Record<string, string | null>>;
+
+/** The query parameters, and a function that sets some of them; null and '' remove one. `typed` adds no entry to the browser's history. */
+export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, typed?: boolean) => void] {
+  const [parameters, setParameters] = useSearchParams();
+  const set = (change: UrlChange, typed = false) =>
+    setParameters(
+      (before) => {
+        const after = new URLSearchParams(before);
+        for (const [name, value] of Object.entries(change)) {
+          if (value === null || value === '') after.delete(name);
+          else after.set(name, value);
+        }
+        return after;
+      },
+      { replace: typed },
+    );
+  return [parameters, set];
+}

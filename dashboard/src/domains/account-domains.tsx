@@ -1,0 +1,32 @@
+/** The domains of one account. */
+import { Button, Group, Stack, Title } from '@mantine/core';
+import { useState } from 'react';
+import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { AddDomainDialog } from './add-dialog';
+import { DomainTable } from './domain-table';
+import { useDomains } from './queries';
+
+export function AccountDomains({ account }: { readonly account: string }) {
+  const domains = useDomains();
+  const [adding, setAdding] = useState(false);
+  const own = (domains.data ?? []).filter((domain) => domain.account === account);
+  return (
+    <Stack>
+      <Group justify="space-between">
+        <Title order={2} size="h4">
+          Domains
+        </Title>
+        <Button onClick={() => setAdding(true)}>Add domain</Button>
+      </Group>
+      {domains.isPending ? <Loading /> : null}
+      {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
+      {domains.isSuccess && own.length === 0 ? (
+        <EmptyState title="No domains">
+          A sender’s domain must be authenticated, unless all senders are allowed.
+        </EmptyState>
+      ) : null}
+      {own.length === 0 ? null : <DomainTable domains={own} oneAccount />}
+      {adding ? <AddDomainDialog account={account} onClose={() => setAdding(false)} /> : null}
+    </Stack>
+  );
+}

@@ -1,0 +1,41 @@
+/** Badges for the states of domains, of DNS records and of keys. */
+import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
+import { StatusBadge, type Tone } from '../parts/status-badge';
+
+type KeyState = DomainDetails['keys'][number]['state'];
+
+const STATUS: Readonly<Record<DomainDetails['status'], Tone>> = {
+  pending: 'warning',
+  authenticated: 'success',
+  failing: 'error',
+};
+const FOUND: Readonly<Record<DomainRecord['found'], readonly [Tone, string]>> = {
+  found: ['success', 'found'],
+  missing: ['error', 'missing'],
+  wrong: ['error', 'wrong'],
+  unknown: ['neutral', 'not looked up'],
+};
+const KEY: Readonly<Record<KeyState, readonly [Tone, string]>> = {
+  active: ['info', 'active'],
+  staged: ['warning', 'staged'],
+  retiring: ['neutral', 'retiring'],
+};
+
+export function DomainBadge({ status }: { readonly status: DomainDetails['status'] }) {
+  return <StatusBadge tone={STATUS[status]}>{status}</StatusBadge>;
+}
+
+export function RecordBadge({ found }: { readonly found: DomainRecord['found'] }) {
+  const [tone, word] = FOUND[found];
+  return <StatusBadge tone={tone}>{word}</StatusBadge>;
+}
+
+export function KeyBadge({ state }: { readonly state: KeyState }) {
+  const [tone, word] = KEY[state];
+  return <StatusBadge tone={tone}>{word}</StatusBadge>;
+}
+
+/** `3 of 4 found`. */
+export function foundText({ records }: Pick<DomainDetails, 'records'>): string {
+  return `${records.filter(({ found }) => found === 'found').length} of ${records.length} found`;
+}

@@ -1,0 +1,53 @@
+/** A text filter. It is applied after a pause in typing, and at once on Enter. */
+import { TextInput } from '@mantine/core';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+
+const DEBOUNCE_MS = 300;
+
+interface TextFilterProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onApply: (text: string) => void;
+  readonly placeholder?: string;
+  readonly description?: ReactNode;
+}
+
+export function TextFilter({ label, value, onApply, placeholder, description }: TextFilterProps) {
+  const [draft, setDraft] = useState(value);
+  const applied = useRef(value);
+  const apply = useRef(onApply);
+  apply.current = onApply;
+
+  // Something other than this field changed the value: a link, the Back button, Clear all filters.
+  useEffect(() => {
+    if (value === applied.current) return;
+    applied.current = value;
+    setDraft(value);
+  }, [value]);
+
+  useEffect(() => {
+    if (draft.trim() === applied.current) return undefined;
+    const timer = setTimeout(() => {
+      applied.current = draft.trim();
+      apply.current(draft.trim());
+    }, DEBOUNCE_MS);
+    return () => clearTimeout(timer);
+  }, [draft]);
+
+  return (
+    <TextInput
+      label={label}
+      value={draft}
+      placeholder={placeholder ?? ''}
+      description={description}
+      autoComplete="off"
+      spellCheck={false}
+      onChange={(event) => setDraft(event.currentTarget.value)}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter') return;
+        applied.current = draft.trim();
+        apply.current(draft.trim());
+      }}
+    />
+  );
+}

@@ -1,0 +1,48 @@
+/**
+ * Loads the code of a page when it is first shown. If the file no longer exists, the service has a newer build: the dashboard then
+ * reloads itself, once for each build, and only if the service answers.
+ */
+const RELOADED_KEY = 'postrider reloaded';
+
+/** Never resolves if the dashboard reloads; rejects with a text for the operator. */
+export async function loadPage<T>(page: Promise<T>): Promise<T> {
+  try {
+    return await page;
+  } catch (error) {
+    // The file exists, but its code fails.
+    if (!isMissing(error)) throw error;
+    if (!(await serviceAnswers()))
+      throw new Error('This page could not be loaded, because the service does not answer. Check that it is running.');
+    if (!mayReload()) throw new Error('This page belongs to an older version of the service. Reload it.');
+    location.reload();
+    return new Promise(() => {});
+  }
+}
+
+/** Browsers report a missing file only by the wording of the error; the last wording is that of Vite, for style sheets. */
+function isMissing(error: unknown): boolean {
+  return (
+    error instanceof Error && /imported module|module script|does not provide|Unable to preload/i.test(error.message)
+  );
+}
+
+async function serviceAnswers(): Promise<boolean> {
+  try {
+    return (await fetch('/', { method: 'HEAD' })).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Once for each build. The URL of this script identifies the build, so that two alternating builds cause no loop. */
+function mayReload(): boolean {
+  try {
+    const key = `${RELOADED_KEY} ${import.meta.url}`;
+    if (sessionStorage.getItem(key) !== null) return false;
+    sessionStorage.setItem(key, 'yes');
+    return true;
+  } catch {
+    // Without storage a loop of reloads would not end.
+    return false;
+  }
+}

@@ -1,0 +1,25 @@
+/** Shown if the subject of a page cannot be loaded: for a 404 a link to the list, otherwise the error. */
+import { Anchor } from '@mantine/core';
+import { Link } from 'wouter';
+import { ApiError } from '../api/client';
+import { EmptyState, ErrorAlert } from './page-states';
+
+interface LoadErrorProps {
+  readonly error: unknown;
+  readonly retry: () => unknown;
+  /** Such as `No account has this name`. */
+  readonly title: string;
+  readonly href: string;
+  readonly link: string;
+}
+
+export function LoadError({ error, retry, title, href, link }: LoadErrorProps) {
+  if (!(error instanceof ApiError) || error.status !== 404) return <ErrorAlert error={error} retry={retry} />;
+  return (
+    <EmptyState title={title}>
+      <Anchor component={Link} href={href}>
+        {link}
+      </Anchor>
+    </EmptyState>
+  );
+}

@@ -1,0 +1,21 @@
+/** A time relative to now; its tooltip has the time in UTC. */
+import { Text } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import { formatDuration, formatUtc } from './time';
+
+/** `4 min ago`, or `in 20 s`; updated every 5 s. */
+export function RelativeTime({ at }: { readonly at: string }) {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 5_000);
+    return () => clearInterval(timer);
+  }, []);
+  const ago = now - Date.parse(at);
+  const text =
+    Math.abs(ago) < 1_000 ? 'just now' : ago < 0 ? `in ${formatDuration(-ago)}` : `${formatDuration(ago)} ago`;
+  return (
+    <Text component="time" dateTime={at} title={formatUtc(at)} span inherit>
+      {text}
+    </Text>
+  );
+}

@@ -1,0 +1,60 @@
+/** Adds one address to a suppression list. */
+import { NativeSelect, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import type { AddedSuppression } from '../../../src/operations/suppressions/schemas.ts';
+import { path, post } from '../api/client';
+import { useApiMutation } from '../api/mutation';
+import { FormDialog } from '../parts/form-dialog';
+import { listOwner } from './list-owner';
+
+const REASONS = [
+  { value: 'manual', label: 'manual: added by an operator' },
+  { value: 'bounce', label: 'bounce: hard bounce' },
+  { value: 'complaint', label: 'complaint: the recipient reported spam' },
+];
+
+export function AddSuppressionDialog({ list, onClose }: { readonly list: string; readonly onClose: () => void }) {
+  const [address, setAddress] = useState('');
+  const [reason, setReason] = useState('manual');
+  const add = useApiMutation(
+    () =>
+      post<AddedSuppression>(path`/accounts/${list}/suppressions`, {
+        address: address.trim(),
+        reason,
+      }),
+    ['suppressions'],
+    (made) =>
+      made.added
+        ? `${made.address} is on the suppression list of ${listOwner(list)}.`
+        : `${made.address} was already on the suppression list of ${listOwner(list)}.`,
+  );
+  return (
+    <FormDialog
+      opened
+      title={`Add an address to the suppression list of ${listOwner(list)}`}
+      action="Add address"
+      busy={add.isPending}
+      disabled={address.trim() === ''}
+      error={add.error}
+      onSubmit={() => add.mutate(undefined, { onSuccess: onClose })}
+      onClose={onClose}
+    >
+      <TextInput
+        label="Email address"
+        value={address}
+        onChange={(event) => setAddress(event.currentTarget.value)}
+        autoComplete="off"
+        autoCapitalize="off"
+        spellCheck={false}
+        required
+        data-autofocus
+      />
+      <NativeSelect
+        label="Reason"
+        data={REASONS}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+    </FormDialog>
+  );
+}

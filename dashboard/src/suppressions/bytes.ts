@@ -1,0 +1,14 @@
+/** Sizes as people read them. */
+
+const UNITS = ['B', 'kB', 'MB', 'GB'];
+
+/** `12.3 MB`, in steps of 1024. */
+export function formatBytes(count: number): string {
+  let value = count;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+}

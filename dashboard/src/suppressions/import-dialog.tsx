@@ -1,0 +1,148 @@
+/** Imports a CSV file into a suppression list. Shows the progress in bytes and rows, then the result. */
+import { Button, FileInput, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
+import { useRef, useState } from 'react';
+import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
+import { path } from '../api/client';
+import { type Upload, type UploadStep, upload } from '../api/upload';
+import { Callout } from '../parts/callout';
+import { ProgressBar } from '../parts/gauge';
+import { formatCount, formatNumber } from '../parts/number';
+import { ErrorAlert } from '../parts/page-states';
+import { formatBytes } from './bytes';
+import { ImportResult } from './import-result';
+import { listOwner } from './list-owner';
+
+type Phase =
+  | { readonly kind: 'choosing'; readonly error: unknown }
+  | { readonly kind: 'running'; readonly step: UploadStep }
+  | { readonly kind: 'done'; readonly result: Result };
+
+const REASONS = ['manual', 'bounce', 'complaint'];
+/** The limit of the service. */
+const MAX_FILE_BYTES = 200 * 1024 * 1024;
+
+export function ImportDialog({ list, onClose }: { readonly list: string; readonly onClose: () => void }) {
+  const queries = useQueryClient();
+  const [file, setFile] = useState<File | null>(null);
+  const [reason, setReason] = useState('manual');
+  const [phase, setPhase] = useState<Phase>({ kind: 'choosing', error: null });
+  const running = useRef<Upload | null>(null);
+  const tooLarge = file !== null && file.size > MAX_FILE_BYTES;
+
+  const begin = async () => {
+    if (file === null) return;
+    setPhase({ kind: 'running', step: { kind: 'sending', sent: 0, size: file.size } });
+    const at = `${path`/accounts/${list}/suppressions/import`}?reason=${reason}`;
+    running.current = upload(at, file, (step) => setPhase({ kind: 'running', step }));
+    try {
+      setPhase({ kind: 'done', result: await running.current.result });
+    } catch (error) {
+      setPhase({ kind: 'choosing', error });
+    }
+    for (const topic of ['suppressions', 'audit']) void queries.invalidateQueries({ queryKey: [topic] });
+  };
+  const busy = phase.kind === 'running';
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      title={`Import into the suppression list of ${listOwner(list)}`}
+      centered
+      size="lg"
+      closeOnEscape={!busy}
+      closeOnClickOutside={!busy}
+      withCloseButton={!busy}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      {phase.kind === 'choosing' ? (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void begin();
+          }}
+        >
+          <Stack>
+            <Text size="sm" c="dimmed">
+              CSV in UTF-8, up to 200 MB: a plain list of addresses, a file that Export wrote, or an export of Postmark,
+              Amazon SES or SendGrid. A file that is not CSV adds nothing. Addresses that are already on the list do not
+              change.
+            </Text>
+            <FileInput
+              label="CSV file"
+              placeholder="Choose a file"
+              accept=".csv,text/csv,text/plain"
+              value={file}
+              onChange={setFile}
+              clearable
+              clearButtonProps={{ 'aria-label': 'Clear the file' }}
+              {...(tooLarge
+                ? {
+                    error: `The file has ${formatBytes(file.size)}; the limit is 200 MB. Split it, or use the command line.`,
+                  }
+                : {})}
+            />
+            <NativeSelect
+              label="Reason for rows without a reason"
+              data={REASONS}
+              value={reason}
+              onChange={(event) => setReason(event.currentTarget.value)}
+            />
+            {phase.error === null ? null : <ErrorAlert error={phase.error} />}
+            <Group justify="flex-end">
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              <Button type="submit" disabled={file === null || tooLarge}>
+                Import
+              </Button>
+            </Group>
+          </Stack>
+        </form>
+      ) : null}
+      {phase.kind === 'running' ? <Running step={phase.step} onAbort={() => running.current?.abort()} /> : null}
+      {phase.kind === 'done' ? <ImportResult list={list} result={phase.result} onClose={onClose} /> : null}
+    </Modal>
+  );
+}
+
+function Running({ step, onAbort }: { readonly step: UploadStep; readonly onAbort: () => void }) {
+  if (step.kind === 'sending') {
+    const { sent, size } = step;
+    const part = size === 0 ? 0 : sent / size;
+    return (
+      <Stack>
+        <Text fw={600}>
+          Sent {formatBytes(sent)} of {formatBytes(size)}
+        </Text>
+        <ProgressBar fraction={part} label="Sent" text={`${formatBytes(sent)} of ${formatBytes(size)}`} />
+        <Text role="status">{part >= 1 ? 'The file is sent. The service reads it.' : 'Nothing is added yet.'}</Text>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onAbort}>
+            Stop upload
+          </Button>
+        </Group>
+      </Stack>
+    );
+  }
+  const { read, added, known, skipped, bytes: at, total } = step.progress;
+  return (
+    <Stack>
+      <Text fw={600}>
+        Read {formatBytes(at)} of {formatBytes(total)}: {formatCount(read, 'row')}
+      </Text>
+      <ProgressBar
+        fraction={total === 0 ? 1 : at / total}
+        label="Read"
+        text={`${formatBytes(at)} of ${formatBytes(total)}`}
+      />
+      <Text role="status">
+        {formatNumber(added)} added, {formatNumber(known)} already on the list, {formatNumber(skipped)} skipped
+      </Text>
+      <Callout tone="neutral" title="The import continues without this page">
+        The file has arrived. You can close this page. If the service stops during the import, import the file again:
+        only the missing addresses are added.
+      </Callout>
+    </Stack>
+  );
+}

@@ -1,0 +1,21 @@
+/** Queries for suppression lists. */
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions/schemas.ts';
+import { get, path } from '../api/client';
+
+/** One page of addresses; the previous page stays until the answer arrives. */
+export function useSuppressionPage(list: string, search: string, after: string) {
+  return useQuery({
+    queryKey: ['suppressions', list, search, after],
+    queryFn: () => get<SuppressionPage>(path`/accounts/${list}/suppressions`, { search, after, limit: 50 }),
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** Every suppression list with the address. */
+export function useSuppressionLookup(address: string) {
+  return useQuery({
+    queryKey: ['suppressions', 'lookup', address],
+    queryFn: () => get<SuppressedAddress>(path`/suppressions/${address}`),
+  });
+}

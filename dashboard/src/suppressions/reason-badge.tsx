@@ -1,0 +1,19 @@
+/** Why an address is on a suppression list. */
+import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
+import { StatusBadge, type Tone } from '../parts/status-badge';
+
+const TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
+  bounce: 'error',
+  complaint: 'error',
+  manual: 'neutral',
+};
+/** Each reason as a sentence. */
+export const REASON_TEXTS: Readonly<Record<SuppressionEntry['reason'], string>> = {
+  bounce: 'A message to it had a hard bounce.',
+  complaint: 'The recipient reported a message as spam.',
+  manual: 'An operator or an import added it.',
+};
+
+export function ReasonBadge({ reason }: { readonly reason: SuppressionEntry['reason'] }) {
+  return <StatusBadge tone={TONES[reason]}>{reason}</StatusBadge>;
+}

@@ -1,0 +1,42 @@
+/** Removes an address from a suppression list, after a confirmation. */
+import { Button, Text } from '@mantine/core';
+import { useState } from 'react';
+import { path, remove } from '../api/client';
+import { useApiMutation } from '../api/mutation';
+import { ConfirmDialog } from '../parts/confirm-dialog';
+import { listOwner } from './list-owner';
+
+export function RemoveSuppressionButton({ list, address }: { readonly list: string; readonly address: string }) {
+  const [confirming, setConfirming] = useState(false);
+  const removal = useApiMutation(
+    () => remove(path`/accounts/${list}/suppressions/${address}`),
+    ['suppressions'],
+    () => `Removed ${address} from the suppression list of ${listOwner(list)}.`,
+  );
+  return (
+    <>
+      <Button
+        size="compact-sm"
+        variant="default"
+        aria-label={`Remove ${address} from the suppression list of ${listOwner(list)}`}
+        onClick={() => setConfirming(true)}
+      >
+        Remove
+      </Button>
+      <ConfirmDialog
+        opened={confirming}
+        title="Remove the address?"
+        action="Remove address"
+        busy={removal.isPending}
+        error={removal.error}
+        onConfirm={() => removal.mutate(undefined, { onSuccess: () => setConfirming(false) })}
+        onClose={() => setConfirming(false)}
+      >
+        <Text className="wrap">
+          Messages of {listOwner(list)} to {address} are sent again. Another hard bounce or complaint adds the address
+          again and counts against the reputation of the account.
+        </Text>
+      </ConfirmDialog>
+    </>
+  );
+}

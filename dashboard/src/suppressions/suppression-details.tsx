@@ -1,0 +1,75 @@
+/** Why an address is suppressed: each list with the address, the reason, the time, and the message that caused the entry. */
+import { Anchor, Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { Link } from 'wouter';
+import type { SuppressedAddress } from '../../../src/operations/suppressions/schemas.ts';
+import { path } from '../api/client';
+import { Callout } from '../parts/callout';
+import { ErrorAlert, Loading } from '../parts/page-states';
+import { RelativeTime } from '../parts/relative-time';
+import { formatUtc } from '../parts/time';
+import { listOwner, SERVICE_LIST } from './list-owner';
+import { useSuppressionLookup } from './queries';
+import { REASON_TEXTS, ReasonBadge } from './reason-badge';
+import { RemoveSuppressionButton } from './remove-button';
+
+export function SuppressionDetails({ address, onClose }: { readonly address: string; readonly onClose: () => void }) {
+  const found = useSuppressionLookup(address);
+  return (
+    <Paper withBorder p="md" mb="md" component="section" aria-labelledby="suppression">
+      <Group justify="space-between" align="flex-start" mb="sm" wrap="nowrap">
+        <Title order={2} size="h4" id="suppression" className="wrap">
+          {address} {found.data?.suppressed === false ? 'is not suppressed' : 'is suppressed'}
+        </Title>
+        <Button variant="default" size="compact-sm" onClick={onClose} style={{ flex: 'none' }}>
+          Close
+        </Button>
+      </Group>
+      {found.isPending ? <Loading /> : null}
+      {found.isError ? <ErrorAlert error={found.error} retry={found.refetch} /> : null}
+      {found.data === undefined ? null : <Lists found={found.data} />}
+    </Paper>
+  );
+}
+
+function Lists({ found: { address, lists } }: { readonly found: SuppressedAddress }) {
+  if (lists.length === 0) return <Text>It is on no suppression list. Every account can send to it.</Text>;
+  const everywhere = lists.some(({ list }) => list === SERVICE_LIST);
+  return (
+    <Stack>
+      {lists.map(({ list, reason, source, at }) => (
+        <Group key={list} justify="space-between" align="flex-start" gap="sm">
+          <Stack gap={4} style={{ flex: '1 1 16rem' }}>
+            <Group gap="xs">
+              <Text fw={600} className="wrap">
+                Suppression list of {listOwner(list)}
+              </Text>
+              <ReasonBadge reason={reason} />
+            </Group>
+            <Text>
+              {REASON_TEXTS[reason]} Since <RelativeTime at={at} /> ({formatUtc(at)}).
+            </Text>
+            {source === null ? (
+              <Text c="dimmed">The entry names no message.</Text>
+            ) : (
+              <Text className="wrap">
+                Caused by{' '}
+                <Anchor component={Link} underline="always" href={path`/messages/${source}`}>
+                  message {source}
+                </Anchor>
+              </Text>
+            )}
+          </Stack>
+          <RemoveSuppressionButton list={list} address={address} />
+        </Group>
+      ))}
+      <Callout
+        tone={everywhere ? 'error' : 'neutral'}
+        title={everywhere ? 'No account can send to it' : 'Other accounts can send to it'}
+      >
+        {everywhere
+          ? 'It is on the suppression list of the whole service. Removing it from the list of an account changes nothing.'
+          : 'It is not on the suppression list of the whole service (*).'}
+      </Callout>
+    </Stack>
+  );
+}
