@@ -1,4 +1,4 @@
-/** Builds the dashboard into dashboard/dist, which the operator's listener serves. Nothing is downloaded. */
+/** Builds the dashboard into dashboard/dist, which the operator's listener serves. The build downloads nothing. */
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
@@ -8,29 +8,31 @@ export default defineConfig({
   build: {
     outDir: 'dist',
     emptyOutDir: true,
-    // Every asset is a file of its own: the page's content policy allows no data: script or style.
+    // Every asset is a separate file, because the content security policy allows no data: script or style.
     assetsInlineLimit: 0,
     target: 'es2022',
     reportCompressedSize: false,
-    // Which part takes which along, for the test that holds pages to a size; it is not served.
+    // The manifest lists the imports of each chunk, for the test of page sizes. It is not served.
     manifest: true,
   },
-  // `vite dashboard` beside a running service, for work on the pages.
+  // `vite dashboard` serves the pages during development, beside a running service.
   server: { port: 5173, proxy: { '/api': 'http://127.0.0.1:8081' } },
 });
 
 /**
- * uPlot makes a formatter of numbers for the browser's language as it is loaded, and throws where that is no language tag, such as
- * the `en-US@posix` of a Chromium that was started with LANG=C: no page with a chart could be shown. The pages are in English.
+ * When uPlot is loaded it creates a number format for the language of the browser. It throws if the language is not a valid tag, such
+ * as the `en-US@posix` of a Chromium that was started with LANG=C, and no page with a chart is shown. The dashboard is in English, so
+ * the plugin removes the language.
  */
 function plainNumbers(): Plugin {
-  const asked = 'new Intl.NumberFormat(domEnv ? nav.language : ';
+  const original = 'new Intl.NumberFormat(domEnv ? nav.language : ';
   return {
     name: 'plain-numbers',
     transform(code, id) {
       if (!id.endsWith('uPlot.esm.js')) return null;
-      if (!code.includes(asked)) throw new Error('uPlot no longer asks for the language: plainNumbers can go');
-      return { code: code.replace(asked, 'new Intl.NumberFormat('), map: null };
+      if (!code.includes(original))
+        throw new Error('uPlot no longer reads the language of the browser: remove plainNumbers');
+      return { code: code.replace(original, 'new Intl.NumberFormat('), map: null };
     },
   };
 }

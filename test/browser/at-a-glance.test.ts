@@ -1,4 +1,4 @@
-/** What an operator sees first: the gravest of what wants attention, with the rest a button away; and whose address a change was. */
+/** The overview, the navigation on a phone, and the audit log. */
 import { expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
@@ -8,7 +8,7 @@ import { scenario } from '../scenarios/standing.ts';
 const rig = scenario();
 const browsers = browserRig();
 
-test('with much that wants attention the queue and the health are on the first screen, and a button shows the rest', async () => {
+test('with many problems the queue and the health stay on the first screen, and a button shows all problems', async () => {
   const service = await rig.serve(rig.folder());
   for (const name of ['one', 'two', 'three', 'four', 'five', 'six']) {
     await browsers.ask(service, 'POST', '/accounts', { name });
@@ -32,7 +32,7 @@ test('with much that wants attention the queue and the health are on the first s
   expect(await graveFaults(page)).toEqual([]);
 });
 
-test('a sum of mail in a state leads to that mail, where there is any', async () => {
+test('the total of a state links to its messages, unless it is zero', async () => {
   const service = await rig.serve(rig.folder());
   for (const to of ['ada@example.com', 'bounce@simulator.postrider.test'])
     await accepted(service.publicUrl, service.key, { to, subject: `To ${to}` });
@@ -49,25 +49,25 @@ test('a sum of mail in a state leads to that mail, where there is any', async ()
   expect(new URL(page.url()).search).toBe('?state=bounced&since=1h');
 });
 
-test('on a phone the drawer has the colours and the way out, and the live state is read', async () => {
+test('on a phone the menu has the colour scheme and sign out, and the live state is a status', async () => {
   const service = await rig.serve(rig.folder());
   const { page, tolerate } = await browsers.operator(service, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
   await page.getByRole('button', { name: 'Navigation' }).click();
-  await page.getByRole('button', { name: 'Show the page dark' }).click();
-  await page.getByRole('button', { name: 'Show the page light' }).waitFor();
+  await page.getByRole('button', { name: 'Switch to dark mode' }).click();
+  await page.getByRole('button', { name: 'Switch to light mode' }).waitFor();
   expect(await sidewaysScroll(page)).toEqual([]);
-  // Whatever the page asks for once more is refused by then.
+  // Requests after the sign-out are refused.
   tolerate(/status of 401/);
   await page.getByRole('button', { name: 'Sign out' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('the service prints at its next start').waitFor();
+  await dialog.getByText('it prints a new link when it starts').waitFor();
   expect(await sidewaysScroll(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('the audit log names the address that was put on a list and taken off again', async () => {
+test('the audit log names the address that was added to a suppression list and removed from it', async () => {
   const service = await rig.serve(rig.folder());
   await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   await browsers.ask(service, 'DELETE', '/accounts/default/suppressions/ada@example.com');
@@ -75,6 +75,6 @@ test('the audit log names the address that was put on a list and taken off again
   for (const action of ['suppression.add', 'suppression.remove']) {
     const row = page.getByRole('row').filter({ hasText: action });
     await row.getByRole('link', { name: 'ada@example.com' }).waitFor();
-    await row.getByRole('link', { name: 'list of account default' }).waitFor();
+    await row.getByRole('link', { name: 'suppression list of account default' }).waitFor();
   }
 });

@@ -1,4 +1,4 @@
-/** What strangers write does nothing: no page runs it, loads it, follows it, or is changed by it. */
+/** Hostile content has no effect: no page executes it, loads it, follows its links, or is changed by it. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
@@ -7,7 +7,7 @@ import { settled } from '../rig/page-checks.ts';
 import { accepted } from '../rig/service.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
 
-/** That something was refused is what the browser tells, and all that may come of it. */
+/** Lines of the browser about content that it blocked; nothing else may happen. */
 const REFUSED =
   /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
 
@@ -16,7 +16,7 @@ const browsers = browserRig();
 let service: StandingService;
 let elsewhere: Elsewhere;
 let words: readonly string[];
-let letter = '';
+let htmlMessageId = '';
 const ids: string[] = [];
 
 beforeAll(async () => {
@@ -33,20 +33,20 @@ beforeAll(async () => {
       }),
     );
   }
-  letter = await accepted(service.publicUrl, service.key, {
-    subject: 'A hostile letter',
+  htmlMessageId = await accepted(service.publicUrl, service.key, {
+    subject: 'A hostile message',
     message: hostileHtml(elsewhere.url),
   });
   await vi.waitFor(
     async () => {
-      expect(await browsers.ask(service, 'GET', `/messages/${letter}`)).toMatchObject({ state: 'delivered' });
+      expect(await browsers.ask(service, 'GET', `/messages/${htmlMessageId}`)).toMatchObject({ state: 'delivered' });
     },
     { timeout: 60_000 },
   );
   for (const [at, reason] of words.entries()) {
     const name = `account-${at}`;
     await browsers.ask(service, 'POST', '/accounts', { name });
-    // Names and reasons that cannot be seen are refused.
+    // The service refuses names and reasons with invisible characters.
     if (reason.includes('\u202E')) continue;
     await browsers.ask(service, 'POST', `/accounts/${name}/keys`, { name: reason.slice(0, 60) });
     await browsers.ask(service, 'POST', `/accounts/${name}/lock`, { reason });
@@ -56,7 +56,7 @@ beforeAll(async () => {
 });
 afterAll(() => elsewhere.close());
 
-test('hostile subjects, addresses, names and reasons do nothing, on any page', async () => {
+test('hostile subjects, addresses, names and reasons have no effect on any page', async () => {
   const { page, visit, tolerate } = await browsers.operator(service, '/');
   tolerate(/status of 40[04] /);
   for (const path of [
@@ -78,7 +78,7 @@ test('hostile subjects, addresses, names and reasons do nothing, on any page', a
     await visit(path);
     await settled(page);
     expect(new URL(page.url()).origin, path).toBe(service.operatorUrl);
-    // Nothing of it has become an element.
+    // No hostile text became an element.
     const made = page.locator('main script, main img, main meta, main base, main svg[onload]');
     expect(await made.count(), path).toBe(0);
     expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count(), path).toBe(0);
@@ -86,7 +86,7 @@ test('hostile subjects, addresses, names and reasons do nothing, on any page', a
   }
 });
 
-test('each message is shown to the letter, and does nothing on its page', async () => {
+test('the page of a message shows hostile text literally and without effect', async () => {
   const { page } = await browsers.operator(service, '/messages');
   for (const [at, subject] of words.entries()) {
     await page.goto(`/messages/${ids[at]}`);
@@ -95,7 +95,7 @@ test('each message is shown to the letter, and does nothing on its page', async 
     const body = page.getByRole('region', { name: 'Body' }).locator('pre');
     expect(await body.textContent()).toContain('<script>alert(3)</script>');
   }
-  await page.goto(`/messages/${letter}`);
+  await page.goto(`/messages/${htmlMessageId}`);
   await page.getByText('HTML, as source').waitFor();
   expect(elsewhere.asked()).toEqual([]);
 });
@@ -109,39 +109,39 @@ const LINKS = [
   'a link in its place',
 ];
 
-test('a hostile HTML mail in the inbox runs nothing, loads nothing, and leads nowhere, whatever is clicked in it', async () => {
-  const { page, visit, tolerate } = await browsers.operator(service, `/inbox/${letter}`);
+test('hostile HTML in the inbox runs no script, loads nothing, and no click in it leads anywhere', async () => {
+  const { page, visit, tolerate } = await browsers.operator(service, `/inbox/${htmlMessageId}`);
   tolerate(REFUSED);
   const frame = page.frameLocator('iframe');
   for (const name of LINKS) {
-    // Each click on the letter as it came: what a click brings about must not save it from the next one.
-    await visit(`/inbox/${letter}`);
-    await frame.getByText('A hostile letter').waitFor();
+    // Each click starts with a fresh frame, so that the effect of one click cannot hide that of the next.
+    await visit(`/inbox/${htmlMessageId}`);
+    await frame.getByText('A hostile message').waitFor();
     await frame.getByRole('link', { name, exact: true }).click();
     await later(page, `After ${name}`);
   }
-  await visit(`/inbox/${letter}`);
+  await visit(`/inbox/${htmlMessageId}`);
   await frame.getByRole('button', { name: 'a form' }).click();
   await later(page, 'After a form');
-  // The frame has not covered the page: its links work.
-  await visit(`/inbox/${letter}`);
-  await page.getByRole('link', { name: 'History of this message' }).click();
-  await page.getByRole('heading', { level: 1, name: 'A hostile letter' }).waitFor();
-  // Opened by itself it is no HTML, for there a link could lead away.
-  await visit(`/inbox/${letter}`);
-  await frame.getByText('A hostile letter').waitFor();
+  // The frame does not cover the page: the links of the page work.
+  await visit(`/inbox/${htmlMessageId}`);
+  await page.getByRole('link', { name: 'History' }).click();
+  await page.getByRole('heading', { level: 1, name: 'A hostile message' }).waitFor();
+  // Outside the frame the source is served as plain text, because links would work there.
+  await visit(`/inbox/${htmlMessageId}`);
+  await frame.getByText('A hostile message').waitFor();
   const source = (await page.locator('iframe').getAttribute('src')) ?? '';
   const alone = await page.goto(source);
   expect(alone?.headers()).toMatchObject({
     'content-type': 'text/plain; charset=utf-8',
     'content-security-policy': expect.stringContaining('sandbox'),
   });
-  await page.getByText('<p>A hostile letter</p>').waitFor();
+  await page.getByText('<p>A hostile message</p>').waitFor();
   expect(page.url()).toBe(service.operatorUrl + source);
   expect(elsewhere.asked()).toEqual([]);
 });
 
-/** Whatever was under way in the page had its time: a mail sent now is delivered, and the same page tells of it by itself. */
+/** Gives the page time for any effect: submits a message and waits until live updates show it. */
 async function later(page: Page, subject: string): Promise<void> {
   await accepted(service.publicUrl, service.key, { subject });
   await page.getByRole('link', { name: subject }).waitFor();

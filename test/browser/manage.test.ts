@@ -1,4 +1,4 @@
-/** Accounts, keys and suppression lists as operators change them on the pages, and what clients notice of it. */
+/** Changes of accounts, keys and suppression lists on the pages, and their effect on clients. */
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import { graveFaults } from '../rig/page-checks.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
   service = await rig.serve(rig.folder());
 });
 
-/** An account with a key that works. */
+/** Creates an account, and returns an active key of it. */
 async function account(name: string): Promise<string> {
   await browsers.ask(service, 'POST', '/accounts', { name });
   const { key } = await browsers.ask<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
@@ -20,12 +20,12 @@ async function account(name: string): Promise<string> {
   return key;
 }
 
-/** Waits until a submission with the key is answered so; every node knows of a change within a second. */
+/** Waits until a submission with the key gets this status; every node applies a change within one second. */
 async function answers(key: string, status: number): Promise<void> {
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(status);
 }
 
-test('an account is locked with a reason and unlocked; its clients and other operators notice at once', async () => {
+test('locking and unlocking an account takes effect for its clients and on the pages of other operators', async () => {
   const key = await account('shop');
   const other = await browsers.operator(service, '/accounts/shop');
   const { page } = await browsers.operator(service, '/accounts');
@@ -49,10 +49,10 @@ test('an account is locked with a reason and unlocked; its clients and other ope
   await page.getByText('the invoice of October is open').first().waitFor();
 });
 
-test('of two operators who change one account the second is told that it is otherwise by now, and nothing is done', async () => {
-  await account('wanted');
-  const first = await browsers.operator(service, '/accounts/wanted');
-  const second = await browsers.operator(service, '/accounts/wanted');
+test('when two operators change one account, the second change is refused with the current state', async () => {
+  await account('shared');
+  const first = await browsers.operator(service, '/accounts/shared');
+  const second = await browsers.operator(service, '/accounts/shared');
   second.tolerate(/status of 409/);
   for (const [at, { page }] of [first, second].entries()) {
     await page.getByRole('button', { name: 'Lock', exact: true }).click();
@@ -62,23 +62,23 @@ test('of two operators who change one account the second is told that it is othe
       .fill(`reason of operator ${at + 1}`);
   }
   await first.page.getByRole('dialog').getByRole('button', { name: 'Lock account' }).click();
-  await first.page.getByText('Locked wanted.').waitFor();
+  await first.page.getByText('Locked shared.').waitFor();
   await second.page.getByRole('dialog').getByRole('button', { name: 'Lock account' }).click();
   await second.page
     .getByRole('dialog')
     .getByRole('alert')
     .getByText(/changed/)
     .waitFor();
-  const shown = await browsers.ask<{ reason: string }>(service, 'GET', '/accounts/wanted');
+  const shown = await browsers.ask<{ reason: string }>(service, 'GET', '/accounts/shared');
   expect(shown.reason).toBe('reason of operator 1');
 });
 
-test('a rotated key is shown once and works, and so does the old one for its grace time', async () => {
+test('a rotated key is shown once, and old and new key work during the grace period', async () => {
   const old = await account('rotating');
   const { page } = await browsers.operator(service, '/accounts/rotating?tab=keys');
   await page.getByRole('button', { name: /^Rotate web/ }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Make the new key' }).click();
-  const made = page.getByRole('dialog', { name: /^The new key/ });
+  await page.getByRole('dialog').getByRole('button', { name: 'Create new key' }).click();
+  const made = page.getByRole('dialog', { name: /^New key/ });
   const key = (await made.locator('pre').innerText()).trim();
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
   expect(key).not.toBe(old);
@@ -93,7 +93,7 @@ test('a rotated key is shown once and works, and so does the old one for its gra
   expect(await page.content()).not.toContain(key);
 });
 
-test('a list is imported with its progress told; a file that is no CSV adds nothing and says why', async () => {
+test('an import shows its progress, and a file that is not CSV adds nothing and shows the error', async () => {
   await account('lists');
   const { page, tolerate } = await browsers.operator(service, '/suppressions?list=lists');
   const choose = async (name: string, text: string | Buffer) => {
@@ -105,17 +105,17 @@ test('a list is imported with its progress told; a file that is no CSV adds noth
   await choose('picture.csv', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff, 0xfe, 0x00, 0x80]));
   await page.getByRole('dialog').getByRole('alert').waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
-  await page.getByText(/^The list of .* is empty$/).waitFor();
+  await page.getByText(/^The suppression list of .* is empty$/).waitFor();
 
   const rows = Array.from({ length: 30_000 }, (_, n) => `address${n}@example.com,bounce`);
   const progress = page.getByRole('progressbar').first().waitFor();
   await choose('list.csv', `address,reason\n${rows.join('\n')}\nnot an address,bounce\n`);
   await progress;
   await page.getByText('30,000 added').waitFor();
-  await page.getByText('Rows that were skipped').first().waitFor();
+  await page.getByText('Skipped rows').first().waitFor();
   expect(await graveFaults(page)).toEqual([]);
   await page.getByRole('dialog').getByText('Close', { exact: true }).click();
   await page.getByLabel('Search', { exact: true }).fill('address29999@');
   await page.getByRole('button', { name: 'address29999@example.com', exact: true }).click();
-  await page.getByRole('heading', { name: 'Why address29999@example.com is suppressed' }).waitFor();
+  await page.getByRole('heading', { name: 'address29999@example.com is suppressed' }).waitFor();
 });

@@ -1,4 +1,4 @@
-/** The messages' pages as operators use them: finding one, reading where it is and why, acting on it, alone or beside another. */
+/** The pages of messages: search, explanation, actions, several operators at the same time. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig, standIn } from '../rig/browser.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await rig.serve(rig.folder());
 });
 
-/** What the API says of a mail request, once it is in that state. */
+/** Waits until the message is in the state. */
 async function inState(id: string, state: string): Promise<void> {
   const shown = () => browsers.ask<{ state: string }>(service, 'GET', `/messages/${id}`);
   await expect.poll(async () => (await shown()).state).toBe(state);
@@ -25,7 +25,7 @@ async function inState(id: string, state: string): Promise<void> {
 const subjects = (page: Page) => page.getByRole('table').getByRole('link');
 const search = (page: Page) => page.getByRole('textbox', { name: 'Search' });
 
-test('mail is found by words, recipient, state and time, and the address of the page is the search', async () => {
+test('messages are found by words, recipient, state and time, and the URL of the page holds the search', async () => {
   const ids = await Promise.all([
     mail('ada@engine.example', 'Your analytical receipt'),
     mail('grace@navy.example', 'Your compiled receipt'),
@@ -59,13 +59,13 @@ test('mail is found by words, recipient, state and time, and the address of the 
   await page.getByRole('textbox', { name: 'To', exact: true }).fill('grace@navy');
   await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Your compiled receipt']);
   await page.getByRole('textbox', { name: 'Subject' }).fill('nothing of the kind');
-  await page.getByText('There is no mail request to grace@navy, with “nothing of the kind” in the subject.').waitFor();
-  await page.getByRole('button', { name: 'Search everything' }).click();
+  await page.getByText('There is no message to grace@navy, with “nothing of the kind” in the subject.').waitFor();
+  await page.getByRole('button', { name: 'Show all messages' }).click();
   await expect.poll(() => subjects(page).count()).toBeGreaterThanOrEqual(3);
   expect(new URL(page.url()).search).toBe('');
 });
 
-test('a long list is shown a page at a time, without a gap', async () => {
+test('a long list is shown page by page without a gap', async () => {
   const made = await Promise.all(
     Array.from({ length: 60 }, (_, n) => mail(`many${n}@example.com`, `Batched number ${n}`)),
   );
@@ -88,13 +88,13 @@ test('an id in the search box opens that message', async () => {
   await page.getByRole('heading', { level: 1, name: 'Found by its id' }).waitFor();
 });
 
-test('where a search is bounded in time it goes on by itself and tells how far back it is, until it is stopped', async () => {
+test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
   const { page } = await browsers.operator(service, '/audit');
   const hours = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
   let held = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
     const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
-    // The second answer waits for the test to have seen the first.
+    // The second answer waits until the test has seen the first.
     if (back > 1) await expect.poll(() => held).toBe(false);
     const found = { id: `01990000-0000-7000-8000-00000000000${9 - back}`, state: 'bounced', to: 'rare@example.com' };
     const message = {
@@ -113,11 +113,11 @@ test('where a search is bounded in time it goes on by itself and tells how far b
   await page.getByRole('button', { name: 'Stop' }).click();
   held = false;
   await page.getByText('2 found, searched back to 2026-11-21 10:00:00 UTC').waitFor();
-  await page.getByRole('button', { name: 'Search on' }).click();
+  await page.getByRole('button', { name: 'Continue search' }).click();
   await page.getByText('All 4 shown').waitFor();
 });
 
-test('nonsense in a shared address is answered with the service’s line, and the page goes on working', async () => {
+test('an invalid filter in the URL shows the error of the service, and the page keeps working', async () => {
   const { page, tolerate } = await browsers.operator(service, '/audit');
   tolerate(/status of 40[04] .*\/messages\?/);
   for (const [query, line] of [
@@ -135,15 +135,15 @@ test('nonsense in a shared address is answered with the service’s line, and th
 });
 
 test.each([
-  ['01990000-0000-7000-8000-000000000001', 'There is no such mail request'],
-  ['not-an-id', 'This is not the id of a mail request'],
-])('the page of a message that is none (%s) says so and leads on', async (id, title) => {
+  ['01990000-0000-7000-8000-000000000001', 'No message has this id'],
+  ['not-an-id', 'This is not a message id'],
+])('the page of an unknown message (%s) says so and links to the search', async (id, title) => {
   const { page, visit, tolerate } = await browsers.operator(service, '/audit');
   tolerate(/status of 40[04] .*\/messages\//);
   await visit(`/messages/${id}`);
   await page.getByText(title).waitFor();
   expect(await page.getByText('postrider message list').count()).toBe(0);
-  await page.getByRole('link', { name: 'Search the messages' }).click();
+  await page.getByRole('link', { name: 'Search messages' }).click();
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
 });
 
@@ -154,7 +154,7 @@ test.each([
   ['complaint', 'complained', /recorded as complained/],
   ['suppressed', 'suppressed', /the simulator’s own address is always suppressed/],
 ])(
-  'the page of mail to %s@simulator says that it is %s and why, in light and dark, wide and narrow',
+  'the page of a message to %s@simulator shows that it is %s and why, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
     const id = await mail(simulator(name), `Mail to ${name}`);
     await inState(id, state);
@@ -169,7 +169,7 @@ test.each([
   },
 );
 
-test('why an address is suppressed is on the page of the message that was not sent, with the way to its list', async () => {
+test('the page of a suppressed message says why the address is suppressed and links to the list', async () => {
   const address = 'gone@example.com';
   await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
   const id = await mail('Gone@Example.com', 'Never to be sent');
@@ -182,7 +182,7 @@ test('why an address is suppressed is on the page of the message that was not se
   expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Gone%40Example.com');
 });
 
-test('what the queue waits for is told in its list and on the page of each message: a locked account is named', async () => {
+test('the list of queued messages and the page of each show what it waits for, such as a locked account', async () => {
   await browsers.ask(service, 'POST', '/accounts', { name: 'held' });
   const { key } = await browsers.ask<{ key: string }>(service, 'POST', '/accounts/held/keys', {});
   const submit = () => accepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Held back' });
@@ -200,15 +200,15 @@ test('what the queue waits for is told in its list and on the page of each messa
   const { page } = await browsers.operator(service, `/messages/${id}`);
   await page.getByText(/It waits because account held was locked at .* \(invoice open\)/).waitFor();
   await page.getByRole('link', { name: 'Account held' }).waitFor();
-  await page.getByRole('link', { name: 'Everything queued of this account' }).click();
+  await page.getByRole('link', { name: 'Queued messages of this account' }).click();
   const waits = page.getByRole('cell', { name: 'the account’s unlock: invoice open' });
   await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
   await onPhoneInTheDark(page);
-  await page.getByText('waits for the account’s unlock: invoice open').first().waitFor();
+  await page.getByText('Waits for the account’s unlock: invoice open').first().waitFor();
   expect(await sidewaysScroll(page)).toEqual([]);
 });
 
-test('by keyboard alone: to a message, and cancelled', async () => {
+test('a message can be opened and cancelled by keyboard alone', async () => {
   const id = await mail(simulator('defer'), 'Cancelled by keyboard');
   await inState(id, 'queued');
   const { page } = await browsers.operator(service, '/');
@@ -231,39 +231,39 @@ test('by keyboard alone: to a message, and cancelled', async () => {
   await page.getByRole('heading', { level: 1, name: 'Cancelled by keyboard' }).waitFor();
   await tabTo('Cancel…', 'button');
   await page.keyboard.press('Enter');
-  await page.getByRole('dialog', { name: 'Cancel this mail request?' }).waitFor();
+  await page.getByRole('dialog', { name: 'Cancel this message?' }).waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
-  // Focus is back where it was.
+  // The focus has returned to the button.
   await page.keyboard.press('Enter');
-  await page.getByRole('dialog', { name: 'Cancel this mail request?' }).waitFor();
-  await tabTo('Cancel the mail request', 'button');
+  await page.getByRole('dialog', { name: 'Cancel this message?' }).waitFor();
+  await tabTo('Cancel message', 'button');
   await page.keyboard.press('Enter');
-  await page.getByText('It is cancelled').waitFor();
+  await page.getByText('The message is cancelled').waitFor();
   await inState(id, 'cancelled');
   await page.getByRole('region', { name: 'Timeline' }).getByText('by an operator').waitFor();
   expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
 });
 
-test('of two operators who cancel the same message the second hears who was first, and sees it cancelled', async () => {
-  const id = await mail(simulator('defer'), 'Wanted by two');
+test('when two operators cancel a message, the second gets an error and sees the message cancelled', async () => {
+  const id = await mail(simulator('defer'), 'Cancelled by two');
   await inState(id, 'queued');
   const first = await browsers.operator(service, `/messages/${id}`);
   const second = await browsers.operator(service, `/messages/${id}`);
   second.tolerate(/status of 409/);
   for (const { page } of [first, second]) await page.getByRole('button', { name: 'Cancel…' }).click();
   expect(await graveFaults(first.page)).toEqual([]);
-  const confirm = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel the mail request' });
+  const confirm = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel message' });
   await confirm(first.page).click();
-  await first.page.getByText('It is cancelled').waitFor();
+  await first.page.getByText('The message is cancelled').waitFor();
   await confirm(second.page).click();
   const line = `mail request ${id} is cancelled; only a queued or uncertain one can be cancelled`;
   await second.page.getByRole('dialog').getByText(line).waitFor();
-  await second.page.getByRole('button', { name: 'Keep as it is' }).click();
+  await second.page.getByRole('button', { name: 'Go back' }).click();
   await second.page.getByText('is cancelled: withdrawn by an operator').waitFor();
 });
 
-test('who cancels what may have arrived is told so', async () => {
+test('the dialog that cancels an uncertain message says that it may have arrived', async () => {
   const id = await mail(simulator('defer'), 'Perhaps there');
   await inState(id, 'queued');
   const { page, visit } = await browsers.operator(service, '/audit');
@@ -273,25 +273,25 @@ test('who cancels what may have arrived is told so', async () => {
   });
   await visit(`/messages/${id}`);
   await page.getByRole('button', { name: 'Cancel…' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Cancel this mail request?' });
-  await dialog.getByText('may have it already').waitFor();
+  const dialog = page.getByRole('dialog', { name: 'Cancel this message?' });
+  await dialog.getByText('may have received it').waitFor();
   expect(await dialog.getByText('will not be sent').count()).toBe(0);
 });
 
-test('new mail is offered, not thrust upon who reads; states change where they stand', async () => {
+test('new messages are offered by a button and do not move the rows, and states are updated in place', async () => {
   await inState(await mail('calm@example.com', 'Quiet one'), 'delivered');
   const { page } = await browsers.operator(service, '/messages?q=quiet');
   await page.getByText('All 1 shown').waitFor();
   await mail('calm@example.com', 'Quiet two');
   await mail('calm@example.com', 'Quiet three');
-  const offer = page.getByRole('button', { name: '2 new: show' });
+  const offer = page.getByRole('button', { name: 'Show 2 new messages' });
   await offer.waitFor();
   expect(await subjects(page).allInnerTexts()).toEqual(['Quiet one']);
   await offer.click();
   await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
 
   const id = await mail(simulator('defer'), 'Quiet four');
-  await page.getByRole('button', { name: '1 new: show' }).click();
+  await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
   await row.getByText('queued').waitFor();
   const reader = await browsers.operator(service, `/messages/${id}`);

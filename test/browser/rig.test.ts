@@ -1,4 +1,4 @@
-/** The rig sees what it is there to see; else every test that it keeps quiet about would be worth nothing. */
+/** The rig of the browser tests detects each fault that it looks for; otherwise the tests that use it would prove nothing. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,7 +8,7 @@ import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
 
 const browsers = browserRig();
 
-/** Opens a page that holds this, and closes what served it. */
+/** Serves and opens a page with this content; the server is closed after the test. */
 async function opened(html: (elsewhere: Elsewhere) => string, headers: Record<string, string> = {}) {
   const elsewhere = await listenElsewhere();
   const server = createServer((_request, response) => {
@@ -34,12 +34,12 @@ test.each<[string, (elsewhere: Elsewhere) => string, RegExp]>([
   ['an exception', () => '<script>setTimeout(() => { throw new Error("oh") })</script>', /^exception: oh/],
   ['an error in the console', () => '<script>console.error("bad")</script>', /^error: bad/],
   [
-    'a request elsewhere',
+    'a request to another server',
     ({ url }) => `<img alt="" src="${url}/pixel">`,
     /^request: GET http:\/\/127\.0\.0\.1:\d+\/pixel/,
   ],
   [
-    'a request to a name',
+    'a request to another host name',
     () => '<img alt="" src="http://example.com/pixel">',
     /^request: GET http:\/\/example\.com\/pixel/,
   ],
@@ -48,13 +48,13 @@ test.each<[string, (elsewhere: Elsewhere) => string, RegExp]>([
     () => '<a id="a" href="/" target="_blank">open</a><script>document.getElementById("a").click()</script>',
     /^window: /,
   ],
-])('the rig sees %s', async (_name, html, line) => {
+])('the rig detects %s', async (_name, html, line) => {
   const { faults } = await opened(html);
   await expect.poll(() => faults().some((fault) => line.test(fault))).toBe(true);
   browsers.pardon();
 });
 
-test('the rig sees a breach of the content policy, and that nothing has left by it', async () => {
+test('the rig detects a breach of the content security policy, which blocks the request', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
   const { faults, elsewhere } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
   await expect.poll(() => faults().length).toBe(1);
@@ -63,7 +63,7 @@ test('the rig sees a breach of the content policy, and that nothing has left by 
   browsers.pardon();
 });
 
-test('the checks of a page see a wide one, and a grave fault', async () => {
+test('the page checks detect horizontal overflow and an accessibility fault', async () => {
   const { page } = await opened(() => '<img src="data:," width="500" height="10">');
   expect((await graveFaults(page)).join('\n')).toContain('image-alt');
   expect((await sidewaysScroll(page)).join('\n')).toMatch(/^\d+ px too wide/);

@@ -1,4 +1,4 @@
-/** A session belongs to the origin of the pages, port included: a server on another port of the same host cannot take it over. */
+/** A session belongs to the origin of the dashboard, including its port: a server on another port of the host cannot use it. */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,12 +7,12 @@ import { browserRig, signInLink } from '../rig/browser.ts';
 import { accepted } from '../rig/service.ts';
 import { scenario } from '../scenarios/standing.ts';
 
-const UNKNOWN_HERE = /status of 401 .*\/api\/v1\//;
+const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
 const rig = scenario();
 const browsers = browserRig();
 
-/** A server of somebody else on another port of this host, which keeps what browsers send it. */
+/** A server on another port of this host; records the headers of its requests. */
 async function otherServer() {
   const seen: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
@@ -48,10 +48,10 @@ test('a server on another port of this host receives the cookie and cannot use i
   await context.close();
 });
 
-test('tabs share a session; signing out in one ends it in all, and the pages of a cookie alone ask to sign in', async () => {
+test('tabs share a session, signing out in one tab ends it in all, and a cookie without the secret shows the sign-in page', async () => {
   const service = await rig.serve(rig.folder());
   const { page, context, tolerate } = await browsers.stranger(service);
-  tolerate(UNKNOWN_HERE, /^window: /);
+  tolerate(UNAUTHORIZED, /^window: /);
   await page.goto(signInLink(service));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   expect(new URL(page.url()).search).toBe('');
@@ -65,20 +65,20 @@ test('tabs share a session; signing out in one ends it in all, and the pages of 
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('what changes is told to the page, and files are downloaded whole', async () => {
+test('live updates show a change, and downloads are complete', async () => {
   const service = await rig.serve(rig.folder());
   const { page, visit } = await browsers.operator(service, '/inbox');
   const html = '<!doctype html><p style="color: green">A green word</p>';
-  await accepted(service.publicUrl, service.key, { subject: 'Told by itself', message: html });
-  await page.getByRole('link', { name: 'Told by itself' }).click();
+  await accepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });
+  await page.getByRole('link', { name: 'Shown by live updates' }).click();
   await page.frameLocator('iframe').getByText('A green word').waitFor();
-  const letter = page.waitForEvent('download');
+  const source = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download' }).click();
-  expect(readFileSync(await (await letter).path(), 'utf8')).toContain('Subject: Told by itself\r\n');
+  expect(readFileSync(await (await source).path(), 'utf8')).toContain('Subject: Shown by live updates\r\n');
   await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   await visit('/suppressions?list=default');
   const list = page.waitForEvent('download');
-  await page.getByRole('button', { name: /^Export the list/ }).click();
+  await page.getByRole('button', { name: /^Export the suppression list/ }).click();
   const file = await list;
   expect(file.suggestedFilename()).toBe('suppressions-default.csv');
   expect(readFileSync(await file.path(), 'utf8')).toMatch(/^address,reason,at,source\nada@example\.com,manual,/);

@@ -1,12 +1,12 @@
-/** Who is not signed in sees the way in and nothing else; who is, the pages, until the session ends. */
+/** Without a session only the sign-in page is shown; with one the pages, until the session ends. */
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig, signInLink, standIn } from '../rig/browser.ts';
 import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
 import { type StandingService, scenario } from '../scenarios/standing.ts';
 
 const PASSWORD = 'correct horse battery';
-/** The browser tells of every answer that is a refusal; these are the ones meant. */
-const UNKNOWN_HERE = /status of 401 .*\/api\/v1\//;
+/** The browser logs every refused request; these are expected. */
+const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
 const rig = scenario();
 const browsers = browserRig();
@@ -19,29 +19,29 @@ beforeAll(async () => {
   ]);
 });
 
-test('the printed link signs in, once; a stranger is told where to find it, at whatever page', async () => {
+test('the printed link signs in once, and every page of a signed-out browser says where to find it', async () => {
   const { page } = await browsers.stranger(open);
   await page.goto(signInLink(open));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
   const stranger = await browsers.stranger(open, { width: 360 });
-  stranger.tolerate(UNKNOWN_HERE, /status of 403 .*\/api\/v1\/sign-in/);
+  stranger.tolerate(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
   await stranger.visit('/messages?state=queued');
-  await stranger.page.getByText('Where none is set, open the link that the service printed').waitFor();
+  await stranger.page.getByText('If it is not set, open the link that the service printed').waitFor();
   expect(await graveFaults(stranger.page)).toEqual([]);
   expect(await sidewaysScroll(stranger.page)).toEqual([]);
   await stranger.page.goto(signInLink(open));
-  await stranger.page.getByText('This link has been used').waitFor();
+  await stranger.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
   await stranger.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
   expect(await graveFaults(stranger.page)).toEqual([]);
   expect(await sidewaysScroll(stranger.page)).toEqual([]);
-  // Whom it has let in it leads to the pages once more.
+  // In a browser with a session the used link opens the overview.
   await page.goto(signInLink(open));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
-test('a session that has ended leads to the sign-in with a clear word, and back to the same page', async () => {
+test('an ended session shows the sign-in page with the reason, and signing in returns to the same page', async () => {
   const { page, context, visit, tolerate } = await browsers.stranger(guarded);
-  tolerate(UNKNOWN_HERE);
+  tolerate(UNAUTHORIZED);
   await visit('/messages?state=queued&to=rita%40example.com');
   const password = page.getByRole('textbox', { name: 'Operator password' });
   const signIn = page.getByRole('button', { name: 'Sign in' });
@@ -51,7 +51,7 @@ test('a session that has ended leads to the sign-in with a clear word, and back 
   await password.fill(PASSWORD);
   await signIn.click();
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
-  await page.getByText('Nothing matches').waitFor();
+  await page.getByText('No message matches').waitFor();
 
   await context.clearCookies();
   await page.getByRole('combobox', { name: 'State' }).selectOption('bounced');
@@ -60,41 +60,41 @@ test('a session that has ended leads to the sign-in with a clear word, and back 
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
   expect(new URL(page.url()).search).toBe('?state=bounced&to=rita%40example.com');
-  await page.getByText('Nothing matches').waitFor();
+  await page.getByText('No message matches').waitFor();
 });
 
-test('where no password is set, signing out asks first and says what the way in will be', async () => {
-  // The link of the other one is used up.
+test('without a password signing out asks for confirmation and says how to sign in again', async () => {
+  // The link of the other service has been used.
   const { page, tolerate } = await browsers.operator(await rig.serve(rig.folder()), '/messages');
   const signOut = page.getByRole('button', { name: 'Sign out' });
   const dialog = page.getByRole('dialog');
   await signOut.click();
-  await dialog.getByText('the service prints at its next start').waitFor();
+  await dialog.getByText('it prints a new link when it starts').waitFor();
   await dialog.getByText('postrider token create').waitFor();
   expect(await graveFaults(page)).toEqual([]);
-  await dialog.getByRole('button', { name: 'Keep as it is' }).click();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
 
-  tolerate(UNKNOWN_HERE, /ERR_FAILED/);
+  tolerate(UNAUTHORIZED, /ERR_FAILED/);
   const restore = await standIn(page, '**/api/v1/sign-out', (route) => route.abort());
   await signOut.click();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
-  await dialog.getByText('The service cannot be reached').waitFor();
+  await dialog.getByText('The service does not answer').waitFor();
   restore();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('with a password signing out asks nothing, and says where it fails', async () => {
+test('with a password signing out asks for no confirmation, and shows an error if it fails', async () => {
   const { page, tolerate } = await browsers.stranger(guarded);
-  tolerate(UNKNOWN_HERE, /ERR_FAILED/);
+  tolerate(UNAUTHORIZED, /ERR_FAILED/);
   await page.goto('/messages');
   await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
   await page.keyboard.press('Enter');
   const restore = await standIn(page, '**/api/v1/sign-out', (route) => route.abort());
   await page.getByRole('button', { name: 'Sign out' }).click();
-  const notice = page.getByRole('alert').filter({ hasText: 'The service cannot be reached' });
+  const notice = page.getByRole('alert').filter({ hasText: 'The service does not answer' });
   await notice.getByRole('button', { name: 'Close' }).click();
   await notice.waitFor({ state: 'hidden' });
   restore();

@@ -54,7 +54,7 @@ export function hostileHtml(elsewhere: string): string {
 body { background: url(${elsewhere}/background); font-family: f } body { position: fixed; inset: 0; z-index: 99999 }</style>
 <script>alert('head')</script><script src="${elsewhere}/script.js"></script></head>
 <body onload="alert('load')">
-<p>A hostile letter</p>
+<p>A hostile message</p>
 <img src="${elsewhere}/pixel.gif" onerror="alert('image')"><img srcset="${elsewhere}/srcset 1x" src=x onerror=alert(1)>
 <svg onload="alert('svg')"><script>alert('svg script')</script><image href="${elsewhere}/svg" /></svg>
 <iframe src="${elsewhere}/frame"></iframe><iframe srcdoc="<script>parent.alert('srcdoc')</script>"></iframe>

@@ -13,17 +13,17 @@ interface CapturedListProps {
   readonly busy: boolean;
 }
 
-export function CapturedList({ messages: mails, selectedId: shown, loadMore: more, busy }: CapturedListProps) {
+export function CapturedList({ messages, selectedId, loadMore, busy }: CapturedListProps) {
   // The next message opens in the same view.
   const search = useSearch();
   return (
     <nav className="inbox-chooser" aria-label="Captured messages">
       <ul className="inbox-list">
-        {mails.map(({ id, at, to, from, subject }) => (
+        {messages.map(({ id, at, to, from, subject }) => (
           <li key={id}>
             <Link
               href={`/inbox/${id}${search === '' ? '' : `?${search}`}`}
-              {...(id === shown ? { 'aria-current': 'true' as const } : {})}
+              {...(id === selectedId ? { 'aria-current': 'true' as const } : {})}
             >
               <Group justify="space-between" gap="xs" wrap="nowrap">
                 <Text span size="sm" fw={600} truncate>
@@ -43,8 +43,8 @@ export function CapturedList({ messages: mails, selectedId: shown, loadMore: mor
           </li>
         ))}
       </ul>
-      {more === null ? null : (
-        <Button variant="default" size="compact-sm" m="sm" onClick={more} loading={busy}>
+      {loadMore === null ? null : (
+        <Button variant="default" size="compact-sm" m="sm" onClick={loadMore} loading={busy}>
           Show older messages
         </Button>
       )}

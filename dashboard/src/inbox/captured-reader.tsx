@@ -19,7 +19,7 @@ const TITLES: Readonly<Record<View, string>> = { html: 'HTML', text: 'Text', hea
 
 export function CapturedReader({ id }: { readonly id: string }) {
   // A captured message does not change, so it has no topic of live updates.
-  const mail = useQuery({
+  const captured = useQuery({
     queryKey: ['captured', id],
     queryFn: () => get<CapturedMessage>(path`/inbox/${id}`),
     staleTime: Number.POSITIVE_INFINITY,
@@ -29,18 +29,18 @@ export function CapturedReader({ id }: { readonly id: string }) {
       <Anchor component={Link} href="/inbox" hiddenFrom="md" display="inline-block" mb="sm">
         Back to the inbox
       </Anchor>
-      {mail.isPending ? <Loading /> : null}
-      {mail.isError ? <ErrorAlert error={mail.error} retry={() => mail.refetch()} /> : null}
-      {mail.data === undefined ? null : <CapturedContent mail={mail.data} />}
+      {captured.isPending ? <Loading /> : null}
+      {captured.isError ? <ErrorAlert error={captured.error} retry={() => captured.refetch()} /> : null}
+      {captured.data === undefined ? null : <CapturedContent message={captured.data} />}
     </>
   );
 }
 
-function CapturedContent({ mail }: { readonly mail: CapturedMessage }) {
-  const { id, at, to, from, returnPath, subject, bytes } = mail;
+function CapturedContent({ message }: { readonly message: CapturedMessage }) {
+  const { id, at, to, from, returnPath, subject, bytes } = message;
   const [parameters, setParameters] = useSearchParams();
-  const asked = parameters.get('view');
-  const view = VIEWS.find((one) => one === asked) ?? (mail.html ? 'html' : 'text');
+  const requested = parameters.get('view');
+  const view = VIEWS.find((one) => one === requested) ?? (message.html ? 'html' : 'text');
   // On a narrow screen the list is hidden, and the link with the focus too. The title gets the focus.
   const narrow = useMediaQuery('(max-width: 61.99em)', false, { getInitialValueInEffect: false });
   const title = useRef<HTMLHeadingElement>(null);
@@ -81,13 +81,13 @@ function CapturedContent({ mail }: { readonly mail: CapturedMessage }) {
           ))}
         </Tabs.List>
         <Tabs.Panel value="html" pt="sm">
-          <HtmlView message={mail} width={parameters.get('width')} onWidth={(value) => choose('width', value)} />
+          <HtmlView message={message} width={parameters.get('width')} onWidth={(value) => choose('width', value)} />
         </Tabs.Panel>
         <Tabs.Panel value="text" pt="sm">
-          <TextView text={mail.text} />
+          <TextView text={message.text} />
         </Tabs.Panel>
         <Tabs.Panel value="headers" pt="sm">
-          <HeadersView headers={mail.headers} />
+          <HeadersView headers={message.headers} />
         </Tabs.Panel>
         <Tabs.Panel value="source" pt="sm">
           <SourceView id={id} />

@@ -70,7 +70,7 @@ export function useMessageSearch(filters: Filters, from: string): MessageSearch 
   const first = rows[0]?.id ?? '';
   const head = newest.data;
   const count = head?.messages.filter(({ id }) => id > first).length ?? 0;
-  const showFresh = useCallback(() => {
+  const showNew = useCallback(() => {
     if (head === undefined) return;
     queries.setQueryData(['found', filters, from], { pages: [head], pageParams: [''] });
     setLimit(PAGE_SIZE);
@@ -78,8 +78,8 @@ export function useMessageSearch(filters: Filters, from: string): MessageSearch 
   // Without rows nothing moves, so new messages are shown at once.
   const showAtOnce = rows.length === 0 && count > 0 && !hasNextPage;
   useEffect(() => {
-    if (showAtOnce) showFresh();
-  }, [showAtOnce, showFresh]);
+    if (showAtOnce) showNew();
+  }, [showAtOnce, showNew]);
 
   return {
     messages: rows.map((row) => current(row, head)),
@@ -93,7 +93,7 @@ export function useMessageSearch(filters: Filters, from: string): MessageSearch 
     error: found.error,
     searchedSince: pages.at(-1)?.searchedSince ?? null,
     newMessages: { count, many: count === PAGE_SIZE && head?.next !== null },
-    showNew: showFresh,
+    showNew,
     resume: () => {
       setStopped(false);
       if (isError) void (pages.length === 0 ? found.refetch() : fetchNextPage());

@@ -70,7 +70,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
             loadMore={list.hasNextPage ? () => void list.fetchNextPage() : null}
             busy={list.isFetchingNextPage}
           />
-          <section className="inbox-mail" aria-label="Message">
+          <section className="inbox-message" aria-label="Message">
             {id === undefined ? <Text c="dimmed">Select a message.</Text> : <CapturedReader key={id} id={id} />}
           </section>
         </div>

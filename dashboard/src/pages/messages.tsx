@@ -9,6 +9,7 @@ import { Results } from '../messages/results';
 import { type FilterChange, SearchForm } from '../messages/search-form';
 import { type MessageSearch, useMessageSearch } from '../messages/use-search';
 import { FirstMessage } from '../parts/first-message';
+import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { formatUtc } from '../parts/time';
@@ -60,15 +61,16 @@ interface FoundProps {
 
 function Found({ session, filters, from, onClear }: FoundProps) {
   const search = useMessageSearch(filters, from);
-  const { messages, phase, error, newMessages: fresh, showNew: showFresh } = search;
+  const { messages, phase, error, newMessages, showNew } = search;
   if (phase === 'loading') return <Loading />;
   const refused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
     <>
       <div role="status">
-        {fresh.count > 0 && messages.length > 0 ? (
-          <Button fullWidth mb="sm" variant="default" onClick={showFresh}>
-            {fresh.many ? `More than ${fresh.count}` : fresh.count} new: show
+        {newMessages.count > 0 && messages.length > 0 ? (
+          <Button fullWidth mb="sm" variant="default" onClick={showNew}>
+            Show {newMessages.many ? 'more than ' : ''}
+            {formatCount(newMessages.count, 'new message')}
           </Button>
         ) : null}
       </div>
@@ -90,11 +92,7 @@ function Found({ session, filters, from, onClear }: FoundProps) {
   );
 }
 
-function Progress({
-  search: { phase, messages, searchedSince, resume: goOn, stop },
-}: {
-  readonly search: MessageSearch;
-}) {
+function Progress({ search: { phase, messages, searchedSince, resume, stop } }: { readonly search: MessageSearch }) {
   const back = searchedSince === null ? '' : `, searched back to ${formatUtc(searchedSince)}`;
   return (
     <Group justify="center" my="md" gap="sm">
@@ -109,12 +107,12 @@ function Progress({
         </Button>
       ) : null}
       {phase === 'stopped' ? (
-        <Button variant="default" onClick={goOn}>
+        <Button variant="default" onClick={resume}>
           Continue search
         </Button>
       ) : null}
       {phase === 'more' ? (
-        <Button variant="default" onClick={goOn}>
+        <Button variant="default" onClick={resume}>
           Load more
         </Button>
       ) : null}
@@ -137,7 +135,7 @@ function Nothing({ session, filters, onClear }: Omit<FoundProps, 'from'>) {
       There is no message {words.join(', ')}.
       <br />
       <Button mt="md" variant="default" onClick={onClear}>
-        Clear all filters
+        Show all messages
       </Button>
     </EmptyState>
   );

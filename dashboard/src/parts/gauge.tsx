@@ -11,16 +11,16 @@ interface GaugeProps {
   readonly children?: ReactNode;
 }
 
-export function Gauge({ label, text, usage: reached, children }: GaugeProps) {
-  const part = Math.min(1, Math.max(0, reached ?? 0));
-  const colour = part >= 1 ? '#c4392c' : part >= 0.5 ? '#b8690f' : '#2b8a4b';
+export function Gauge({ label, text, usage, children }: GaugeProps) {
+  const fraction = Math.min(1, Math.max(0, usage ?? 0));
+  const colour = fraction >= 1 ? '#c4392c' : fraction >= 0.5 ? '#b8690f' : '#2b8a4b';
   return (
     <Stack gap={6}>
       <Group justify="space-between" gap="xs">
         <Text fw={600}>{label}</Text>
         <Text>{text}</Text>
       </Group>
-      {reached === null ? null : <ProgressBar fraction={part} label={label} text={text} colour={colour} />}
+      {usage === null ? null : <ProgressBar fraction={fraction} label={label} text={text} colour={colour} />}
       {children === undefined ? null : (
         <Text size="sm" c="dimmed" component="div">
           {children}
@@ -39,10 +39,10 @@ interface ProgressBarProps {
 }
 
 /** A progress bar; a screen reader reads `text` in place of a percentage. */
-export function ProgressBar({ fraction: part, label, text, colour = '#2f80d8' }: ProgressBarProps) {
+export function ProgressBar({ fraction, label, text, colour = '#2f80d8' }: ProgressBarProps) {
   return (
     <Progress.Root size="md">
-      <Progress.Section value={part * 100} color={colour} aria-label={label} aria-valuetext={text} />
+      <Progress.Section value={fraction * 100} color={colour} aria-label={label} aria-valuetext={text} />
     </Progress.Root>
   );
 }

@@ -13,7 +13,7 @@ interface SuppressionTableProps {
   readonly onSelect: (address: string) => void;
 }
 
-export function SuppressionTable({ list, entries, onSelect: onWhy }: SuppressionTableProps) {
+export function SuppressionTable({ list, entries, onSelect }: SuppressionTableProps) {
   return (
     <Table>
       <Table.Thead>
@@ -43,7 +43,7 @@ export function SuppressionTable({ list, entries, onSelect: onWhy }: Suppression
                 type="button"
                 ta="left"
                 className="wrap"
-                onClick={() => onWhy(address)}
+                onClick={() => onSelect(address)}
               >
                 {address}
               </Anchor>
