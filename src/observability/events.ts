@@ -1,19 +1,19 @@
 /**
  * Carries events from their publishers to the subscribers, in the order of subscription, within the call of `publish`.
  *
- * Guarantees: a publisher never fails because of a subscriber; what one throws is published as `node.operation_failed`. A subscriber
- * that joins during the start also receives the events from before it. An event without a subscriber costs one look-up.
+ * Guarantees: a publisher never fails because of a subscriber; an error of a subscriber is published as `node.operation_failed`. A
+ * subscriber that is added during the start also receives the earlier events. An event without a subscriber costs one map lookup.
  */
 import type { EventOf, EventType, Publish, ServiceEvent } from '../model/events.ts';
 
-/** What a subscriber does, by type of event. Absent and null: nothing. */
+/** The handlers of a subscriber, by event type. */
 export type Handlers = { readonly [Type in EventType]?: ((event: EventOf<Type>) => void) | null };
 
 export interface Events {
   readonly publish: Publish;
   /** Calls the handlers from now on, until the returned function is called. */
   subscribe(handlers: Handlers): () => void;
-  /** The start is over: later subscribers receive later events alone. */
+  /** Ends the start phase: a later subscriber receives only later events. */
   started(): void;
 }
 
@@ -27,7 +27,7 @@ export function createEvents(clock: { now(): number }): Events {
     try {
       handler(event);
     } catch (error) {
-      // A subscriber to failures that fails itself is not reported: its failure would follow itself without end.
+      // An error of a handler of `node.operation_failed` is not published: it would cause itself without end.
       if (event.type !== 'node.operation_failed') {
         publish({ type: 'node.operation_failed', at: clock.now(), operation: event.type, error });
       }

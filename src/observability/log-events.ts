@@ -1,8 +1,8 @@
 /**
  * The log events: name, level, fields and meaning of every line that the log can have. Data alone; docs/log-events.md is generated
- * from it. An event of the union (model/events.ts) stands here under its own name; null says that it has no line.
+ * from it. Each event of the union (model/events.ts) has an entry under its name; null means that it has no line.
  *
- * Names and fields are stable: scripts and alerts depend on them. A field's unit stands in its name; times are ISO 8601, UTC.
+ * Names and fields are stable: scripts and alerts depend on them. The unit of a field is part of its name; times are ISO 8601, UTC.
  */
 import type { Settings } from '../config/settings.ts';
 import type { EventType } from '../model/events.ts';
@@ -10,7 +10,7 @@ import type { EventType } from '../model/events.ts';
 export type LogLevel = Settings['logLevel'];
 export type LineLevel = Exclude<LogLevel, 'silent'>;
 
-/** The fields there are, with what each holds. A message's subject and text are none of them, and no credential is. */
+/** All fields, with their contents. No field holds the subject or body of a message, or a credential. */
 export const LOG_FIELDS = {
   id: 'the id of the message',
   accountId: 'the number of the account',
@@ -20,14 +20,14 @@ export const LOG_FIELDS = {
   to: 'the recipient',
   state: 'the state of the message, see [states.md](states.md)',
   attemptCount: 'delivery attempts so far',
-  nextHop: 'the server that was asked, such as `relay.example:587`',
+  nextHop: 'the next hop, such as `relay.example:587`',
   smtpCode: 'the SMTP reply code, such as `550`',
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
-  replyText: 'the reply of the next hop; written by that server, so not to be trusted',
+  replyText: 'the reply of the next hop; untrusted text',
   reason: 'a code, or the stored reason of a lock',
-  reportSource: 'where the report came from: `smtp`, `sns` or `sqs`',
-  reportType: 'what the report says, such as `soft-bounced`',
-  feedbackId: 'the number of the kept report, for `postrider feedback show ID`',
+  reportSource: 'how the report arrived: `smtp`, `sns` or `sqs`',
+  reportType: 'the type of the report, such as `soft-bounced`',
+  feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
   durationMs: 'milliseconds',
   retryAt: 'when the next attempt is due',
   count: 'a number of messages, or of lines',
@@ -43,7 +43,7 @@ export type LogField = keyof typeof LOG_FIELDS;
 
 export interface LogEvent {
   readonly level: LineLevel;
-  /** Those that a line can have, in this order. A field without a value is left out or null. */
+  /** The fields that a line can have, in this order. A field without a value is omitted or null. */
   readonly fields: readonly LogField[];
   readonly meaning: string;
 }
@@ -67,7 +67,7 @@ export const LOG_EVENTS = {
   'message.suppressed': {
     level: 'info',
     fields: ['id', 'accountId', 'to'],
-    meaning: 'The message ended: its recipient is on a suppression list.',
+    meaning: 'The recipient is on a suppression list. The message is not sent.',
   },
   'message.delivered': {
     level: 'info',
@@ -83,7 +83,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: ENDED,
     meaning:
-      'The message was refused permanently, by the next hop or by a later report. Only a report gives `reportSource`.',
+      'Delivery failed permanently: the next hop refused the message, or a later report says so. `reportSource` is present only for a report.',
   },
   'message.complained': {
     level: 'info',
@@ -93,7 +93,7 @@ export const LOG_EVENTS = {
   'message.expired': {
     level: 'info',
     fields: ENDED,
-    meaning: 'The message was still not delivered at its maximum age.',
+    meaning: 'The message reached its maximum age before it was delivered.',
   },
   'message.uncertain': {
     level: 'warn',
@@ -105,7 +105,7 @@ export const LOG_EVENTS = {
   'message.reported': {
     level: 'info',
     fields: ['id', 'reportType', 'reportSource'],
-    meaning: 'A report was added to the history of a message and changed no state.',
+    meaning: 'A report was added to the history of a message. The state did not change.',
   },
   'message.signing_failed': {
     level: 'error',
@@ -116,7 +116,7 @@ export const LOG_EVENTS = {
   'attempt.alarm_raised': {
     level: 'warn',
     fields: [...ATTEMPT, 'reason', 'detail'],
-    meaning: 'The next hop refuses this service itself, not this message. An operator has to act.',
+    meaning: 'The next hop refuses this service itself, not only this message. An operator must act.',
   },
   'node.lease_lost': {
     level: 'warn',
@@ -145,7 +145,7 @@ export const LOG_EVENTS = {
   'report.not_understood': {
     level: 'warn',
     fields: ['feedbackId', 'reason', 'detail'],
-    meaning: 'A report was not understood, or names no known message. It is kept for `postrider feedback show ID`.',
+    meaning: 'A report was not understood, or names no known message. `postrider feedback show ID` shows it.',
   },
   'report.refused': null,
   'subscription.changed': {
@@ -157,7 +157,7 @@ export const LOG_EVENTS = {
   'account.locked': {
     level: 'warn',
     fields: ['node', 'accountId', 'reason'],
-    meaning: 'The account is locked: its requests are refused and its messages wait.',
+    meaning: 'The account is locked. Its requests are refused, and its messages wait.',
   },
   'account.warned': {
     level: 'warn',
@@ -173,17 +173,17 @@ export const LOG_EVENTS = {
   'domain.recovered': {
     level: 'info',
     fields: ['node', 'domain'],
-    meaning: 'A domain that was failing has its DNS records again.',
+    meaning: 'The DNS records of a failing domain were found again.',
   },
   'domain.failing': {
     level: 'warn',
     fields: ['node', 'domain'],
-    meaning: 'The domain has lost its DNS records. Its messages are refused once that has lasted 72 hours.',
+    meaning: 'The DNS records of the domain are missing. Its messages are refused after 72 hours.',
   },
   'domain.blocked': {
     level: 'warn',
     fields: ['node', 'domain'],
-    meaning: 'The domain has been without its DNS records for 72 hours. Its messages are refused.',
+    meaning: 'The DNS records of the domain have been missing for 72 hours. Its messages are refused.',
   },
   'operator.changed': null,
   'node.started': {
@@ -194,7 +194,7 @@ export const LOG_EVENTS = {
   'node.draining': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The node is shutting down. It finishes the attempts under way and begins no other.',
+    meaning: 'The node is shutting down. It finishes the attempts that are under way and starts no others.',
   },
   'node.leases_recovered': {
     level: 'info',
@@ -204,7 +204,7 @@ export const LOG_EVENTS = {
   'node.warned': {
     level: 'warn',
     fields: ['node', 'detail'],
-    meaning: 'A condition that the operator should know of, such as a low limit of open files.',
+    meaning: 'A condition that an operator should correct, such as a low limit of open files.',
   },
   'node.operation_failed': {
     level: 'error',
@@ -222,7 +222,7 @@ export const LOG_EVENTS = {
   'store.files_restored': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The files of the embedded database are in place again.',
+    meaning: 'The files of the embedded database were restored.',
   },
   'circuit_breaker.opened': {
     level: 'warn',
@@ -237,14 +237,14 @@ export const LOG_EVENTS = {
   'circuit_breaker.closed': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The next hop answers again. Attempts are made as usual.',
+    meaning: 'The probe succeeded. Attempts continue.',
   },
-  /** The log's own line. */
+  /** Written by the log itself. */
   'log.lines_dropped': {
     level: 'warn',
     fields: ['count'],
     meaning:
-      'The reader of standard output stalled, and this number of lines is missing here. Written at every level but `silent`.',
+      'The reader of standard output stalled, and `count` lines are missing. Written at every level except `silent`.',
   },
 } as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
 
@@ -259,7 +259,7 @@ export type LogFields<Name extends LogEventName> = {
   readonly [Field in NonNullable<Table[Name]>['fields'][number]]?: LogValue | undefined;
 };
 
-/** docs/log-events.md, whole. */
+/** The content of docs/log-events.md. */
 export function logEventsPage(): string {
   const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
     event === null

@@ -1,10 +1,10 @@
 /**
  * The log: a subscriber that writes one JSON line for each event, to standard output.
  *
- * Guarantees: every line has a name and only the fields that log-events.ts lists for it, so that bodies, keys and passwords have no
- * way in; passwords of URLs are masked; a text is one line and bounded, and characters that act on a terminal are escaped. A line is
- * written out within a second, or as soon as the reader of standard output takes it. A slow reader never blocks the service: beyond
- * `MAX_WAITING_CHARS` lines are dropped and counted, and a line says how many.
+ * Guarantees: a line has only the name and fields that log-events.ts lists, so that bodies, keys and passwords are never logged.
+ * Passwords in URLs are masked. A text is one line of limited length, and control characters are escaped. A line is written within one
+ * second, unless the reader of standard output is slower. A slow reader never blocks the service: beyond `MAX_WAITING_CHARS` lines are
+ * dropped, and a line states their number.
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
@@ -23,25 +23,25 @@ import {
 } from './log-events.ts';
 
 export interface Log {
-  /** Writes a line where the level of the event is on. */
+  /** Writes a line if the level of the event is enabled. */
   write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
-  /** False where the level of the event is off. */
+  /** True if the level of the event is enabled. */
   enabled(event: LogEventName): boolean;
-  /** Lines dropped so far because the reader of standard output did not take them. */
+  /** The number of lines dropped so far because the reader of standard output was too slow. */
   dropped(): number;
-  /** Writes out what is buffered, for as long as the reader takes it, and for at most a second. */
+  /** Writes the buffered lines; gives up after one second. */
   close(): Promise<void>;
 }
 
 const MAX_TEXT_LENGTH = 1000;
 const FLUSH_INTERVAL_MS = 1000;
 
-/** Where the lines go, when not to standard output. */
+/** A destination other than standard output. */
 export interface LogDestination {
   write(line: string): void;
 }
 
-/** Makes the log; to standard output, buffered and not before `after` has resolved, unless `destination` is given. */
+/** Creates the log. Without `destination` it writes to standard output, buffered, and only after `after` has resolved. */
 export function createLog(
   level: LogLevel,
   destination: LogDestination | null = null,
@@ -57,13 +57,13 @@ export function createLog(
     },
     { write: (line: string) => output.write(escapeJson(line)) },
   );
-  // A buffer that does not fill up would keep its last lines for ever; the timer never keeps the process alive.
+  // Writes lines that do not fill the buffer. The timer does not keep the process alive.
   const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
   const enabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
     enabled,
     write(event, fields) {
-      // A level that is off costs a look-up and nothing else.
+      // A disabled level costs only this check.
       if (enabled(event)) logger[LOG_EVENTS[event].level](line(event, fields));
     },
     dropped: output.dropped,
@@ -74,7 +74,7 @@ export function createLog(
   };
 }
 
-/** Name and fields of the list, and only plain values: nothing else that a caller passes is written. */
+/** The name and the listed fields, if their values are primitive. Anything else that a caller passes is not written. */
 function line(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
   const shown: Record<string, LogValue> = { event };
   for (const name of LOG_EVENTS[event].fields) {
@@ -85,12 +85,12 @@ function line(event: LogEventName, fields: Readonly<Record<string, unknown>>): R
   return shown;
 }
 
-/** A text over the bound is cut. */
+/** Truncates a text to `MAX_TEXT_LENGTH`. */
 function bounded(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
-/** The line that stands where lines are missing. */
+/** The line that is written in place of dropped lines. */
 function droppedLine(count: number): string {
   const { level } = LOG_EVENTS['log.lines_dropped'];
   return `${JSON.stringify({ level, time: new Date().toISOString(), event: 'log.lines_dropped', count })}\n`;
@@ -100,7 +100,7 @@ function droppedLine(count: number): string {
 
 type Lines = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
 
-/** The log as a subscriber. Events whose level is off are not subscribed to. */
+/** The log as a subscriber. It does not subscribe to events of disabled levels. */
 export function logHandlers(log: Log, node: string): Handlers {
   const ofNode = () => ({ node });
   const lines: Lines = {
@@ -164,7 +164,7 @@ function attemptFields(
   return { id, accountId, to, attemptCount: attempts, ...reply };
 }
 
-/** What a line says of a message whose state changed: of the attempt, or of the report, or only which message it is. */
+/** The fields for a change of state: those of the attempt, of the report, or only the id of the message. */
 function settledFields(event: EventOf<SettledType>): LogFields<'message.bounced'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
   if (attempt !== null) {
@@ -175,7 +175,7 @@ function settledFields(event: EventOf<SettledType>): LogFields<'message.bounced'
   }
   if (reportedBy !== null) return { id, accountId, to, reportSource: reportedBy, detail };
   if (type !== 'message.expired') return { id, accountId, to, detail };
-  // The sweeper knows the id alone.
+  // The sweeper knows only the id.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 
@@ -189,14 +189,14 @@ function errorText(error: unknown): string {
 
 // ── Standard output ──
 
-/** How much waits for a reader that stalls, in characters. */
+/** The size of the buffer for a reader that stalls, in characters. */
 const MAX_WAITING_CHARS = 1_048_576;
-/** Written out at once when this much is buffered; less waits for the next flush. */
+/** From this size on the buffer is written at once; below it, at the next flush. */
 const MIN_WRITE_CHARS = 4_096;
-/** Waits between writes while the reader takes nothing, doubled from the first to the last. */
+/** Delay before a failed write is repeated; doubles from the minimum to the maximum. */
 const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 250;
-/** How long a reader that takes nothing delays a close, and the end of the process. */
+/** How long a reader that stalls delays `close`, and the end of the process. */
 const CLOSE_TIMEOUT_MS = 1_000;
 const EXIT_TIMEOUT_MS = 100;
 const LAST_WRITE_MS = 20;
@@ -205,11 +205,11 @@ const STDOUT = 1;
 const EMPTY = Buffer.alloc(0);
 
 interface Output {
-  /** Takes one line, its line feed included. */
+  /** Adds one line, with its line feed. */
   write(line: string): void;
-  /** Begins to write out what is buffered. */
+  /** Starts to write the buffer. */
   flush(): void;
-  /** Resolves once everything is written, or after a second. */
+  /** Resolves once everything is written, or after one second. */
   close(): Promise<void>;
   /** Lines dropped so far. */
   dropped(): number;
@@ -220,12 +220,12 @@ function direct(destination: LogDestination): Output {
 }
 
 /**
- * Opens standard output; `droppedLine` makes the line that says how many lines were dropped. Lines wait, bounded as for a stalled
- * reader, until `after` has resolved; a close and the end of the process write them out without it.
+ * Opens standard output. `droppedLine` makes the line that states the number of dropped lines. Until `after` has resolved, lines wait
+ * in the buffer; `close` and the end of the process write them anyway.
  *
- * Writing never blocks the event loop; lines are written whole and in order. A write to a full pipe ends at once where the pipe is
- * non-blocking, as the command line makes it (cli/main.ts); any other would keep one thread of the pool, and the end of the process,
- * until the reader reads.
+ * Writing never blocks the event loop, and lines are complete and in order. The command line makes the pipe non-blocking (cli/main.ts),
+ * so a write to a full pipe returns at once. A blocking pipe would occupy a thread of the pool, and delay the end of the process, until
+ * the reader reads.
  */
 function standardOutput(droppedLine: (count: number) => string, after: Promise<unknown> | null): Output {
   let waiting = after !== null;
@@ -238,7 +238,7 @@ function standardOutput(droppedLine: (count: number) => string, after: Promise<u
   let unreported = 0;
   let whenEmpty: (() => void) | null = null;
 
-  /** The next bytes to write: first the rest of what is being written, then everything buffered behind it. */
+  /** The next bytes to write: the rest of the current write, or else the whole buffer. */
   function next(): Buffer {
     if (writing.length > 0) return writing;
     let text = buffered;
@@ -270,7 +270,7 @@ function standardOutput(droppedLine: (count: number) => string, after: Promise<u
       if (writing.length > 0 || unreported > 0 || buffered.length >= MIN_WRITE_CHARS || whenEmpty !== null) begin();
       return;
     }
-    // EAGAIN is a full pipe. A reader that went away, or a full disk, may come back: lines wait for either, and then drop.
+    // EAGAIN means a full pipe. After any other error (no reader, full disk) the write is repeated too, until the buffer is full.
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
     retry = setTimeout(() => {
       retry = null;
@@ -278,10 +278,10 @@ function standardOutput(droppedLine: (count: number) => string, after: Promise<u
     }, retryMs).unref();
   }
 
-  /** Writes what a process that ends without a close still has. */
+  /** Writes the buffer of a process that ends without `close`. */
   function atExit(): void {
     if (underWay) {
-      // No callback comes any more: the write is given time to happen, and counts as done.
+      // No callback runs any more: wait for the write, and count it as done.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WRITE_MS);
       writing = EMPTY;
     }
@@ -290,7 +290,7 @@ function standardOutput(droppedLine: (count: number) => string, after: Promise<u
       try {
         writing = writing.subarray(writeSync(STDOUT, writing));
       } catch {
-        // Tried again until the time is up.
+        // Repeated until the timeout.
       }
     }
   }

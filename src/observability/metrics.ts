@@ -1,8 +1,8 @@
 /**
- * Metrics in the Prometheus text format, on a registry of their own. docs/monitoring.md lists them.
+ * Metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists them.
  *
- * Guarantees: counting is one addition (every child is made beforehand); the figures of the queue are read from the store on a scrape
- * alone, at most once a second; a store that does not answer leaves them out and the rest of the scrape whole.
+ * Guarantees: counting is one addition, because every labelled series is created beforehand. The figures of the queue are read from
+ * the store only on a scrape, at most once per second. If the store does not answer, the scrape omits these figures only.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -35,19 +35,19 @@ export interface Metrics {
   attempted(outcome: Outcome['kind'], tookMs: number): void;
   /** Messages that entered a state. */
   entered(state: State): void;
-  /** Messages whose attempt failed for now. */
+  /** Messages whose attempt was deferred. */
   deferred(): void;
   alarmed(reason: AlarmReason): void;
   /** One commit of the store: how many messages it held, how long it took. */
   committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
   /** A feedback report that was received, by its result. */
   reported(result: ReportResult): void;
-  /** A feedback report that was not received, by reason. */
+  /** A feedback report that was refused, by reason. */
   reportRefused(reason: string): void;
   circuitBreaker(state: BreakerState): void;
   /** A connection that a listener closed to make room, or because its client does not read. */
   connectionDropped(listener: HttpListenerName, reason: DropReason): void;
-  /** The whole exposition. Scrapes at the same time share one, so that many connections cost what one does. */
+  /** The complete exposition. Concurrent scrapes share one, so that many connections cost as much as one. */
   scrape(): Promise<Exposition>;
 }
 
@@ -60,7 +60,7 @@ export interface Exposition {
 const REPORT_RESULTS = ['bounced', 'complained', 'recorded', 'repeated', 'not-understood', 'unrelated'] as const;
 export type ReportResult = (typeof REPORT_RESULTS)[number];
 
-/** Refusals of this service itself, and other conditions that last until an operator acts. */
+/** Refusals of the service itself, and other conditions that need an operator. */
 const ALARM_REASONS = [
   ...ALARMING,
   SIGNING,
@@ -77,7 +77,7 @@ export interface MetricsOptions {
   readonly queueFigures: () => Promise<QueueFigures>;
   /** When the last feedback report was received, or null; read on a scrape. */
   readonly lastFeedbackAt?: () => Promise<number | null>;
-  /** Every reason that `refused` can have. */
+  /** Every code that `refused` can be called with. */
   readonly reasons: readonly string[];
   /** Lines that the log has dropped so far; read on a scrape. */
   readonly droppedLines?: () => number;
@@ -92,7 +92,7 @@ interface Child {
   inc(): void;
 }
 
-/** Builds the metrics and their registry; the process's own figures (memory, event loop lag) are in it. */
+/** Creates the metrics and their registry, which includes the process metrics (memory, event loop lag). */
 export function createMetrics({
   clock,
   queueFigures,
@@ -102,7 +102,7 @@ export function createMetrics({
 }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  // Sampling the event loop every 10 ms, the default, was four fifths of an idle node's processor time.
+  // The default, sampling the event loop every 10 ms, took 80 % of the processor time of an idle node.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
   const accepted = new Counter({
@@ -230,7 +230,7 @@ export function createMetrics({
     OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
   );
   const messagesBy = new Map<State, Child>(STATES.map((state) => [state, messages.labels({ state })]));
-  // Every series begins at zero: an alert on an increase would miss one that begins at one.
+  // Every series starts at zero: an alert on an increase would miss a series that starts at one.
   for (const reason of reasons) refused.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
   for (const outcome of OUTCOMES) attempts.inc({ outcome }, 0);
@@ -258,7 +258,7 @@ export function createMetrics({
       if (reportedAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
     } catch {
-      // Old figures would be wrong: the gauges disappear, and an alert on their absence fires.
+      // The gauges are removed, because old values would be wrong. An alert on their absence fires.
       depth.reset();
       oldest.remove();
       feedbackAge.remove();

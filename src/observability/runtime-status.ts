@@ -1,6 +1,6 @@
 /**
- * The runtime status of delivery: the state of the circuit breaker, recent alarms and the last failure of the next hop. In memory
- * alone; a restart begins anew.
+ * The runtime status of delivery: the state of the circuit breaker, recent alarms and the last failure of the next hop. It is held in
+ * memory only; a restart clears it.
  */
 
 import { type Alarm, type DeliveryStatus, type Failure, SIGNING } from '../model/node.ts';
@@ -10,7 +10,7 @@ import type { Handlers } from './events.ts';
 const ALARM_TTL_MS = 3_600_000;
 
 export interface RuntimeStatusTracker {
-  /** What the tracker subscribes to. */
+  /** The handlers to subscribe. */
   readonly handlers: Handlers;
   read(now: number): DeliveryStatus;
 }
@@ -22,7 +22,7 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
   return {
     handlers: {
       'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
-        // What the circuit breaker counts against the next hop.
+        // Only the failures that the circuit breaker counts.
         if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'transport')) return;
         const { code, enhanced, text } = outcome.reply;
         const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');

@@ -1,9 +1,8 @@
 /**
- * Traces: one for each message, from its request to the reply of the next hop and to reports that come days later, on whichever
- * node. Spans are written through `@opentelemetry/api` after the fact, with the times at which things happened, so that nothing waits
- * for them, and without an SDK they cost nothing.
+ * Traces: one for each message, with spans for the request, for each attempt, and for later reports, on any node. Spans are written
+ * through `@opentelemetry/api` afterwards, with the original times, so that nothing waits for them. Without an SDK they cost nothing.
  *
- * The id of the trace is the id of the message without its hyphens (both have 128 bits): no context has to pass through the store.
+ * The trace id is the id of the message without hyphens (both have 128 bits), so the store does not have to carry a trace context.
  */
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
@@ -26,7 +25,7 @@ export interface Traces {
 
 const NAME = 'postrider';
 
-/** Null where no SDK is registered at the start. */
+/** Null if no SDK is registered at the start. */
 export function createTraces(version: string): Traces | null {
   const tracer = trace.getTracer(NAME, version);
   const probe = tracer.startSpan('postrider.start');
@@ -84,17 +83,17 @@ export function createTraces(version: string): Traces | null {
   };
 }
 
-/** Attributes that are null are left out. */
+/** Omits attributes that are null. */
 function attributesOf(id: string, known: Readonly<Record<string, string | number | null>>): Attributes {
   const attributes: Attributes = { 'postrider.message.id': id };
   for (const [name, value] of Object.entries(known)) if (value !== null) attributes[name] = value;
   return attributes;
 }
 
-/** The parent of every span: the message itself, which is no span. */
+/** The parent context of every span: the message itself, which has no span. */
 function contextOf(id: string) {
   const traceId = id.replaceAll('-', '');
-  // The last 64 bits are random, so never the zeros that would be no span's id.
+  // The last 64 bits are random, so the span id is not zero (zero is invalid).
   return trace.setSpanContext(ROOT_CONTEXT, {
     traceId,
     spanId: traceId.slice(16),

@@ -1,10 +1,10 @@
 /**
- * The time series: counts messages by minute and by hour in memory, and writes the rows into the store about once a second while
- * something was counted, and a last time at the stop.
+ * The time series: counts messages by minute and by hour in memory. Writes changed rows to the store once per second, and once more at
+ * the stop.
  *
- * Guarantees: counting waits for nothing. A row is written whole, so a write that happens twice counts once. A process that is killed
- * loses at most the last second of its figures, and no message. While the store does not answer, `MAX_UNWRITTEN_ROWS` rows wait; the
- * oldest beyond them are dropped.
+ * Guarantees: counting never waits. A write replaces the whole row, so a repeated write counts nothing twice. A process that is killed
+ * loses at most the figures of its last second. While the store does not answer, at most `MAX_UNWRITTEN_ROWS` rows wait; the oldest
+ * beyond that are dropped.
  */
 
 import type { Clock } from '../clock.ts';
@@ -14,7 +14,7 @@ import type { TrafficStore } from '../store/contract.ts';
 import type { Handlers } from './events.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
-/** Written rows that stay in memory, for a clock that is set back. */
+/** Written rows stay in memory, because a clock that is set back counts in them again. */
 const MAX_CACHED_ROWS = 64;
 const MAX_UNWRITTEN_ROWS = 240;
 
@@ -31,11 +31,11 @@ export interface TrafficCounter {
   accepted(): void;
   /** A message entered a state through the queue or by an operator; `tookMs` from accepted to delivered. */
   entered(state: State, tookMs?: number): void;
-  /** A later report changed the state: the message left the queue before. */
+  /** A later report changed the state of a message that had left the queue. */
   reported(state: 'bounced' | 'complained'): void;
   deferred(): void;
   alarmed(): void;
-  /** Writes what is not written yet, and stops. */
+  /** Writes the remaining rows, and stops. */
   stop(): Promise<void>;
 }
 
@@ -43,11 +43,11 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly put: TrafficStore['putTraffic'];
-  /** Called once when writing begins to fail. */
+  /** Called once when writes start to fail. */
   readonly failed: (error: unknown) => void;
 }
 
-/** Starts counting; no timer runs while nothing is counted. */
+/** Creates a counter. No timer runs while nothing is counted. */
 export function countTraffic({ node, clock, put, failed }: TrafficParts): TrafficCounter {
   const minutes = createRows(MINUTE_MS);
   const hours = createRows(HOUR_MS);
@@ -58,7 +58,7 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
   let failing = false;
   let stopped = false;
 
-  /** Counts in the minute and the hour of now; a clock that was set back finds the rows that it counted in before. */
+  /** Counts in the current minute and hour. After the clock was set back it continues the earlier rows. */
   function count(add: (sums: CountedRow['sums']) => void): void {
     const now = clock.now();
     if (minute === null || hour === null || now - minute.sums.at >= MINUTE_MS || now < minute.sums.at) {
@@ -90,7 +90,7 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
           node,
           batch.map(({ row }) => row.sums),
         );
-      // What was counted meanwhile may be in those rows or not: it is written again.
+      // Counts that were added during the write may be missing in it: those rows are written again.
       for (const { row, counted } of batch) row.written = counted;
       failing = false;
     } catch (error) {
@@ -126,7 +126,7 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
   };
 }
 
-/** The time series as a subscriber. What a report says later is counted by itself: the message left the queue before. */
+/** The time series as a subscriber. A later report has its own count, because the message left the queue before. */
 export function trafficHandlers(traffic: TrafficCounter): Handlers {
   return {
     'message.accepted': () => traffic.accepted(),
@@ -150,7 +150,7 @@ interface CountedRow {
     readonly at: number;
     readonly latencies: Map<number, number>;
   };
-  /** How often something was counted in it, and how much of that is written. */
+  /** The number of changes to the row, and that number at the last successful write. */
   counted: number;
   written: number;
 }
@@ -162,10 +162,10 @@ interface Rows {
 }
 
 function createRows(spanMs: TrafficRow['spanMs']): Rows {
-  /** By their beginning, the least recently used first. */
+  /** By start time, least recently used first. */
   const rows = new Map<number, CountedRow>();
 
-  /** Never the one in use: it is the last. */
+  /** Drops the oldest rows. The current row is last, so it is never dropped. */
   function evict(): void {
     for (const [at, { counted, written }] of rows) {
       if (rows.size <= MAX_CACHED_ROWS) return;

@@ -1,4 +1,4 @@
-/** History, metrics, time series and reputation derive from the same events: after a run of mixed outcomes they agree. */
+/** History, metrics, time series and reputation derive from the same events, so they agree after a run of mixed outcomes. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
@@ -11,9 +11,9 @@ import { temporaryFolder } from '../../rig/folder.ts';
 import { attemptWith } from '../../rig/mail.ts';
 import { accepted } from '../../rig/service.ts';
 
-const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'as told' });
+const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
 
-/** What the next hop answers, by the first word of the recipient. */
+/** The outcome of an attempt, by the first word of the recipient. */
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
   good: { kind: 'delivered', reply: reply(250, '2.0.0') },
   gone: { kind: 'bounced', reply: reply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
@@ -22,7 +22,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   silent: { kind: 'unanswered', reply: reply(421, '4.4.2') },
 };
 
-/** Simulated recipients stay with the simulator. */
+/** Answers by `OUTCOMES`; other recipients go to the inner transport. */
 function answering(inner: Transport): Transport {
   return {
     ...inner,
@@ -65,7 +65,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
       );
     })
     .toEqual([12, 7, 2]);
-  // Both are known to be gone by now.
+  // Both recipients are suppressed by now.
   await send('gone.0@example.com');
   await send('gone.1@example.com');
   await expect.poll(async () => metric(await metrics(), 'postrider_deferred_total')).toBe(4);

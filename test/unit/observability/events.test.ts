@@ -1,4 +1,4 @@
-/** Events after the commit: each subscriber derives what it shows from them, and publishers fail because of none. */
+/** Events after the commit: log, metrics, time series and runtime status derive from them, and no subscriber makes a publisher fail. */
 import { expect, test } from 'vitest';
 import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
 import type { SettledType } from '../../../src/model/message.ts';
@@ -56,7 +56,7 @@ function made(level: 'debug' | 'info' = 'debug') {
   };
 }
 
-test('every change of a settlement is counted and logged: the simulator’s complaint too', async () => {
+test('every change of a settlement is counted and logged, also the complaint of the simulator', async () => {
   const { publish, logged, figures, series } = made();
   publish(changed('message.delivered', { attempt: attemptWith() }));
   publish(changed('message.complained', { detail: 'complaint of the mailbox simulator' }));
@@ -73,7 +73,7 @@ test('every change of a settlement is counted and logged: the simulator’s comp
   expect(await series()).toMatchObject({ delivered: 1, complained: 1, ended: 1 });
 });
 
-test('a message found suppressed is counted and logged, beside its acceptance', async () => {
+test('a suppressed message is counted and logged in addition to its acceptance', async () => {
   const { publish, logged, figures, series } = made();
   const accepted = { type: 'message.accepted', at: 5, ...MESSAGE, keyId: 1, acceptedAt: 2, tookMs: 3 } as const;
   publish({ ...accepted, state: 'suppressed' });
@@ -88,7 +88,7 @@ test('a message found suppressed is counted and logged, beside its acceptance', 
   expect(await series()).toMatchObject({ accepted: 1, suppressed: 1, ended: 1 });
 });
 
-test('a bounce that a report tells of later is no further end, and is counted as a report', async () => {
+test('a bounce by a later report counts as a report and not as a second end', async () => {
   const { publish, logged, figures, series } = made();
   publish(changed('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'gone' }));
   publish({ type: 'message.reported', at: 5, id: 'm-1', verb: 'soft-bounced', reportedBy: 'sns', suppresses: false });
@@ -120,7 +120,7 @@ test('a message that cannot be signed is an alarm in the runtime status, the met
   expect(await series()).toMatchObject({ alarmed: 1 });
 });
 
-test('a refusal of this service itself is an alarm, and the last failure of the next hop', async () => {
+test('a refusal of the service itself is an alarm and the last failure of the next hop', async () => {
   const { publish, status, logged, figures, series } = made();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
   const attempt = attemptWith({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
@@ -141,7 +141,7 @@ test('a refusal of this service itself is an alarm, and the last failure of the 
   expect(await series()).toMatchObject({ alarmed: 1 });
 });
 
-test('files of the database that go are an alarm with the reason and the remedy in the log, and their return is logged', async () => {
+test('lost database files are an alarm with reason and remedy in the log, and their restoration is logged', async () => {
   const { publish, logged, figures } = made();
   publish({ type: 'store.files_lost', at: 1, reason: 'the database file was removed', remedy: 'Put it back.' });
   publish({ type: 'store.files_restored', at: 2 });
@@ -158,20 +158,20 @@ test('files of the database that go are an alarm with the reason and the remedy 
   expect(await figures()).toContain('postrider_alarms_total{reason="database-files"} 1');
 });
 
-test('every recorded change of state has its line', () => {
+test('every recorded change of state has a log line', () => {
   const { publish, logged } = made();
   for (const type of SETTLED) publish(changed(type));
   expect(logged().map(({ event }) => event)).toEqual(SETTLED);
 });
 
-test('events whose level is off have no line', () => {
+test('events of a disabled level have no line', () => {
   const { publish, logged } = made('info');
   publish({ type: 'request.refused', at: 1, code: 'invalid-key', accountId: null, keyId: null });
   publish(changed('message.expired', { accountId: null, to: null, attempts: null, acceptedAt: null }));
   expect(logged()).toMatchObject([{ event: 'message.expired', id: 'm-1' }]);
 });
 
-test('a subscriber that joins during the start receives what was published before it, and a later one does not', () => {
+test('a subscriber that is added during the start receives earlier events, and a later one does not', () => {
   const events = createEvents({ now: () => 0 });
   const received: string[] = [];
   const handlers = (name: string) => ({
@@ -186,7 +186,7 @@ test('a subscriber that joins during the start receives what was published befor
   expect(received).toEqual(['first one', 'second one', 'first two', 'second two', 'late two']);
 });
 
-test('a subscriber that throws harms neither the publisher nor the others, and is reported', () => {
+test('an error of a subscriber affects neither the publisher nor other subscribers, and is reported', () => {
   const events = createEvents({ now: () => 0 });
   const received: ServiceEvent[] = [];
   const broken = () => {
@@ -202,11 +202,11 @@ test('a subscriber that throws harms neither the publisher nor the others, and i
   expect(received[0]).toMatchObject({ operation: 'node.draining', error: new Error('broken') });
 });
 
-test('lines that the reader of the log did not take are counted', async () => {
+test('dropped log lines are counted', async () => {
   expect(await made().figures()).toContain('postrider_log_dropped_total 12');
 });
 
-test('a handler that was unsubscribed receives nothing more, and the others do', () => {
+test('an unsubscribed handler receives no events, and the others do', () => {
   const events = createEvents({ now: () => 0 });
   const received: string[] = [];
   const handlers = (name: string) => ({ 'node.draining': () => void received.push(name) });
@@ -218,7 +218,7 @@ test('a handler that was unsubscribed receives nothing more, and the others do',
   expect(received).toEqual(['second']);
 });
 
-test('the circuit breaker is in the log, the metrics and the runtime status in each of its states', async () => {
+test('each state of the circuit breaker appears in the log, the metrics and the runtime status', async () => {
   const { publish, status, logged, figures } = made();
   const value = async (state: string) =>
     (await figures()).find((line) => line.startsWith(`postrider_circuit_breaker_state{state="${state}"}`))?.at(-1);

@@ -1,4 +1,4 @@
-/** The log: every line has a name and the fields of its event, and nothing else gets out. */
+/** The log: a line has the name and the listed fields of its event, and nothing else. */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -38,12 +38,12 @@ test('every log event has a name of the shape noun.verb, and every field is came
   expect(Object.keys(LOG_FIELDS).filter((field) => !used.has(field))).toEqual([]);
 });
 
-test('docs/log-events.md is the page that the definitions give', () => {
+test('docs/log-events.md equals the page that is generated from the definitions', () => {
   const page = readFileSync(new URL('../../../docs/log-events.md', import.meta.url), 'utf8');
   expect(page).toBe(logEventsPage());
 });
 
-test('a field that the event does not list never gets out, nor do objects and errors', () => {
+test('a field that the event does not list is not logged, and objects and errors are not either', () => {
   const secrets = {
     message: 'SECRET-1',
     subject: 'SECRET-2',
@@ -61,7 +61,7 @@ test('a field that the event does not list never gets out, nor do objects and er
     expect(Object.keys(LOG_FIELDS)).not.toContain(name);
 });
 
-test('texts are one line and bounded', () => {
+test('texts are one line of limited length', () => {
   const replyText = `a\r\nb\u2028c\u0000${'x'.repeat(5000)}`;
   const [line] = logged('info', (log) => log.write('message.bounced', { replyText }));
   const text = String(line?.replyText);
@@ -69,7 +69,7 @@ test('texts are one line and bounded', () => {
   expect(text.length).toBeLessThanOrEqual(1001);
 });
 
-test('accepted is for debugging, outcomes are information, silent is silent', () => {
+test('each level writes its events and those of higher levels, and silent writes nothing', () => {
   const run = (log: Log) => {
     log.write('message.accepted', { id: 'm' });
     log.write('message.bounced', { id: 'm' });
@@ -83,7 +83,7 @@ test('accepted is for debugging, outcomes are information, silent is silent', ()
   expect(names('silent')).toEqual([]);
 });
 
-test('what is buffered is written out at close, and by a process that ends without one', () => {
+test('buffered lines are written at close, and by a process that ends without close', () => {
   for (const end of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
     const { status, lines } = loggedByProcess(end);
     expect(status).toBe(0);

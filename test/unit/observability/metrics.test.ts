@@ -9,7 +9,7 @@ function made(queueFigures: () => Promise<QueueFigures> = () => Promise.resolve(
   return { clock, metrics: createMetrics({ clock, queueFigures, reasons: ['invalid-key', 'throttled'] }) };
 }
 
-test('counts what it is told, and shows zero before', async () => {
+test('each call counts in its metric, and series start at zero', async () => {
   const { metrics } = made();
   expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
   metrics.accepted(12);
@@ -49,7 +49,7 @@ test('counts what it is told, and shows zero before', async () => {
   expect(text).toContain('nodejs_eventloop_lag_seconds');
 });
 
-test('a reason to alarm is there before it first happens: no alert sees a series that begins at one', async () => {
+test('every alarm reason has a series before its first alarm, so that an alert sees the increase', async () => {
   const { metrics } = made();
   const reasons = [
     'configuration',
@@ -68,7 +68,7 @@ test('a reason to alarm is there before it first happens: no alert sees a series
   for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
 });
 
-test('scrapes at the same time share one exposition, and a later one is written anew', async () => {
+test('concurrent scrapes share one exposition, and a later scrape is current', async () => {
   const { metrics } = made();
   const [one, other] = await Promise.all([metrics.scrape(), metrics.scrape()]);
   expect(other).toBe(one);
@@ -76,24 +76,24 @@ test('scrapes at the same time share one exposition, and a later one is written 
   expect((await metrics.scrape()).text).toContain('postrider_replayed_total 1');
 });
 
-test('asks the store once a second at most, however many scrape', async () => {
-  let asked = 0;
+test('scrapes query the store at most once per second', async () => {
+  let queries = 0;
   const { metrics, clock } = made(() => {
-    asked += 1;
+    queries += 1;
     return Promise.resolve(FIGURES);
   });
   await Promise.all([metrics.scrape(), metrics.scrape(), metrics.scrape()]);
   clock.at += 999;
   await metrics.scrape();
-  expect(asked).toBe(1);
+  expect(queries).toBe(1);
   clock.at += 1;
   await metrics.scrape();
-  expect(asked).toBe(2);
+  expect(queries).toBe(2);
 });
 
-test('a store that cannot answer takes its own figures out and nothing else', async () => {
+test('if the store does not answer, only the figures of the queue are missing', async () => {
   let broken = false;
-  const { metrics, clock } = made(() => (broken ? Promise.reject(new Error('gone')) : Promise.resolve(FIGURES)));
+  const { metrics, clock } = made(() => (broken ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES)));
   await metrics.scrape();
   broken = true;
   clock.at += 1000;

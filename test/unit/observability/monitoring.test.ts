@@ -1,4 +1,4 @@
-/** The Grafana dashboard and the alert rules name only what the service really exposes, with the values that it really has. */
+/** The Grafana dashboard and the alert rules use only metrics and label values that the service exposes. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -37,7 +37,7 @@ const EXPRESSIONS = [
   ...RULES.map(({ alert, expr }) => [alert, expr] as const),
 ];
 
-/** The metrics once everything has happened. */
+/** Metrics with every series. */
 function metricsAfterEverything(): Metrics {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
@@ -70,18 +70,18 @@ async function series(): Promise<{
   return { names, labels };
 }
 
-test.each(EXPRESSIONS)('%s asks only for metrics that exist: %s', async (_, expression) => {
+test.each(EXPRESSIONS)('%s uses only existing metrics: %s', async (_, expression) => {
   const { names, labels } = await series();
-  const asked = [...expression.matchAll(/\b((?:postrider|process|nodejs)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?/g)];
-  expect(asked.length).toBeGreaterThan(0);
-  for (const [, name = '', selector = ''] of asked) {
+  const metrics = [...expression.matchAll(/\b((?:postrider|process|nodejs)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?/g)];
+  expect(metrics.length).toBeGreaterThan(0);
+  for (const [, name = '', selector = ''] of metrics) {
     expect([...names]).toContain(name);
     for (const [, label = '', , value = ''] of selector.matchAll(/([a-z_]+)(=~|!~|!=|=)"([^"]*)"/g)) {
-      // Those of the scrape itself, and what an operator chooses.
+      // Labels of Prometheus itself.
       if (['job', 'instance'].includes(label)) continue;
       const known = labels.get(`${name} ${label}`);
       expect(known, `${name} has no label ${label}`).toBeDefined();
-      // Reasons of refused reports come as they happen; all others are there from the start.
+      // A series of refused reports appears with its first report; all others exist from the start.
       if (name === 'postrider_feedback_refused_total') continue;
       for (const one of value.split('|'))
         expect([...(known ?? []), ...(label === 'state' ? STATES : [])]).toContain(one);
@@ -89,7 +89,7 @@ test.each(EXPRESSIONS)('%s asks only for metrics that exist: %s', async (_, expr
   }
 });
 
-test('every metric of the service is shown', () => {
+test('every metric of the service is used by a panel or an alert', () => {
   const shown = EXPRESSIONS.map(([, expression]) => expression).join(' ');
   return series().then(({ names }) => {
     const own = [...names].filter((name) => name.startsWith('postrider_') && !/_(?:bucket|sum|count)$/.test(name));
@@ -97,7 +97,7 @@ test('every metric of the service is shown', () => {
   });
 });
 
-test('every metric of the service has its row in docs/monitoring.md, and no row is of another', async () => {
+test('docs/monitoring.md lists every metric of the service and no others', async () => {
   const page = readFileSync(new URL('../../../docs/monitoring.md', import.meta.url), 'utf8');
   const text = (await metricsAfterEverything().scrape()).text;
   const labels = new Map<string, Set<string>>();
@@ -115,7 +115,7 @@ test('every metric of the service has its row in docs/monitoring.md, and no row 
   expect(shown.toSorted()).toEqual(rows.toSorted());
 });
 
-test('panels lie beside each other and not over each other', () => {
+test('panels do not overlap', () => {
   const cells = new Set<string>();
   for (const {
     gridPos: { x, y, w, h },
@@ -131,7 +131,7 @@ test('panels lie beside each other and not over each other', () => {
   }
 });
 
-test('every alert says what is wrong, what to do, and how urgent it is', () => {
+test('every alert has a summary, a remedy and a severity', () => {
   expect(new Set(RULES.map(({ alert }) => alert)).size).toBe(RULES.length);
   for (const { labels, annotations } of RULES) {
     expect(['page', 'ticket']).toContain(labels.severity);

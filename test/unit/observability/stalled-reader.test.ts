@@ -1,4 +1,4 @@
-/** Standard output is a pipe that nobody reads, to a real process that logs far more than the pipe takes. */
+/** A real process logs to a pipe without a reader, far more than the pipe holds. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, expect, test } from 'vitest';
 
@@ -10,7 +10,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
-/** Logs `LINES` lines, then says on standard error that it lives, ten times a second; closes the log when told to. */
+/** Logs `LINES` lines, then writes `alive` to standard error ten times per second. Input closes the log. */
 const SCRIPT = `
   process.stdout.on('error', () => {}); // as the command line does
   const { createLog } = await import(${JSON.stringify(LOG)});
@@ -30,15 +30,15 @@ function started() {
   return { child, ended, said: () => said };
 }
 
-test('a reader that stalls freezes nothing: lines over the bound are dropped and counted', async () => {
+test('a stalled reader does not block the process, and lines beyond the limit are dropped and counted', async () => {
   const { child, said } = started();
-  // Twenty beats while the pipe stays full.
+  // More than twenty lines while the pipe is full.
   await expect.poll(() => said().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
   const dropped = Number(/alive (\d+)\n$/.exec(said())?.[1]);
   expect(dropped).toBeGreaterThan(LINES / 2);
   expect(dropped).toBeLessThan(LINES);
 
-  // The reader comes back: what was kept arrives whole and in order, then how many are missing.
+  // The reader continues: the buffered lines arrive complete and in order, then the number of dropped lines.
   let text = '';
   child.stdout.on('data', (chunk) => {
     text += chunk;
@@ -53,7 +53,7 @@ test('a reader that stalls freezes nothing: lines over the bound are dropped and
   expect(Buffer.byteLength(text)).toBeLessThan(1.3 * 1_048_576);
 });
 
-test('a reader that stalls for ever keeps no process from stopping', async () => {
+test('a reader that never reads does not prevent the process from stopping', async () => {
   const { child, ended, said } = started();
   await expect.poll(() => said().includes('alive')).toBe(true);
   child.stdin.write('stop\n');

@@ -1,4 +1,4 @@
-/** Traces: one for each message, on whichever node, with the times at which things happened; none without an SDK. */
+/** Traces: one for each message on any node, with the original times; none without an SDK. */
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
@@ -25,11 +25,11 @@ const DELIVERED: Change = {
 };
 const ms = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
 
-test('without an SDK there are none, and nothing to call', () => {
+test('without an SDK there are no traces', () => {
   expect(createTraces('1')).toBeNull();
 });
 
-test('request, attempts and reports of a message are one trace, whose id is that of the message', () => {
+test('request, attempts and reports of a message form one trace, whose id is the id of the message', () => {
   const exporter = record();
   const traces = createTraces('1.2.3');
   exporter.reset();

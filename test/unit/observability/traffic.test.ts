@@ -6,7 +6,7 @@ import { virtualClock } from '../../rig/clock.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
 
-/** Remembers what was written as it was written then. */
+/** A counter whose writes are recorded. */
 function rig(startAt = HOUR) {
   const clock = virtualClock(startAt);
   const writes: TrafficRow[][] = [];
@@ -25,7 +25,7 @@ function rig(startAt = HOUR) {
   return { clock, counter, writes, faults, answer };
 }
 
-test('what was counted is written within a second or so, whole, and nothing where nothing was', async () => {
+test('counts are written as complete rows after one second, and nothing is written without a count', async () => {
   const { clock, counter, writes } = rig();
   await clock.advance(10_000);
   expect(writes).toEqual([]);
@@ -50,7 +50,7 @@ test('what was counted is written within a second or so, whole, and nothing wher
   ]);
 });
 
-test('what an operator cancels has left the queue, and is in no other figure', async () => {
+test('a cancelled message counts as ended and in no other figure', async () => {
   const { clock, counter, writes } = rig();
   counter.entered('cancelled');
   counter.entered('uncertain');
@@ -62,7 +62,7 @@ test('what an operator cancels has left the queue, and is in no other figure', a
   expect(new Set(Object.values(others))).toEqual(new Set([0]));
 });
 
-test('a minute that ends before it was written is written beside the next one', async () => {
+test('a minute that ends before it is written is written together with the next one', async () => {
   const { clock, counter, writes } = rig(HOUR + 59_900);
   counter.accepted();
   await clock.advance(200);
@@ -77,9 +77,9 @@ test('a minute that ends before it was written is written beside the next one', 
   ]);
 });
 
-test('while the store is away figures wait, and one fault is told', async () => {
+test('while the store does not answer, rows wait and one error is reported', async () => {
   const { clock, counter, writes, faults, answer } = rig();
-  answer.fault = new Error('away');
+  answer.fault = new Error('unavailable');
   counter.accepted();
   await clock.advance(90_000);
   counter.accepted();
@@ -96,7 +96,7 @@ test('while the store is away figures wait, and one fault is told', async () => 
   ]);
 });
 
-test('a stop writes what is not written yet, and counts on without a timer', async () => {
+test('stop writes the remaining rows, and later counts start no timer', async () => {
   const { clock, counter, writes } = rig();
   counter.accepted();
   await counter.stop();
@@ -106,25 +106,25 @@ test('a stop writes what is not written yet, and counts on without a timer', asy
   expect(writes).toHaveLength(1);
 });
 
-/** The store as it is after all writes: each row replaced the one before it of the same span. */
+/** The stored rows after all writes: a row replaces the earlier row of the same interval. */
 function stored(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
   return new Map(writes.flat().map((row) => [`${row.spanMs} ${row.at}`, row]));
 }
 
-test('whatever small steps a clock makes back and forth, and whenever it is written, what is stored is what was counted', async () => {
+test('the stored rows equal the counts for any clock steps, write times and failures', async () => {
   const step = fc.record({
-    /** From the beginning of an hour. */
+    /** Offset from the start of an hour. */
     at: fc.integer({ min: -150_000, max: 150_000 }),
     count: fc.constantFrom('accepted', 'delivered', 'bounced', 'cancelled'),
     written: fc.boolean(),
-    away: fc.boolean(),
+    fails: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const writes: TrafficRow[][] = [];
       let now = HOUR;
       let run: (() => void) | null = null;
-      let away = false;
+      let failing = false;
       const clock = {
         now: () => now,
         after: (_ms: number, timer: () => void) => {
@@ -135,23 +135,23 @@ test('whatever small steps a clock makes back and forth, and whenever it is writ
         },
       };
       const put = async (_node: string, rows: readonly TrafficRow[]) => {
-        if (away) throw new Error('away');
+        if (failing) throw new Error('unavailable');
         writes.push(structuredClone([...rows]));
       };
       const counter = countTraffic({ node: 'n', clock, put, failed: () => undefined });
-      const wanted = new Map<string, { accepted: number; ended: number; delivered: number }>();
-      for (const { at, count, written, away: gone } of steps) {
+      const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
+      for (const { at, count, written, fails } of steps) {
         now = HOUR + at;
         if (count === 'accepted') counter.accepted();
         else counter.entered(count, 20);
         for (const spanMs of [60_000, 3_600_000]) {
           const key = `${spanMs} ${now - (now % spanMs)}`;
-          const sums = wanted.get(key) ?? { accepted: 0, ended: 0, delivered: 0 };
-          wanted.set(key, sums);
+          const sums = expected.get(key) ?? { accepted: 0, ended: 0, delivered: 0 };
+          expected.set(key, sums);
           sums[count === 'accepted' ? 'accepted' : 'ended'] += 1;
           if (count === 'delivered') sums.delivered += 1;
         }
-        away = gone;
+        failing = fails;
         if (written) {
           const due = run as (() => void) | null;
           run = null;
@@ -159,13 +159,13 @@ test('whatever small steps a clock makes back and forth, and whenever it is writ
           await new Promise((resolve) => setImmediate(resolve));
         }
       }
-      away = false;
+      failing = false;
       await counter.stop();
       const found = [...stored(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
         expect([...latencies.values()].reduce((sum, n) => sum + n, 0)).toBe(delivered);
         return [key, { accepted, ended, delivered }];
       });
-      expect(new Map(found as never)).toEqual(wanted);
+      expect(new Map(found as never)).toEqual(expected);
     }),
     { numRuns: 150 },
   );
