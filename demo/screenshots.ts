@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: pictures of the real pages into docs/screenshots, out of the demo with a fixed seed at a fixed time, so
- * that the same code makes the same pictures as far as a browser does. Fails where a page does not show what it is taken for.
+ * `npm run screenshots`: takes screenshots of the dashboard and writes them to docs/screenshots. The demo has a fixed seed and a fixed
+ * time, so the same code gives the same screenshots as far as the browser does. Fails if a page does not show the expected text.
  */
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,28 +13,28 @@ import { type Demo, startDemo } from './demo.ts';
 const FOLDER = fileURLToPath(new URL('../docs/screenshots', import.meta.url));
 const NOW = Date.UTC(2026, 10, 20, 14, 32);
 const SEED = 1;
-const DESK = { width: 1280, height: 800 };
+const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 360, height: 740 };
-/** All of them together: a clone must not grow by its pictures. */
-const MOST_BYTES = 1_500_000;
+/** The limit for all screenshots together, to keep the repository small. */
+const MAX_TOTAL_BYTES = 1_500_000;
 
-interface Picture {
+interface Screenshot {
   readonly name: string;
-  /** Its address, or how to find it by the API. */
-  readonly at: string | ((ask: Ask) => Promise<string>);
-  /** A text that the page must show before the picture is taken. */
-  readonly shows: string | RegExp;
-  /** A text that a frame in it must show as well. */
-  readonly frames?: string;
-  /** What is clicked then: a fold that holds the point of the picture. */
-  readonly opens?: string | RegExp;
-  /** Of the picture; a screen's unless given. */
+  /** The path of the page, or a function that finds it through the API. */
+  readonly path: string | ((get: Get) => Promise<string>);
+  /** A text that the page must show before the screenshot is taken. */
+  readonly text: string | RegExp;
+  /** A text that the frame in the page must show. */
+  readonly frameText?: string;
+  /** A text that is clicked before the screenshot, such as the summary of a folded part. */
+  readonly click?: string | RegExp;
+  /** Height in px; that of the desktop by default. */
   readonly height?: number;
   readonly dark?: boolean;
   readonly phone?: boolean;
 }
 
-type Ask = <T>(path: string) => Promise<T>;
+type Get = <T>(path: string) => Promise<T>;
 
 interface Found {
   readonly messages: readonly { readonly id: string; readonly subject: string }[];
@@ -44,36 +44,36 @@ interface Details {
   readonly attempts: readonly { readonly outcome: string; readonly reason: string | null }[];
 }
 
-const PICTURES: readonly Picture[] = [
-  { name: 'overview', at: '/', shows: 'marketplace', height: 1_400 },
-  { name: 'overview-dark', at: '/?range=7d', shows: 'marketplace', dark: true },
-  { name: 'overview-phone', at: '/', shows: 'marketplace', phone: true },
-  { name: 'messages', at: '/messages?state=bounced', shows: 'bounced' },
-  { name: 'message', at: greylistedThenDelivered, shows: 'Greylisted', opens: /^SMTP transcript/, height: 1_150 },
-  { name: 'message-phone', at: greylistedThenDelivered, shows: 'Greylisted', phone: true },
-  { name: 'inbox', at: orderInInbox, shows: /^Your order/, frames: 'Total' },
-  { name: 'account', at: '/accounts/marketplace', shows: /hard bounces/i, height: 1_100 },
-  { name: 'domain', at: '/domains/market.example', shows: /_domainkey/ },
-  { name: 'suppressions-dark', at: '/suppressions?list=shop', shows: 'complaint', dark: true },
+const SCREENSHOTS: readonly Screenshot[] = [
+  { name: 'overview', path: '/', text: 'marketplace', height: 1_400 },
+  { name: 'overview-dark', path: '/?range=7d', text: 'marketplace', dark: true },
+  { name: 'overview-phone', path: '/', text: 'marketplace', phone: true },
+  { name: 'messages', path: '/messages?state=bounced', text: 'bounced' },
+  { name: 'message', path: greylistedThenDelivered, text: 'Greylisted', click: /^SMTP transcript/, height: 1_150 },
+  { name: 'message-phone', path: greylistedThenDelivered, text: 'Greylisted', phone: true },
+  { name: 'inbox', path: orderInInbox, text: /^Your order/, frameText: 'Total' },
+  { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i, height: 1_100 },
+  { name: 'domain', path: '/domains/market.example', text: /_domainkey/ },
+  { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', dark: true },
 ];
 
-async function greylistedThenDelivered(ask: Ask): Promise<string> {
-  const { messages } = await ask<Found>('/messages?state=delivered&limit=200');
+async function greylistedThenDelivered(get: Get): Promise<string> {
+  const { messages } = await get<Found>('/messages?state=delivered&limit=200');
   for (const { id } of messages) {
-    const { attempts } = await ask<Details>(`/messages/${id}`);
+    const { attempts } = await get<Details>(`/messages/${id}`);
     if (attempts[0]?.reason === 'greylisted' && attempts.at(-1)?.outcome === 'delivered') return `/messages/${id}`;
   }
   throw new Error('no message was greylisted and then delivered');
 }
 
-async function orderInInbox(ask: Ask): Promise<string> {
-  const { messages } = await ask<Found>('/inbox');
+async function orderInInbox(get: Get): Promise<string> {
+  const { messages } = await get<Found>('/inbox');
   const order = messages.find(({ subject }) => /^Your order [0-9]+$/.test(subject));
   if (order === undefined) throw new Error('no order is in the inbox');
   return `/inbox/${order.id}`;
 }
 
-/** A context that has signed in, with the demo's time. */
+/** A browser context that is signed in. */
 async function signedIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: demo.service.operatorUrl ?? '' });
   const page = await context.newPage();
@@ -83,11 +83,11 @@ async function signedIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
   return context;
 }
 
-async function take(browser: Browser, signed: BrowserContext, picture: Picture, home: string): Promise<void> {
-  const { name, at, shows, frames, opens, height = DESK.height, dark, phone } = picture;
+async function take(browser: Browser, signed: BrowserContext, screenshot: Screenshot, home: string): Promise<void> {
+  const { name, path, text, frameText, click, height = DESKTOP.height, dark, phone } = screenshot;
   const context = await browser.newContext({
     baseURL: home,
-    viewport: phone === true ? PHONE : { ...DESK, height },
+    viewport: phone === true ? PHONE : { ...DESKTOP, height },
     deviceScaleFactor: 1,
     colorScheme: dark === true ? 'dark' : 'light',
     reducedMotion: 'reduce',
@@ -98,25 +98,25 @@ async function take(browser: Browser, signed: BrowserContext, picture: Picture, 
   try {
     const page = await context.newPage();
     await page.clock.setFixedTime(NOW);
-    const ask: Ask = async (path) => {
+    const get: Get = async (apiPath) => {
       const { origins } = await signed.storageState();
-      const secret = origins[0]?.localStorage.find(({ name: one }) => one === 'postrider-session')?.value ?? '';
-      const answer = await signed.request.get(`${home}/api/v1${path}`, { headers: { 'Postrider-Session': secret } });
-      if (!answer.ok()) throw new Error(`${path}: ${answer.status()} ${await answer.text()}`);
+      const secret = origins[0]?.localStorage.find(({ name: key }) => key === 'postrider-session')?.value ?? '';
+      const answer = await signed.request.get(`${home}/api/v1${apiPath}`, { headers: { 'Postrider-Session': secret } });
+      if (!answer.ok()) throw new Error(`${apiPath}: ${answer.status()} ${await answer.text()}`);
       return (await answer.json()) as never;
     };
-    await page.goto(typeof at === 'string' ? at : await at(ask));
-    await shown(page, name, shows);
-    if (frames !== undefined) await page.frameLocator('iframe').getByText(frames).waitFor();
-    if (opens !== undefined) await page.getByText(opens).first().click();
+    await page.goto(typeof path === 'string' ? path : await path(get));
+    await waitForText(page, name, text);
+    if (frameText !== undefined) await page.frameLocator('iframe').getByText(frameText).waitFor();
+    if (click !== undefined) await page.getByText(click).first().click();
     await page.screenshot({ path: join(FOLDER, `${name}.png`), animations: 'disabled', caret: 'hide' });
   } finally {
     await context.close();
   }
 }
 
-/** Waits for the text, and for what is still being loaded. */
-async function shown(page: Page, name: string, text: string | RegExp): Promise<void> {
+/** Waits for the text, and until nothing is loading. */
+async function waitForText(page: Page, name: string, text: string | RegExp): Promise<void> {
   try {
     await page.getByRole('main').getByText(text).filter({ visible: true }).first().waitFor({ timeout: 20_000 });
     await page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached', timeout: 5_000 });
@@ -126,9 +126,9 @@ async function shown(page: Page, name: string, text: string | RegExp): Promise<v
 }
 
 async function run(): Promise<void> {
-  const anywhere = '127.0.0.1:0';
+  const anyPort = '127.0.0.1:0';
   const demo = await startDemo(
-    { listen: anywhere, operatorListen: anywhere, seed: SEED, now: NOW, live: false },
+    { listen: anyPort, operatorListen: anyPort, seed: SEED, now: NOW, live: false },
     () => undefined,
   );
   try {
@@ -138,17 +138,17 @@ async function run(): Promise<void> {
       rmSync(FOLDER, { recursive: true, force: true });
       mkdirSync(FOLDER, { recursive: true });
       const signed = await signedIn(browser, demo);
-      for (const picture of PICTURES) await take(browser, signed, picture, demo.service.operatorUrl ?? '');
+      for (const screenshot of SCREENSHOTS) await take(browser, signed, screenshot, demo.service.operatorUrl ?? '');
     } finally {
       await browser.close();
     }
   } finally {
     await demo.stop();
   }
-  const sizes = PICTURES.map(({ name }) => ({ name, bytes: statSync(join(FOLDER, `${name}.png`)).size }));
+  const sizes = SCREENSHOTS.map(({ name }) => ({ name, bytes: statSync(join(FOLDER, `${name}.png`)).size }));
   const bytes = sizes.reduce((sum, one) => sum + one.bytes, 0);
   for (const one of sizes) process.stdout.write(`${one.name.padEnd(20)} ${String(one.bytes).padStart(8)}\n`);
-  if (bytes > MOST_BYTES) throw new Error(`the pictures have ${bytes} bytes; ${MOST_BYTES} is the most`);
+  if (bytes > MAX_TOTAL_BYTES) throw new Error(`the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}`);
 }
 
 run().then(

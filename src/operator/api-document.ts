@@ -198,7 +198,7 @@ function routeText(base: string, route: Described): string {
   const { method, summary, parameters, notes } = route;
   const rows = parameters.map(
     ({ name, in: place, type, required, about }) =>
-      `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${escapeHtml(about)}</td></tr>`,
+      `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${inlineCode(about)}</td></tr>`,
   );
   const table =
     rows.length === 0
@@ -216,5 +216,5 @@ function inlineCode(text: string): string {
 
 const STYLE =
   ':root{color-scheme:light dark;background:Canvas;color:CanvasText}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}' +
-  'h3{font-size:1rem;margin:1.5rem 0 .3rem}code{overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}' +
+  'h3{font-size:1rem;margin:1.5rem 0 .3rem}code,td{overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}' +
   'td,th{text-align:left;padding:.25rem .8rem .25rem 0;vertical-align:top}section{border-top:1px solid #8884;padding-bottom:.5rem}';

@@ -43,7 +43,7 @@ const PAGES: Readonly<Record<string, () => readonly string[]>> = {
   domains: () => ['/domains', '/domains/mail.example.org'],
   suppressions: () => ['/suppressions?list=default', `/suppressions?list=default&address=${encodeURIComponent(TO)}`],
   'audit log': () => ['/audit'],
-  'API reference and unknown path': () => ['/reference', '/no/such/page'],
+  'API reference and unknown path': () => ['/reference', '/messages/no/page'],
 };
 
 const DIALOGS: readonly (readonly [button: string, path: string])[] = [
@@ -77,7 +77,7 @@ test.each(DIALOGS)(
 test.each(Object.entries(PAGES))(
   '%s: accessible on a desktop in light mode and on a phone in dark mode',
   async (_name, paths) => {
-    const { page, visit } = await browsers.operator(service, '/no/such/page', { reducedMotion: true });
+    const { page, visit } = await browsers.operator(service, '/messages/no/page', { reducedMotion: true });
     for (const path of paths()) {
       await inTheLightAtADesk(page);
       await visit(path);
