@@ -10,7 +10,7 @@ import { LimitFields } from './limit-fields';
 import { changedLimits, NO_LIMITS } from './limits';
 
 export function CreateAccountDialog({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }) {
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const [name, setName] = useState('');
   const [limits, setLimits] = useState(NO_LIMITS);
   const create = useApiMutation(
@@ -26,7 +26,9 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
       busy={create.isPending}
       disabled={name.trim() === ''}
       error={create.error}
-      onSubmit={() => create.mutate(undefined, { onSuccess: (made) => go(`${path`/accounts/${made.name}`}?tab=keys`) })}
+      onSubmit={() =>
+        create.mutate(undefined, { onSuccess: (made) => navigate(`${path`/accounts/${made.name}`}?tab=keys`) })
+      }
       onClose={onClose}
     >
       <TextInput

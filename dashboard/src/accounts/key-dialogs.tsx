@@ -37,7 +37,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
     >
       <TextInput
         label="Name"
-        description="The program that uses the key, for example"
+        description="Such as the name of the program that uses the key"
         value={name}
         onChange={(event) => setName(event.currentTarget.value)}
         maxLength={64}

@@ -18,9 +18,9 @@ type OpenDialog =
 
 export function Keys({ account }: { readonly account: string }) {
   const keys = useKeys(account);
-  const [address, setAddress] = useUrlState();
+  const [urlState, setUrlState] = useUrlState();
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
-  const all = address.get('keys') === 'all';
+  const all = urlState.get('keys') === 'all';
   const found = keys.data ?? [];
   const active = found.filter(({ state }) => state === 'active');
   const shown = all ? found : active;
@@ -38,7 +38,7 @@ export function Keys({ account }: { readonly account: string }) {
         <Switch
           label={`Also show expired and revoked keys (${found.length - active.length})`}
           checked={all}
-          onChange={(event) => setAddress({ keys: event.currentTarget.checked ? 'all' : null }, true)}
+          onChange={(event) => setUrlState({ keys: event.currentTarget.checked ? 'all' : null }, true)}
         />
       ) : null}
       {keys.isPending ? <Loading /> : null}

@@ -22,7 +22,7 @@ export function AccountDomains({ account }: { readonly account: string }) {
       {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
       {domains.isSuccess && own.length === 0 ? (
         <EmptyState title="No domains">
-          A sender’s domain must be authenticated, unless all senders are allowed.
+          The domain of a sender must be authenticated, unless the service allows all senders.
         </EmptyState>
       ) : null}
       {own.length === 0 ? null : <DomainTable domains={own} oneAccount />}

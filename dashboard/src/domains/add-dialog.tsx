@@ -17,7 +17,7 @@ interface AddDomainDialogProps {
 }
 
 export function AddDomainDialog({ account, transport, onClose }: AddDomainDialogProps) {
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const accounts = useAccounts().data ?? [];
   const [chosen, setChosen] = useState(account);
   const owner = chosen ?? (accounts.length === 1 ? (accounts[0]?.name ?? null) : null);
@@ -42,7 +42,7 @@ export function AddDomainDialog({ account, transport, onClose }: AddDomainDialog
       busy={add.isPending}
       disabled={owner === null || domain.trim() === ''}
       error={add.error}
-      onSubmit={() => add.mutate(undefined, { onSuccess: (made) => go(path`/domains/${made.domain}`) })}
+      onSubmit={() => add.mutate(undefined, { onSuccess: (made) => navigate(path`/domains/${made.domain}`) })}
       onClose={onClose}
     >
       {account === null ? <AccountSelect label="Account" value={owner} required onChange={setChosen} /> : null}

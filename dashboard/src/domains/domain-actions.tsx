@@ -15,7 +15,7 @@ type OpenDialog = 'rotate' | 'cancel' | 'remove' | null;
 export function DomainActions({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   const [dialog, setDialog] = useState<OpenDialog>(null);
   const queries = useQueryClient();
-  const [, go] = useLocation();
+  const [, navigate] = useLocation();
   const at = path`/domains/${domain.domain}`;
   const staged = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
@@ -46,7 +46,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
     () => `Removed ${domain.domain}.`,
   );
   const showList = () => {
-    go('/domains');
+    navigate('/domains');
     // Only the list: the removed domain is not queried again.
     void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
   };

@@ -47,9 +47,9 @@ export function AccountPage({ parameters }: PageProps) {
 
 function Content({ account }: { readonly account: AccountDetails }) {
   const { name } = account;
-  const [address, setAddress] = useUrlState();
+  const [urlState, setUrlState] = useUrlState();
   const [editing, setEditing] = useState(false);
-  const tab = TABS.find((one) => one === address.get('tab')) ?? 'limits';
+  const tab = TABS.find((one) => one === urlState.get('tab')) ?? 'limits';
   return (
     <>
       <PageHead title={`Account ${name}`}>
@@ -78,7 +78,7 @@ function Content({ account }: { readonly account: AccountDetails }) {
           {account.warning}
         </Callout>
       ) : null}
-      <Tabs value={tab} onChange={(next) => setAddress({ tab: next === 'limits' ? null : next })} keepMounted={false}>
+      <Tabs value={tab} onChange={(next) => setUrlState({ tab: next === 'limits' ? null : next })} keepMounted={false}>
         <Tabs.List mb="md">
           <Tabs.Tab value="limits">Limits</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>

@@ -11,8 +11,8 @@ import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 const PAGE_SIZE = 50;
 
 export function AuditPage() {
-  const [address, setAddress] = useUrlState();
-  const before = address.get('before') ?? '';
+  const [urlState, setUrlState] = useUrlState();
+  const before = urlState.get('before') ?? '';
   const log = useQuery({
     queryKey: ['audit', before],
     // One more than is shown, to know whether there are older entries.
@@ -58,12 +58,12 @@ export function AuditPage() {
         {before === '' ? (
           <span />
         ) : (
-          <Button variant="default" onClick={() => setAddress({ before: null })}>
+          <Button variant="default" onClick={() => setUrlState({ before: null })}>
             Newest
           </Button>
         )}
         {older === undefined ? null : (
-          <Button variant="default" onClick={() => setAddress({ before: String(older.id) })}>
+          <Button variant="default" onClick={() => setUrlState({ before: String(older.id) })}>
             Older
           </Button>
         )}

@@ -22,10 +22,10 @@ const DEBOUNCE_MS = 250;
 
 export function SuppressionsPage() {
   const accounts = useAccounts();
-  const [address, setAddress] = useUrlState();
+  const [urlState, setUrlState] = useUrlState();
   const [dialog, setDialog] = useState<'add' | 'import' | null>(null);
-  const list = address.get('list') ?? defaultList(accounts.data);
-  const selected = address.get('address');
+  const list = urlState.get('list') ?? defaultList(accounts.data);
+  const selected = urlState.get('address');
   if (list === null) return <Pending error={accounts.error} retry={accounts.refetch} />;
   return (
     <>
@@ -43,9 +43,9 @@ export function SuppressionsPage() {
         </Group>
       </PageHead>
       {selected === null ? null : (
-        <SuppressionDetails key={selected} address={selected} onClose={() => setAddress({ address: null })} />
+        <SuppressionDetails key={selected} address={selected} onClose={() => setUrlState({ address: null })} />
       )}
-      <Addresses key={list} list={list} onSelect={(one) => setAddress({ address: one })} />
+      <Addresses key={list} list={list} onSelect={(one) => setUrlState({ address: one })} />
       {dialog === 'add' ? <AddSuppressionDialog list={list} onClose={() => setDialog(null)} /> : null}
       {dialog === 'import' ? <ImportDialog list={list} onClose={() => setDialog(null)} /> : null}
     </>
@@ -68,13 +68,13 @@ function Pending({ error, retry }: { readonly error: unknown; readonly retry: ()
 }
 
 function Addresses({ list, onSelect }: { readonly list: string; readonly onSelect: (address: string) => void }) {
-  const [address, setAddress] = useUrlState();
-  const search = address.get('search') ?? '';
-  const after = address.get('after') ?? '';
+  const [urlState, setUrlState] = useUrlState();
+  const search = urlState.get('search') ?? '';
+  const after = urlState.get('after') ?? '';
   const [typed, setTyped] = useState(search);
   const found = useSuppressionPage(list, search, after);
   const setSearchLater = useDebouncedCallback(
-    (text: string) => setAddress({ search: text, after: null }, true),
+    (text: string) => setUrlState({ search: text, after: null }, true),
     DEBOUNCE_MS,
   );
   const entries = found.data?.suppressions ?? [];
@@ -87,7 +87,7 @@ function Addresses({ list, onSelect }: { readonly list: string; readonly onSelec
             label="List"
             service
             value={list}
-            onChange={(name) => setAddress({ list: name, after: null, address: null })}
+            onChange={(name) => setUrlState({ list: name, after: null, address: null })}
           />
         </Box>
         <FilterBox
@@ -110,12 +110,12 @@ function Addresses({ list, onSelect }: { readonly list: string; readonly onSelec
         {after === '' ? (
           <span />
         ) : (
-          <Button variant="default" onClick={() => setAddress({ after: null })}>
+          <Button variant="default" onClick={() => setUrlState({ after: null })}>
             First page
           </Button>
         )}
         {next === null ? null : (
-          <Button variant="default" loading={found.isPlaceholderData} onClick={() => setAddress({ after: next })}>
+          <Button variant="default" loading={found.isPlaceholderData} onClick={() => setUrlState({ after: next })}>
             Next page
           </Button>
         )}

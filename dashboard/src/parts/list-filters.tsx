@@ -15,16 +15,16 @@ interface ListFiltersProps {
 }
 
 export function ListFilters({ label, states, noun, shown, all }: ListFiltersProps) {
-  const { text, state, setAddress } = useListFilters();
+  const { text, state, setUrlState } = useListFilters();
   return (
     <>
       <Group align="flex-end" mb="sm">
-        <FilterBox label={label} value={text} onChange={(q) => setAddress({ q }, true)} />
+        <FilterBox label={label} value={text} onChange={(q) => setUrlState({ q }, true)} />
         <NativeSelect
           label="State"
           data={[{ value: '', label: 'Any' }, ...states]}
           value={state}
-          onChange={(event) => setAddress({ state: event.currentTarget.value })}
+          onChange={(event) => setUrlState({ state: event.currentTarget.value })}
         />
       </Group>
       <Text c="dimmed" size="sm" role="status" mb="xs">
@@ -36,7 +36,7 @@ export function ListFilters({ label, states, noun, shown, all }: ListFiltersProp
 
 /** The filters of the URL. `words` is the text as it is compared with names: trimmed, in lower case. */
 export function useListFilters() {
-  const [address, setAddress] = useUrlState();
-  const text = address.get('q') ?? '';
-  return { text, words: text.trim().toLowerCase(), state: address.get('state') ?? '', setAddress };
+  const [urlState, setUrlState] = useUrlState();
+  const text = urlState.get('q') ?? '';
+  return { text, words: text.trim().toLowerCase(), state: urlState.get('state') ?? '', setUrlState };
 }

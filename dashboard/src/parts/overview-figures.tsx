@@ -100,8 +100,8 @@ function Totals({ totals, range }: { readonly totals: Figures; readonly range: R
           href={STATES.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined}
         />
       ))}
-      <Total label="Delivery time p50" value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)} />
-      <Total label="Delivery time p99" value={latencyMs === null ? '–' : formatDuration(latencyMs.p99)} />
+      <Total label="p50 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)} />
+      <Total label="p99 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p99)} />
     </SimpleGrid>
   );
 }

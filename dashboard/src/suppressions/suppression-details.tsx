@@ -32,7 +32,7 @@ export function SuppressionDetails({ address, onClose }: { readonly address: str
 }
 
 function Lists({ found: { address, lists } }: { readonly found: SuppressedAddress }) {
-  if (lists.length === 0) return <Text>It is on no suppression list. Every account can send to it.</Text>;
+  if (lists.length === 0) return <Text>The address is on no suppression list. Every account can send to it.</Text>;
   const everywhere = lists.some(({ list }) => list === SERVICE_LIST);
   return (
     <Stack>

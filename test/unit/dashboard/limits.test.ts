@@ -28,7 +28,7 @@ const account: AccountDetails = {
   reputation: { emails: 0, bounces: 0, complaints: 0, status: 'good', thresholds: [] },
 };
 
-test('a form sends only what was changed in it, so that no other change is undone', () => {
+test('a form sends only the changed fields, so that it does not overwrite other changes', () => {
   const seen = limitsOf(account);
   expect(seen).toEqual({
     volume: '100',
@@ -42,7 +42,7 @@ test('a form sends only what was changed in it, so that no other change is undon
   expect(changedLimits(seen, { ...seen, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
 });
 
-test('an unlimited volume takes the date along that stands beside it, which would be forgotten otherwise', () => {
+test('a change to an unlimited volume also sends the expiry, which the service would reset otherwise', () => {
   const seen = limitsOf(account);
   expect(changedLimits(seen, { ...seen, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',
@@ -56,6 +56,6 @@ test.each([
   [0.1, '10%'],
   [1, '100%'],
   [0.000001, '0.0001%'],
-])('%s is written as %s', (part, text) => {
+])('the fraction %s is shown as %s', (part, text) => {
   expect(percentInput(part)).toBe(text);
 });
