@@ -1,4 +1,4 @@
-/** What every store promises; the list of stores is at the end. */
+/** Guarantees of every store. The list of stores is at the end. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptAnswer, Lease } from '../../src/model/message.ts';
@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
 import { STORES } from '../rig/stores.ts';
 
-/** Room for so many mail requests, whatever their size. */
+/** Limits for this many messages of any size. */
 const room = (mails: number) => ({ mails, bytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -22,7 +22,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const kinds = (answers: readonly AcceptAnswer[]) =>
     answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
-  test('an accepted mail request is found again with its four fields', async () => {
+  test('an accepted message is found again with its four fields', async () => {
     const store = await storeWith();
     const mail = newMail({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([mail])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
@@ -38,12 +38,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
 
-  test('an unknown id shows nothing', async () => {
+  test('an unknown id finds nothing', async () => {
     const store = await storeWith();
     expect(await store.showMail(newMail().id)).toBeNull();
   });
 
-  test('the standings of several are what is shown of each, without the message', async () => {
+  test('the histories of several messages equal those of each, without the message text', async () => {
     const store = await storeWith();
     const mails = [newMail(), newMail({ to: 'max@example.com' })];
     await store.accept(mails);
@@ -56,7 +56,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.mailStandings([...ids, newMail().id, 'no id'])).toEqual(standings);
   });
 
-  test('volume is exact within a batch and over batches under way together', async () => {
+  test('volume is exact within a batch and over concurrent batches', async () => {
     const store = await storeWith({ volume: 25 });
     const batches = await Promise.all(
       Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMail()))),
@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMail({ acceptedAt: now })]))).toEqual(['accepted']);
   });
 
-  test('a rate limit lets exactly its number through in each period and says what is left', async () => {
+  test('a rate limit accepts exactly its number in each period and reports what is left', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([
@@ -98,7 +98,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMail({ acceptedAt: at + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('a refused mail request leaves no row and costs no volume', async () => {
+  test('a refused message is not stored and uses no volume', async () => {
     const store = await storeWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
     const refused = newMail();
     expect(kinds(await store.accept([newMail(), refused]))).toEqual(['accepted', 'rate-limit-exceeded']);
@@ -114,7 +114,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMail()]))).toEqual(['accepted']);
   });
 
-  test('the same idempotency key gives the first id, costs no volume, and clashes with another payload', async () => {
+  test('the same idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
     const store = await storeWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
     const first = newMail({ idempotency });
@@ -129,7 +129,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.accept([newMail({ idempotency })])).toEqual([{ kind: 'replayed', id: first.id }]);
   });
 
-  test('an idempotency key is free again after 24 hours, and belongs to its account alone', async () => {
+  test('an idempotency key expires after 24 hours and belongs to one account', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
@@ -143,7 +143,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
   });
 
-  test('an idempotency key that a step of the clock alone made old is not free', async () => {
+  test('an idempotency key does not expire by a step of the clock', async () => {
     const store = await storeWith();
     const at = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
@@ -155,7 +155,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([over]))).toEqual(['accepted']);
   });
 
-  test('a hard bounce suppresses that recipient of that account alone, whatever the case of letters', async () => {
+  test('a hard bounce suppresses that recipient for that account only, in any spelling of case', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const mail = newMail({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
@@ -173,7 +173,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('mail queued before its recipient was suppressed is not leased but ends suppressed', async () => {
+  test('a message queued before its recipient was suppressed is not leased but ends as suppressed', async () => {
     const store = await storeWith();
     const [waiting, bouncing] = [newMail(), newMail({ lease: LEASE })];
     await store.accept([waiting, bouncing]);
@@ -184,7 +184,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.showMail(waiting.id))?.state).toBe('suppressed');
   });
 
-  test('a lease is given once, with the attempt counted and everything needed to send', async () => {
+  test('a message is leased once, with the attempt counted and everything needed to send it', async () => {
     const store = await storeWith();
     const mail = newMail();
     await store.accept([mail]);
@@ -204,7 +204,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('nothing is leased before it is due', async () => {
+  test('no message is leased before it is due', async () => {
     const store = await storeWith();
     const mail = newMail({ lease: LEASE });
     await store.accept([mail]);
@@ -214,7 +214,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, dueAt)).mails.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
-  test('accounts take turns, so a backlog of one does not starve another', async () => {
+  test('accounts are served in turn, so a backlog of one does not delay another', async () => {
     const store = await storeWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMail()));
@@ -224,7 +224,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
 
-  test('with more accounts than one claim serves, each is served in turn', async () => {
+  test('if more accounts wait than one claim serves, each is served in turn', async () => {
     const store = await storeWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 600 }, (_, n) => newMail({ accountId: (n % 150) + 1 })));
@@ -246,12 +246,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
   });
 
-  test('where many accounts have a backlog, a claim serves at least 64 of them, each with no more than its turn', async () => {
+  test('if many accounts have a backlog, a claim serves at least 64 of them, each with its rows per turn', async () => {
     const store = await storeWith();
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, n) => newMail({ accountId: (n % 200) + 2 })));
     const served = new Set<number>();
-    // Of 512, the lane of first attempts has all, since the other one has nothing.
+    // All 512 go to the lane of first attempts, because the other lane is empty.
     for (let round = 0; round < 4; round += 1) {
       const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
       expect(claimed).toHaveLength(512);
@@ -264,7 +264,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(served.size).toBe(200);
   });
 
-  /** Leases in claims of `mails` until nothing more is due; gives what each claim gave. */
+  /** Leases in claims of `mails` until nothing more is due. Returns the result of each claim. */
   async function claimAll(store: Store, mails: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 1_000; ) {
@@ -275,7 +275,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return claims;
   }
 
-  /** So many together as a store has room for, however slow the machine: a request for a connection waits for 10 s at most. */
+  /** As many at once as a store has capacity for on a slow machine: a call waits at most 10 s for a connection. */
   async function createAccounts(store: Store, count: number): Promise<void> {
     for (let from = 0; from < count; from += 100)
       await Promise.all(
@@ -285,7 +285,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
   }
 
-  test('a claim is filled over thousands of accounts with one mail each, and says that more is due until nothing is', async () => {
+  test('a claim over thousands of accounts with one message each is filled and reports more until nothing is due', async () => {
     const store = await storeWith();
     const accounts = 3_000;
     await createAccounts(store, accounts);
@@ -295,7 +295,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
   });
 
-  test('what is due in one of thousands of accounts is found, however many others wait for a later time', async () => {
+  test('a due message of one of thousands of accounts is found, however many others wait for a later time', async () => {
     const store = await storeWith();
     const accounts = 4_500;
     await createAccounts(store, accounts);
@@ -310,7 +310,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([again.flat(), again.length < 10]).toEqual([[], true]);
   });
 
-  test('a claim leases no more message text than it has room for, and the rest is still due', async () => {
+  test('a claim leases no more message text than its limit, and the rest stays due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
@@ -325,7 +325,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
-  test('a message larger than the room gets through alone, in either lane, whatever else is due', async () => {
+  test('a message larger than the limit is leased alone, in either lane, whatever else is due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const large = newMail({ message: 'x'.repeat(5_000), lease: LEASE });
@@ -343,7 +343,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
     expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
-    // Long before the small ones, which never stop coming, are through.
+    // Long before the continuous stream of small messages ends.
     expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
@@ -363,7 +363,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
 
-  test('mail of a locked account waits, and goes on after unlock', async () => {
+  test('messages of a locked account wait and continue after the unlock', async () => {
     const store = await storeWith();
     await store.accept([newMail()]);
     await store.lockAccount('default', 'complaints', Date.now());
@@ -372,7 +372,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, Date.now())).mails).toHaveLength(1);
   });
 
-  test('a settlement is fenced: another owner, another attempt or a second time is lost and changes nothing', async () => {
+  test('a settlement is fenced: another owner, another attempt or a repetition is lost and changes nothing', async () => {
     const store = await storeWith();
     const mail = newMail({ lease: LEASE });
     await store.accept([mail]);
@@ -385,7 +385,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
   });
 
-  test('the history keeps each attempt with its conversation', async () => {
+  test('the history keeps each attempt with its transcript', async () => {
     const store = await storeWith();
     const mail = newMail({ lease: LEASE });
     await store.accept([mail]);
@@ -394,7 +394,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.showMail(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
-  test('a lease given back without an attempt does not count as one', async () => {
+  test('a lease returned without an attempt does not count as one', async () => {
     const store = await storeWith();
     await store.accept([newMail()]);
     const [mail] = (await store.claim(room(1), LEASE, Date.now())).mails;
@@ -403,7 +403,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(1), LEASE, Date.now())).mails[0]?.attempts).toBe(1);
   });
 
-  test('a lease given back unused is queued in its old place, uncounted, and leaves nothing in the history', async () => {
+  test('a released lease keeps its position in the queue, is not counted, and adds nothing to the history', async () => {
     const store = await storeWith();
     const at = Date.now();
     const [first, second] = [newMail({ acceptedAt: at - 5 }), newMail({ acceptedAt: at })];
@@ -417,7 +417,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(1), LEASE, at)).mails.map(({ id }) => id)).toEqual([first.id]);
   });
 
-  test('a lease whose outcome its node still holds is not taken back, under either policy', async () => {
+  test('a lease whose outcome its node still holds is not recovered, under either policy', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
@@ -434,7 +434,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
   });
 
-  test('taken back under hold, what was not handed over has not been tried; under resend it may have been', async () => {
+  test('under hold, a recovered message that was not marked was not attempted; under resend it may have been', async () => {
     const store = await storeWith();
     const lease = { owner: 'dead', until: 1 };
     const [held, resent] = [newMail({ lease }), newMail({ lease })];
@@ -446,7 +446,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.showMail(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
-  test('a lease that ran out is taken back, one still running is not', async () => {
+  test('an expired lease is recovered, a valid one is not', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [over, running] = [
@@ -487,7 +487,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.showMail(third.id))?.state).toBe('queued');
   });
 
-  test('expiry goes by time, also for mail whose next try is hours away', async () => {
+  test('expiry depends on the time of acceptance, even if the next attempt is hours away', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
     const [old, young] = [newMail({ acceptedAt: accepted, lease: LEASE }), newMail()];
@@ -502,7 +502,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a body is erased after its terminal state and never before it', async () => {
+  test('a body is purged after the end of its message and never before', async () => {
     const store = await storeWith();
     const at = Date.now() - 10_000;
     const [done, waiting] = [newMail({ acceptedAt: at, lease: LEASE }), newMail({ acceptedAt: at })];
@@ -517,7 +517,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('idempotency keys are forgotten as fast as bodies are erased', async () => {
+  test('idempotency keys are purged as fast as bodies', async () => {
     const store = await storeWith();
     const at = Date.now() - 100_000;
     const keyed = (n: number) => newMail({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
@@ -528,7 +528,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([keyed(0), keyed(24)]))).toEqual(['accepted', 'accepted']);
   });
 
-  test('a clock set back starts the period again: no account waits for longer than its period', async () => {
+  test('a clock set back restarts the period: no account waits longer than its period', async () => {
     const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
     expect(kinds(await store.accept([newMail({ acceptedAt: at })]))).toEqual(['accepted']);
@@ -539,14 +539,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMail({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('requests a little out of order get no more than the limit through', async () => {
+  test('requests slightly out of order get no more than the limit', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMail({ acceptedAt: at + ms })));
     expect(kinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
-  test('what a clock set back has left due too far ahead is made due, and nothing else', async () => {
+  test('due times left too far ahead by a clock set back are reset, and no others', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
@@ -567,7 +567,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator cancels what is queued, retries what waits, and is told when it is too late', async () => {
+  test('an operator cancels queued messages, retries waiting ones, and gets the state when it is too late', async () => {
     const store = await storeWith();
     const [queued, sending] = [newMail(), newMail({ lease: LEASE })];
     await store.accept([queued, sending]);
@@ -600,7 +600,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await found({ since: at })).toEqual([2, 1]);
   });
 
-  test('queue figures count what is open and know the oldest', async () => {
+  test('queue figures count open messages and include the oldest', async () => {
     const store = await storeWith();
     const at = Date.now() - 5_000;
     const first = newMail({ acceptedAt: at });
@@ -613,7 +613,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('keys are made, listed, rotated with grace and revoked', async () => {
+  test('keys are created, listed, rotated with a grace period, and revoked', async () => {
     const store = await storeWith();
     const now = Date.now();
     expect(await store.createKey('nobody', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
@@ -637,7 +637,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the first key is made with its account, both or neither, and only on an empty store', async () => {
+  test('the first key is created with its account, both or neither, and only in an empty store', async () => {
     const store = await open();
     onTestFinished(() => store.close());
     const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
@@ -648,12 +648,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listKeys('default')).toMatchObject({ kind: 'done', value: [key] });
   });
 
-  test('an account name is taken once', async () => {
+  test('an account name is unique', async () => {
     const store = await storeWith();
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
   });
 
-  test('the directory tells everything at first and then each change', async () => {
+  test('watching the directory reports everything at first and then each change', async () => {
     const store = await storeWith({ volume: 3 });
     const seen: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seen.push(changes));
@@ -663,7 +663,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
   });
 
-  test('keys are found by their digests with their accounts as soon as they are made; others are left out', async () => {
+  test('keys are found by their digests with their accounts as soon as they are created; unknown digests are left out', async () => {
     const store = await storeWith();
     const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
@@ -690,11 +690,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['default', null],
       ['second', 'abuse'],
     ]);
-    // As new as what the watch says by now.
+    // As recent as what the watch has reported by now.
     expect(all.revision).toBe(seen[0]?.revision);
   });
 
-  test('ids go on after the newest one stored', async () => {
+  test('new ids are greater than the newest stored id', async () => {
     const store = await storeWith();
     expect(await store.newestId()).toBeNull();
     const mails = [newMail(), newMail()];
@@ -702,7 +702,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.newestId()).toBe(mails[1]?.id);
   });
 
-  test('a settlement that the table of transitions does not have is refused, and changes nothing', async () => {
+  test('a settlement that the table of transitions lacks is rejected and changes nothing', async () => {
     const store = await storeWith();
     const [mail, other] = [newMail({ lease: LEASE }), newMail({ lease: LEASE })];
     await store.accept([mail, other]);
@@ -716,7 +716,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.showMail(mail.id))?.state).toBe('sending');
   });
 
-  test('a closed store rejects instead of waiting', async () => {
+  test('a closed store rejects at once', async () => {
     const store = await open();
     await store.close();
     await expect(store.accept([newMail()])).rejects.toThrow('the store is closed');
