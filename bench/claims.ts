@@ -5,9 +5,9 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { NewMail } from '../src/model/message.ts';
+import type { NewMessage } from '../src/model/message.ts';
 import { mailIds } from '../src/model/submission.ts';
-import { pack } from '../src/store/rules/messages.ts';
+import { packSettlements } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
 import { benchFolder, removeFolder } from './postrider.ts';
@@ -35,7 +35,7 @@ export function seedQueue(path: string, queued: number): void {
   for (let n = 1; n <= ACCOUNTS; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
   const ids = mailIds(null, randomUUID);
   for (let begin = 0; begin < queued; begin += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, queued - begin) }, (_, index): NewMail => {
+    const batch = Array.from({ length: Math.min(BATCH, queued - begin) }, (_, index): NewMessage => {
       const to = `reader.${begin + index}@example.net`;
       return {
         id: ids.next(now + begin + index),
@@ -101,12 +101,12 @@ export function claimRates(path: string, messages: number): ClaimRates {
   const settled = round((mails, now) => {
     const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
     store.settle(
-      pack(
+      packSettlements(
         mails.map(({ id, attempts }) => ({
           id,
           owner: lease.owner,
           attempts,
-          uncount: false,
+          refundAttempt: false,
           changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
         })),
       ),

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { benchFolder, type Running, removeFolder, startPostrider } from './postrider.ts';
+import { type BenchService, benchFolder, removeFolder, startPostrider } from './postrider.ts';
 import { runScript, withSink } from './script.ts';
 
 const BYTES = 2048;
@@ -84,7 +84,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
       });
       return service;
     };
-    let service: Running = await start();
+    let service: BenchService = await start();
     const { key } = service;
 
     const measure = async (seconds: number): Promise<Window> => {

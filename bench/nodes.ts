@@ -7,7 +7,7 @@ import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
 import { type Server, startServer } from '../test/rig/postgres-server.ts';
-import { command, type Running, removeFolder, startPostrider } from './postrider.ts';
+import { type BenchService, command, removeFolder, startPostrider } from './postrider.ts';
 
 const SECRET = '5e'.repeat(32);
 
@@ -22,11 +22,11 @@ export interface NodeBench {
   /** Loads several nodes at once with so many requests in all; resolves to requests per second, and when they began. */
   load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<Loaded>;
   withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T>;
-  untilTaken(taken: () => Promise<number>, count: number, begin: () => Promise<Loaded>): Promise<number>;
+  secondsUntilReceived(taken: () => Promise<number>, count: number, begin: () => Promise<Loaded>): Promise<number>;
 }
 
 /** So many nodes on a fresh database, all with the key of the first. */
-async function startNodes(server: Server, count: number, settings: Record<string, string>): Promise<Running[]> {
+async function startNodes(server: Server, count: number, settings: Record<string, string>): Promise<BenchService[]> {
   const url = await server.createDatabase();
   const shared = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
   const first = await startPostrider(shared);
@@ -36,12 +36,17 @@ async function startNodes(server: Server, count: number, settings: Record<string
   return nodes;
 }
 
-async function end(nodes: readonly Running[]): Promise<void> {
+async function end(nodes: readonly BenchService[]): Promise<void> {
   await Promise.all(nodes.map((node) => node.stop()));
   for (const { folder } of nodes) removeFolder(folder);
 }
 
-export async function benchNodes({ record, load, withSink, untilTaken }: NodeBench): Promise<void> {
+export async function benchNodes({
+  record,
+  load,
+  withSink,
+  secondsUntilReceived: untilTaken,
+}: NodeBench): Promise<void> {
   const server = await startServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } });
   try {
     const embedded = await startPostrider({ POSTRIDER_ROLES: 'api' });
@@ -60,7 +65,7 @@ export async function benchNodes({ record, load, withSink, untilTaken }: NodeBen
     await withSink(async (port, taken) => {
       const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
       const alone = await startPostrider(relay);
-      const through = async (nodes: readonly Running[], about: number) => {
+      const through = async (nodes: readonly BenchService[], about: number) => {
         const mails = about - (about % nodes.length);
         return mails / (await untilTaken(taken, mails, () => load(nodes, mails)));
       };
@@ -144,7 +149,7 @@ async function claimAndSettle(store: Store): Promise<number> {
       id,
       owner: lease.owner,
       attempts,
-      uncount: false,
+      refundAttempt: false,
       changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
     })),
   );

@@ -23,7 +23,7 @@ const BATCH = 500;
 export async function measureOverview(name: string, store: Store, now: number, record: Record): Promise<void> {
   for (const node of NODES) {
     const rows = [...rowsOf(MINUTE_MS, 2 * DAY_MS, now), ...rowsOf(HOUR_MS, 30 * DAY_MS, now)];
-    for (let at = 0; at < rows.length; at += BATCH) await store.putTraffic(node, rows.slice(at, at + BATCH));
+    for (let at = 0; at < rows.length; at += BATCH) await store.writeTraffic(node, rows.slice(at, at + BATCH));
   }
   const settings = loadSettings({}, null);
   const status = () => ({ node: 'bench', version: '0', storeFault: null, delivery: null });

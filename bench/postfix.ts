@@ -37,7 +37,7 @@ export interface Postfix {
 }
 
 /** True where the yardstick can be run here. */
-export function postfixIsHere(): boolean {
+export function isPostfixInstalled(): boolean {
   return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SOURCE);
 }
 

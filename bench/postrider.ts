@@ -10,7 +10,7 @@ const LAUNCHER = new URL('../bin/postrider.js', import.meta.url).pathname;
 /** As `npm start` has it. */
 const NODE_FLAGS = ['--max-semi-space-size=16'];
 
-export interface Running {
+export interface BenchService {
   readonly port: number;
   readonly operatorPort: number;
   readonly key: string;
@@ -33,7 +33,7 @@ export function benchFolder(): string {
 }
 
 /** Starts `serve` with these settings and resolves once it listens. */
-export async function startPostrider(settings: Record<string, string>, folder = benchFolder()): Promise<Running> {
+export async function startPostrider(settings: Record<string, string>, folder = benchFolder()): Promise<BenchService> {
   const env = {
     ...process.env,
     POSTRIDER_LISTEN: '127.0.0.1:0',

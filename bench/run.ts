@@ -17,9 +17,9 @@ import { openStore } from '../src/store/open.ts';
 import { benchClaims } from './claims.ts';
 import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
-import { postfixIsHere, startPostfix } from './postfix.ts';
-import { benchFolder, command, firstLine, type Running, removeFolder, startPostrider } from './postrider.ts';
-import { script, withSink } from './script.ts';
+import { isPostfixInstalled, startPostfix } from './postfix.ts';
+import { type BenchService, benchFolder, command, firstLine, removeFolder, startPostrider } from './postrider.ts';
+import { startScript, withSink } from './script.ts';
 import { benchSearch } from './search.ts';
 import { seedStore } from './seed.ts';
 
@@ -78,7 +78,7 @@ async function load(
   requests: number,
   rate: number | null = null,
 ): Promise<LoadResult> {
-  const child = script('load.ts', JSON.stringify({ port, key, connections, requests, bytes: BYTES, rate }));
+  const child = startScript('load.ts', JSON.stringify({ port, key, connections, requests, bytes: BYTES, rate }));
   const result = JSON.parse(await firstLine(child)) as LoadResult;
   const good = result.statuses['201'] ?? 0;
   if (good !== requests) throw new Error(`expected ${requests} answers of 201: ${JSON.stringify(result.statuses)}`);
@@ -87,12 +87,12 @@ async function load(
 
 const LIMITED = ['--volume', '1000000000', '--rate', '1000000000/1h', '--throttle', '1000000/s'];
 
-async function limited(service: Running): Promise<Running> {
+async function limited(service: BenchService): Promise<BenchService> {
   await command(service.folder, {}, 'account', 'set', 'default', ...LIMITED);
   return service;
 }
 
-async function end(service: Running): Promise<void> {
+async function end(service: BenchService): Promise<void> {
   await service.stop();
   removeFolder(service.folder);
 }
@@ -114,7 +114,7 @@ async function untilTaken(taken: () => Promise<number>, count: number, begin: ()
 }
 
 async function accept(): Promise<void> {
-  const bare = script('bare.ts');
+  const bare = startScript('bare.ts');
   const { port } = JSON.parse(await firstLine(bare)) as { port: number };
   const service = await limited(await startPostrider({ POSTRIDER_ROLES: 'api' }));
   await load(port, 'none', 64, 10_000);
@@ -141,7 +141,7 @@ async function accept(): Promise<void> {
     );
   }
   bare.stdin?.end();
-  if (postfixIsHere()) {
+  if (isPostfixInstalled()) {
     await withSink(async (sinkPort, taken) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
@@ -176,7 +176,7 @@ async function relay(): Promise<void> {
     const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     const ours = (count: number) => untilTaken(taken, count, () => load(service.port, service.key, 64, count));
     await ours(5_000);
-    if (!postfixIsHere()) {
+    if (!isPostfixInstalled()) {
       record('end to end, relay, 10,000 messages', 10_000 / (await ours(10_000)), '/s');
       return end(service);
     }
@@ -250,7 +250,7 @@ async function signed(): Promise<void> {
     await ours(10_000);
     let [mine, theirs] = [0, 0];
     const ratio = await rounds(3, async () => {
-      const rsa = script('rsa.ts');
+      const rsa = startScript('rsa.ts');
       theirs = (JSON.parse(await firstLine(rsa)) as { perSecond: number }).perSecond;
       mine = 10_000 / (await ours(10_000));
       return mine / theirs;
@@ -290,7 +290,7 @@ async function growth(): Promise<void> {
   const first = await startPostrider(accepting, folder);
   await authenticate(folder, 'example.org');
   await first.stop();
-  const seed = { accounts: 1_000, mails: MILLION, queued: MILLION, suppressions: MILLION };
+  const seed = { accounts: 1_000, messages: MILLION, queued: MILLION, suppressions: MILLION };
   seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
 
   const began = performance.now();
@@ -363,7 +363,7 @@ function nodes(): Promise<void> {
     const startedAt = Math.min(...loads.map((one) => one.startedAt));
     return { startedAt, perSecond: loads.reduce((sum, { perSecond }) => sum + perSecond, 0) };
   };
-  return benchNodes({ record, load: shared, withSink, untilTaken });
+  return benchNodes({ record, load: shared, withSink, secondsUntilReceived: untilTaken });
 }
 
 const RUN: Readonly<Record<Part, () => Promise<void>>> = {
@@ -385,7 +385,7 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 console.log(
-  `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${postfixIsHere() ? '' : '; Postfix is not here, its ratios are left out'}`,
+  `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${isPostfixInstalled() ? '' : '; Postfix is not here, its ratios are left out'}`,
 );
 for (const part of PARTS) {
   if (asked.length === 0 || asked.includes(part)) await RUN[part]();

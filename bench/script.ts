@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { firstLine } from './postrider.ts';
 
 /** Starts a script of this folder. */
-export function script(name: string, ...args: string[]): ChildProcess {
+export function startScript(name: string, ...args: string[]): ChildProcess {
   return spawn(process.execPath, [new URL(name, import.meta.url).pathname, ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -13,12 +13,12 @@ export function script(name: string, ...args: string[]): ChildProcess {
 
 /** Starts a script with a JSON argument and resolves to the JSON of its first line. */
 export async function runScript<T>(name: string, argument: unknown): Promise<T> {
-  return JSON.parse(await firstLine(script(name, JSON.stringify(argument)))) as T;
+  return JSON.parse(await firstLine(startScript(name, JSON.stringify(argument)))) as T;
 }
 
 /** Runs `use` beside a sink: its port, and the count of messages that it has received. The sink ends afterwards. */
 export async function withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T> {
-  const sink = script('sink.ts');
+  const sink = startScript('sink.ts');
   const { port } = JSON.parse(await firstLine(sink)) as { port: number };
   const lines = createInterface(sink.stdout ?? process.stdin);
   const taken = () =>

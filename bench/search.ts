@@ -7,13 +7,13 @@ import pg from 'pg';
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
-import { leastIdAt, seqOf } from '../src/store/rules/messages.ts';
-import { ALL_FIELDS, type MailSearch, wantsOf } from '../src/store/search/query.ts';
+import { minIdAt, seqOf } from '../src/store/rules/messages.ts';
+import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../src/store/search/query.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
 import { measureOverview } from './overview.ts';
 import { benchFolder, removeFolder } from './postrider.ts';
-import { type SeededMail, searchMails } from './search-mails.ts';
+import { generateMessages, type SeededMessage } from './search-messages.ts';
 
 const MAILS = 1_000_000;
 const ACCOUNTS = 1_000;
@@ -25,7 +25,7 @@ const BATCH = 5_000;
 
 type Record = (measure: string, value: number, unit: string, reach?: string | null) => void;
 
-interface Asked extends Partial<Omit<MailSearch, 'wants'>> {
+interface Asked extends Partial<Omit<MessageSearch, 'wants'>> {
   readonly q?: string;
   readonly to?: string;
   readonly from?: string;
@@ -112,7 +112,7 @@ async function measure(name: string, store: Store, now: number, record: Record):
   let longest = 0;
   for (let worked = true; worked; ) {
     const step = performance.now();
-    ({ worked } = await store.indexMail({ horizon: leastIdAt(now + 1_000), least: 2_048, now }));
+    ({ worked } = await store.indexMessages({ horizon: minIdAt(now + 1_000), least: 2_048, now }));
     longest = Math.max(longest, performance.now() - step);
   }
   const used = process.cpuUsage(cpu);
@@ -146,12 +146,12 @@ async function measure(name: string, store: Store, now: number, record: Record):
 async function complete(store: Store, asked: Asked): Promise<{ completeMs: number; callMs: number }> {
   const { q = '', to = '', from = '', subject = '', ...rest } = asked;
   const wants = [
-    ...(wantsOf(q, ALL_FIELDS) ?? []),
-    ...(wantsOf(to, ['to']) ?? []),
-    ...(wantsOf(from, ['from']) ?? []),
-    ...(wantsOf(subject, ['subject']) ?? []),
+    ...(parseSearchText(q, ALL_FIELDS) ?? []),
+    ...(parseSearchText(to, ['to']) ?? []),
+    ...(parseSearchText(from, ['from']) ?? []),
+    ...(parseSearchText(subject, ['subject']) ?? []),
   ];
-  const search: MailSearch = {
+  const search: MessageSearch = {
     accountId: null,
     state: null,
     since: null,
@@ -166,9 +166,9 @@ async function complete(store: Store, asked: Asked): Promise<{ completeMs: numbe
   let before: string | null = null;
   for (let found = 0; found < search.limit; ) {
     const call = performance.now();
-    const answer = await store.searchMail({ ...search, before, limit: search.limit - found }, BUDGET_MS);
+    const answer = await store.searchMessages({ ...search, before, limit: search.limit - found }, BUDGET_MS);
     callMs = Math.max(callMs, performance.now() - call);
-    found += answer.mails.length;
+    found += answer.messages.length;
     if (answer.searchedTo === null) break;
     before = answer.searchedTo;
   }
@@ -197,7 +197,7 @@ function seedSqlite(path: string, now: number): void {
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
        "to", "from", subject) VALUES (?, ?, ?, 1, ?, 0, ?, 0, 1, ?, ?, ?, ?, ?)`,
   );
-  for (const mail of searchMails(MAILS, ACCOUNTS, now)) {
+  for (const mail of generateMessages(MAILS, ACCOUNTS, now)) {
     const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = mail;
     const due = endedAt === null ? now + DAY_MS : null;
     insert.run(seqOf(id), id, accountId, state, due, acceptedAt, endedAt, to, from, subject);
@@ -219,9 +219,9 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     "INSERT INTO account (id, name, created_at, revision) SELECT n, 'a' || n, 1, 1 FROM generate_series(1, $1::int) n",
     [ACCOUNTS],
   );
-  let batch: SeededMail[] = [];
+  let batch: SeededMessage[] = [];
   const write = async () => {
-    const column = <K extends keyof SeededMail>(name: K) => batch.map((mail) => mail[name]);
+    const column = <K extends keyof SeededMessage>(name: K) => batch.map((mail) => mail[name]);
     await client.query(
       `WITH seed AS (SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
          AS s(id, account_id, state, accepted_at, ended_at, "to", "from", subject)),
@@ -243,7 +243,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     );
     batch = [];
   };
-  for (const mail of searchMails(MAILS, ACCOUNTS, now)) {
+  for (const mail of generateMessages(MAILS, ACCOUNTS, now)) {
     batch.push(mail);
     if (batch.length === BATCH) await write();
   }

@@ -1,6 +1,6 @@
 /** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
 import { randomUUID } from 'node:crypto';
-import type { NewMail } from '../src/model/message.ts';
+import type { NewMessage } from '../src/model/message.ts';
 import { mailIds } from '../src/model/submission.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
@@ -11,7 +11,7 @@ const BATCH = 10_000;
 /** What is put in; `queued` of the mail requests are due in an hour, the others ended as suppressed. */
 export interface Seed {
   readonly accounts: number;
-  readonly mails: number;
+  readonly messages: number;
   readonly queued: number;
   readonly suppressions: number;
 }
@@ -23,15 +23,15 @@ export function seedStore(path: string, seed: Seed, progress: (done: number, of:
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
-  const whole = seed.accounts + seed.mails + seed.suppressions;
+  const whole = seed.accounts + seed.messages + seed.suppressions;
   for (let n = 2; n <= seed.accounts; n += 1) {
     operations.createAccount(`account-${n}`, LIMITS, now);
     operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
   }
   const ids = mailIds(null, randomUUID);
   const message = 'Thank you for your order. It is on its way to you.\n'.repeat(40);
-  for (let begin = 0; begin < seed.mails; begin += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, seed.mails - begin) }, (_, index): NewMail => {
+  for (let begin = 0; begin < seed.messages; begin += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, seed.messages - begin) }, (_, index): NewMessage => {
       const n = begin + index;
       const to = `reader.${n}@example.net`;
       return {
@@ -62,7 +62,7 @@ export function seedStore(path: string, seed: Seed, progress: (done: number, of:
     for (let n = begin; n < Math.min(begin + BATCH, seed.suppressions); n += 1)
       suppress.run(`gone.${randomUUID()}@example.net`, (n % seed.accounts) + 1, now);
     database.exec('COMMIT');
-    progress(seed.mails + begin, whole);
+    progress(seed.messages + begin, whole);
   }
   database.exec(
     "UPDATE mail_request SET due_at = due_at + 7200000 WHERE state = 'queued'; PRAGMA wal_checkpoint(TRUNCATE)",

@@ -11,23 +11,23 @@ import { utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { version } from '../src/cli/version.ts';
-import { type SteadyClock, systemClock } from '../src/clock.ts';
+import { type MonotonicClock, systemClock } from '../src/clock.ts';
 import { describeSettings, loadSettings } from '../src/config/load.ts';
 import { createResolver } from '../src/domains/dns.ts';
 import { returnPathKey, signing } from '../src/domains/setup.ts';
 import { DomainDirectory, outgoing } from '../src/domains/signing.ts';
 import { type Service, startService } from '../src/main.ts';
-import type { LeasedMail } from '../src/model/message.ts';
+import type { LeasedMessage } from '../src/model/message.ts';
 import { openStore } from '../src/store/open.ts';
 import { startDns } from '../test/rig/dns.ts';
-import { chance as chanceOf } from './chance.ts';
-import { gated } from './gate.ts';
-import { actsOf } from './operators.ts';
-import { writePast } from './past.ts';
-import { People } from './people.ts';
-import { planPast } from './plan.ts';
+import { writeHistory } from './history.ts';
+import { operatorActions } from './operators.ts';
+import { pauseStore } from './paused-store.ts';
+import { planHistory } from './plan.ts';
+import { seededRandom as chanceOf } from './random.ts';
+import { Recipients } from './recipients.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
-import { playedTransport } from './transport.ts';
+import { createDemoTransport } from './transport.ts';
 
 export interface DemoOptions {
   /** `host:port`; port 0 is any free one. */
@@ -44,17 +44,17 @@ export interface Demo {
   readonly service: Service;
   readonly folder: string;
   /** Resolves once the past is there; to null where it was stopped before. */
-  readonly filled: Promise<Filled | null>;
+  readonly history: Promise<History | null>;
   stop(): Promise<void>;
 }
 
-export interface Filled {
-  readonly mails: number;
+export interface History {
+  readonly messageCount: number;
   /** An API key with which a visitor may send too, of the account `VISITED`. */
   readonly key: string;
 }
 
-export const VISITED = 'shop';
+export const VISITOR_ACCOUNT = 'shop';
 /** The newest of the past that the inbox shows. */
 const CAPTURED = 80;
 /** Tries under way are hung up at a stop; the rest of it is quick. */
@@ -92,37 +92,37 @@ async function start(
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
     POSTRIDER_ON_UNCERTAIN: 'hold',
     POSTRIDER_LOG: 'error',
-    ...(now === null ? {} : { POSTRIDER_SECRET: chance.octets(32).toString('hex') }),
+    ...(now === null ? {} : { POSTRIDER_SECRET: chance.bytes(32).toString('hex') }),
   };
   const settings = loadSettings(environment, null);
-  const clock: SteadyClock = now === null ? systemClock : { ...systemClock, now: () => now };
+  const clock: MonotonicClock = now === null ? systemClock : { ...systemClock, now: () => now };
   const startedAt = clock.now();
-  const people = new People(chance);
+  const people = new Recipients(chance);
   const tries = new Map<string, number>();
   let traffic: Traffic | null = null;
-  const played = playedTransport({
+  const played = createDemoTransport({
     people,
     chance,
     clock,
-    tries,
-    taken: (message, fate) => traffic?.taken(message, fate),
+    attemptCounts: tries,
+    onDelivered: (message, fate) => traffic?.onDelivered(message, fate),
   });
 
   const store = await openStore(settings.database, { exclusive: true });
-  const gate = gated(store);
+  const gate = pauseStore(store);
   // It closes the store, also where it cannot start.
   const service = await startService(settings, {
     clock,
     openStore: () => Promise.resolve(gate.store),
-    transport: played.wrap,
+    wrapTransport: played.wrap,
     drainMs: DRAIN_MS,
-    operator: {
+    operatorApi: {
       version: version(),
       describeSettings: () => describeSettings(environment, null),
     },
   });
   undo.push(() => service.stop());
-  undo.push(() => played.hangUp());
+  undo.push(() => played.abortAttempts());
 
   let stopped = false;
   const filled = fill();
@@ -133,58 +133,58 @@ async function start(
     await filled.catch(() => undefined);
     await traffic?.stop();
   });
-  return { service, folder, filled };
+  return { service, folder, history: filled };
 
-  async function fill(): Promise<Filled | null> {
+  async function fill(): Promise<History | null> {
     const returnPath = returnPathKey(settings);
     if (returnPath === null) throw new Error('the demo has no return path');
-    const plan = planPast(startedAt, people, chance);
+    const plan = planHistory(startedAt, people, chance);
     const planned = new Map<string, number>();
     for (const { application } of plan) planned.set(application.account, (planned.get(application.account) ?? 0) + 1);
     const keys = new Map<string, { readonly id: number; readonly key: string }>();
-    const acts = await actsOf({
+    const acts = await operatorActions({
       settings,
       zone: dns.zone,
       resolver: createResolver(settings.dns),
       store,
       chance,
-      secret: now === null ? randomBytes : chance.octets,
+      randomBytes: now === null ? randomBytes : chance.bytes,
       now: startedAt,
-      planned,
-      keyMade: (account, id, key) => keys.set(account, { id, key }),
+      messageCounts: planned,
+      onKeyCreated: (account, id, key) => keys.set(account, { id, key }),
     });
-    let taken: LeasedMail[] = [];
-    await writePast({
+    let taken: LeasedMessage[] = [];
+    await writeHistory({
       store,
       plan,
-      acts,
+      actions: acts,
       people,
       chance,
       returnPath,
       policy: settings,
       keyOf: (account) => keys.get(account)?.id ?? 0,
       now: startedAt,
-      tried(mail, { outcome: { kind } }) {
+      onAttempt(mail, { outcome: { kind } }) {
         if (kind === 'deferred') tries.set(mail.id, mail.attempts);
         else tries.delete(mail.id);
         if (kind === 'delivered') taken = [...taken.slice(1 - CAPTURED), mail];
       },
       progress,
-      stopped: () => stopped,
+      isStopped: () => stopped,
     });
     await capturePast(taken);
     if (stopped) return null;
-    gate.open();
+    gate.resume();
     const { publicUrl, feedback } = service;
     if (live && publicUrl !== null && feedback.smtp !== null) {
       const keyOf = (account: string) => keys.get(account)?.key;
       traffic = startTraffic({ publicUrl, feedback: feedback.smtp, keyOf, people, chance, clock });
     }
-    return { mails: plan.length, key: keys.get(VISITED)?.key ?? '' };
+    return { messageCount: plan.length, key: keys.get(VISITOR_ACCOUNT)?.key ?? '' };
   }
 
   /** The inbox as it would be: composed and signed as they went out, with the time at which they did. */
-  async function capturePast(mails: readonly LeasedMail[]): Promise<void> {
+  async function capturePast(mails: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainDirectory({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
     const prepare = outgoing({ domains, ...signing(settings), failed: () => undefined });

@@ -13,32 +13,32 @@ import type { DkimKey } from '../src/model/domain.ts';
 import type { Suppression } from '../src/model/suppression.ts';
 import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
-import { APPLICATIONS, type Application, DAY, HOUR, MINUTE } from './accounts.ts';
-import type { Chance } from './chance.ts';
-import { look, publish } from './zone.ts';
+import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
+import type { Random } from './random.ts';
+import { checkDomain, publishRecords } from './zone.ts';
 
-export interface Act {
+export interface OperatorAction {
   /** Milliseconds since the epoch. */
   readonly at: number;
-  readonly who: string;
+  readonly actor: string;
   /** `store` writes into the audit log under that name. */
-  readonly act: (store: Store, at: number) => Promise<unknown>;
+  readonly run: (store: Store, at: number) => Promise<unknown>;
 }
 
-export interface Stage {
+export interface ActionContext {
   readonly settings: Settings;
   readonly zone: Zone;
   readonly resolver: Resolver;
   /** Without an audit log: what machines do by themselves. */
   readonly store: Store;
-  readonly chance: Chance;
+  readonly chance: Random;
   /** Of keys and tokens. */
-  readonly secret: (octets: number) => Buffer;
+  readonly randomBytes: (octets: number) => Buffer;
   readonly now: number;
   /** How many mails each account is going to send, by name. */
-  readonly planned: ReadonlyMap<string, number>;
+  readonly messageCounts: ReadonlyMap<string, number>;
   /** Gets the raw key that the live traffic of an account uses. */
-  readonly keyMade: (account: string, id: number, key: string) => void;
+  readonly onKeyCreated: (account: string, id: number, key: string) => void;
 }
 
 const ADA = 'cli:ada';
@@ -47,7 +47,7 @@ const SCRIPT = 'token:provisioning';
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /** In order of time. */
-export async function actsOf(stage: Stage): Promise<readonly Act[]> {
+export async function operatorActions(stage: ActionContext): Promise<readonly OperatorAction[]> {
   const dkim = await keysOf(stage);
   const acts = [
     ...APPLICATIONS.flatMap((application, at) => opening(stage, application, at)),
@@ -64,21 +64,25 @@ function done<T>(changed: Changed<T>): T {
   throw new Error(`the demo's own change came to ${changed.kind}`);
 }
 
-const before = ({ now }: Stage, ms: number, who: string, act: Act['act']): Act => ({ at: now - ms, who, act });
+const before = ({ now }: ActionContext, ms: number, who: string, act: OperatorAction['run']): OperatorAction => ({
+  at: now - ms,
+  actor: who,
+  run: act,
+});
 
 /** The account and its first key, before its first mail. */
-function opening(stage: Stage, { account, limits }: Application, number: number): readonly Act[] {
-  const { now, secret, planned, keyMade } = stage;
-  const since = 32 * DAY - number * 11 * MINUTE;
+function opening(stage: ActionContext, { account, limits }: Application, number: number): readonly OperatorAction[] {
+  const { now, randomBytes: secret, messageCounts: planned, onKeyCreated: keyMade } = stage;
+  const since = 32 * DAY_MS - number * 11 * MINUTE_MS;
   // Nearly used up by now.
   const count = planned.get(account) ?? 0;
   const volume =
-    account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY } : {};
+    account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
   return [
     before(stage, since, ADA, async (store, at) => {
       done(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
     }),
-    before(stage, since - MINUTE, ADA, async (store, at) => {
+    before(stage, since - MINUTE_MS, ADA, async (store, at) => {
       const { key, prefix, hash } = newApiKey(secret);
       const made = done(await store.createKey(account, { name: 'production', prefix, hash, expiresAt: null }, at));
       keyMade(account, made.id, key);
@@ -86,7 +90,7 @@ function opening(stage: Stage, { account, limits }: Application, number: number)
   ];
 }
 
-async function keysOf({ settings, chance, now }: Stage): Promise<ReadonlyMap<string, readonly DkimKey[]>> {
+async function keysOf({ settings, chance, now }: ActionContext): Promise<ReadonlyMap<string, readonly DkimKey[]>> {
   const made = APPLICATIONS.map(async ({ domain }) => {
     const keys = await newKeys({
       domain,
@@ -106,34 +110,39 @@ const PENDING = 'community.example.org';
 const FAILING = 'market.example';
 
 function addedBefore(domain: string): number {
-  return domain === PENDING ? 20 * HOUR : 31 * DAY;
+  return domain === PENDING ? 20 * HOUR_MS : 31 * DAY_MS;
 }
 
 /** Added and seen in DNS; one waits for its records, one has lost them. */
-function domainActs(stage: Stage, { account, domain }: Application, keys: readonly DkimKey[]): readonly Act[] {
+function domainActs(
+  stage: ActionContext,
+  { account, domain }: Application,
+  keys: readonly DkimKey[],
+): readonly OperatorAction[] {
   const { store: machine, settings, zone, resolver } = stage;
-  const seen = (ms: number) => before(stage, ms, '', (_store, at) => look(machine, domain, settings, resolver, at));
+  const seen = (ms: number) =>
+    before(stage, ms, '', (_store, at) => checkDomain(machine, domain, settings, resolver, at));
   const added = addedBefore(domain);
   const add = before(stage, added, ADA, async (store, at) => {
     const subdomains = account === 'shop';
     const made = done(await store.addDomain(account, { name: domain, subdomains, keys }, at));
-    publish(zone, made, settings, ({ purpose }) => domain !== PENDING || purpose !== 'dkim');
+    publishRecords(zone, made, settings, ({ purpose }) => domain !== PENDING || purpose !== 'dkim');
   });
   if (domain === FAILING) {
-    const lose = before(stage, 5 * HOUR, '', async () => {
+    const lose = before(stage, 5 * HOUR_MS, '', async () => {
       const found = await machine.findDomain(domain);
-      if (found !== null) publish(zone, found, settings, ({ purpose }) => purpose !== 'dkim');
+      if (found !== null) publishRecords(zone, found, settings, ({ purpose }) => purpose !== 'dkim');
     });
-    return [add, seen(added - 3 * HOUR), lose, seen(5 * HOUR - 1), seen(4 * MINUTE)];
+    return [add, seen(added - 3 * HOUR_MS), lose, seen(5 * HOUR_MS - 1), seen(4 * MINUTE_MS)];
   }
-  return [add, seen(added - HOUR), seen(domain === PENDING ? 2 * MINUTE : 4 * HOUR)];
+  return [add, seen(added - HOUR_MS), seen(domain === PENDING ? 2 * MINUTE_MS : 4 * HOUR_MS)];
 }
 
 /** One that expires soon, one revoked, one rotated whose forerunner still works. */
-function keyActs(stage: Stage): readonly Act[] {
-  const { now, secret, keyMade } = stage;
+function keyActs(stage: ActionContext): readonly OperatorAction[] {
+  const { now, randomBytes: secret, onKeyCreated: keyMade } = stage;
   const make =
-    (account: string, name: string, expiresAt: number | null): Act['act'] =>
+    (account: string, name: string, expiresAt: number | null): OperatorAction['run'] =>
     async (store, at) => {
       const { prefix, hash } = newApiKey(secret);
       return done(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
@@ -141,64 +150,64 @@ function keyActs(stage: Stage): readonly Act[] {
   const named = async (store: Store, account: string, name: string) =>
     done(await store.listKeys(account)).find((key) => key.name === name)?.id ?? 0;
   return [
-    before(stage, 29 * DAY, PAGE, make('shop', 'warehouse', now + 3 * DAY)),
-    before(stage, 28 * DAY, ADA, make('shop', 'agency', null)),
-    before(stage, 6 * DAY, PAGE, async (store, at) => store.revokeKey(await named(store, 'shop', 'agency'), at)),
-    before(stage, 6 * HOUR, PAGE, async (store, at) => {
+    before(stage, 29 * DAY_MS, PAGE, make('shop', 'warehouse', now + 3 * DAY_MS)),
+    before(stage, 28 * DAY_MS, ADA, make('shop', 'agency', null)),
+    before(stage, 6 * DAY_MS, PAGE, async (store, at) => store.revokeKey(await named(store, 'shop', 'agency'), at)),
+    before(stage, 6 * HOUR_MS, PAGE, async (store, at) => {
       const { key, prefix, hash } = newApiKey(secret);
       const old = await named(store, 'sign-in', 'production');
-      const made = done(await store.rotateKey(old, { prefix, hash }, at + DAY, at));
+      const made = done(await store.rotateKey(old, { prefix, hash }, at + DAY_MS, at));
       keyMade('sign-in', made.id, key);
     }),
-    before(stage, 27 * DAY, ADA, async (store, at) => {
+    before(stage, 27 * DAY_MS, ADA, async (store, at) => {
       const { prefix, hash } = newToken(secret);
-      done(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY }, at));
+      done(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
     }),
   ];
 }
 
 /** Addresses put on lists by hand, for an account and for the whole service. */
-function listActs(stage: Stage): readonly Act[] {
+function listActs(stage: ActionContext): readonly OperatorAction[] {
   const entry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
   const many = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
   return [
-    before(stage, 30 * DAY, SCRIPT, (store, at) =>
+    before(stage, 30 * DAY_MS, SCRIPT, (store, at) =>
       store.addSuppressions(
         'shop',
         many.map((one) => entry(one, at)),
       ),
     ),
-    before(stage, 12 * DAY, PAGE, (store, at) =>
+    before(stage, 12 * DAY_MS, PAGE, (store, at) =>
       store.addSuppressions('*', [entry('legal-hold@outpost.example', at), entry('everyone@uni.example.org', at)]),
     ),
-    before(stage, 3 * DAY, PAGE, (store, at) =>
+    before(stage, 3 * DAY_MS, PAGE, (store, at) =>
       store.addSuppressions('sign-in', [entry('tester@studio.example.com', at)]),
     ),
-    before(stage, 2 * DAY, PAGE, (store) => store.removeSuppression('shop', many[0] ?? '')),
+    before(stage, 2 * DAY_MS, PAGE, (store) => store.removeSuppression('shop', many[0] ?? '')),
   ];
 }
 
 /** A lock undone, limits raised, and what was done to single mail requests. */
-function laterActs(stage: Stage): readonly Act[] {
+function laterActs(stage: ActionContext): readonly OperatorAction[] {
   const waiting = async (store: Store, limit: number) =>
-    (await store.listMail({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
+    (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
   return [
-    before(stage, 31 * DAY, ADA, (store, at) => store.setAccount('shop', { complaintRate: 0.01 }, at)),
-    before(stage, 16 * DAY, PAGE, (store, at) =>
+    before(stage, 31 * DAY_MS, ADA, (store, at) => store.setAccount('shop', { complaintRate: 0.01 }, at)),
+    before(stage, 16 * DAY_MS, PAGE, (store, at) =>
       store.lockAccount('billing', 'wrong amounts in invoices, ticket 4711', at),
     ),
-    before(stage, 16 * DAY - 70 * MINUTE, PAGE, (store, at) => store.unlockAccount('billing', at)),
-    before(stage, 8 * DAY, SCRIPT, (store, at) =>
-      store.setAccount('shop', { rate: { limit: 5_000, periodMs: HOUR } }, at),
+    before(stage, 16 * DAY_MS - 70 * MINUTE_MS, PAGE, (store, at) => store.unlockAccount('billing', at)),
+    before(stage, 8 * DAY_MS, SCRIPT, (store, at) =>
+      store.setAccount('shop', { rate: { limit: 5_000, periodMs: HOUR_MS } }, at),
     ),
-    before(stage, 20 * HOUR, PAGE, async (store, at) => {
-      for (const id of await waiting(store, 4)) await store.cancelMail(id, at);
+    before(stage, 20 * HOUR_MS, PAGE, async (store, at) => {
+      for (const id of await waiting(store, 4)) await store.cancelMessage(id, at);
     }),
-    before(stage, 90 * MINUTE, PAGE, async (store, at) => {
-      for (const id of await waiting(store, 2)) await store.retryMail(id, at);
+    before(stage, 90 * MINUTE_MS, PAGE, async (store, at) => {
+      for (const id of await waiting(store, 2)) await store.retryMessage(id, at);
     }),
-    before(stage, 25 * MINUTE, PAGE, async (store, at) => {
-      for (const id of await waiting(store, 3)) await store.cancelMail(id, at);
+    before(stage, 25 * MINUTE_MS, PAGE, async (store, at) => {
+      for (const id of await waiting(store, 3)) await store.cancelMessage(id, at);
     }),
   ];
 }

@@ -1,7 +1,7 @@
 /** What comes back about messages that were taken: raw reports as mail servers and people write them, for the real reader. */
-import type { Story } from './fates.ts';
+import type { BehaviourScript } from './behaviours.ts';
 
-export interface About {
+export interface ReportedMessage {
   /** The envelope sender that the report goes to. */
   readonly returnPath: string;
   readonly to: string;
@@ -10,14 +10,14 @@ export interface About {
   readonly id: string;
 }
 
-export type ReportKind = NonNullable<Story['report']>['kind'];
+export type ReportKind = NonNullable<BehaviourScript['report']>['kind'];
 
 /** The report as it comes over SMTP. */
-export function rawReport(kind: ReportKind, about: About): Buffer {
+export function rawReport(kind: ReportKind, about: ReportedMessage): Buffer {
   return Buffer.from(TEXTS[kind](about).join('\r\n'), 'utf8');
 }
 
-const TEXTS: Readonly<Record<ReportKind, (about: About) => readonly string[]>> = {
+const TEXTS: Readonly<Record<ReportKind, (about: ReportedMessage) => readonly string[]>> = {
   bounce: (about) =>
     deliveryStatus(
       about,
@@ -70,11 +70,11 @@ const TEXTS: Readonly<Record<ReportKind, (about: About) => readonly string[]>> =
 };
 
 /** The recipient's own provider, which is who reports. */
-function domainOf({ to }: About): string {
+function domainOf({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }
 
-function deliveryStatus(about: About, status: string, diagnostic: string): readonly string[] {
+function deliveryStatus(about: ReportedMessage, status: string, diagnostic: string): readonly string[] {
   const host = `mx.${domainOf(about)}`;
   return [
     `From: MAILER-DAEMON@${host} (Mail Delivery System)`,
@@ -107,7 +107,7 @@ function deliveryStatus(about: About, status: string, diagnostic: string): reado
   ];
 }
 
-function returned(about: About): readonly string[] {
+function returned(about: ReportedMessage): readonly string[] {
   return [
     '--report',
     'Content-Type: message/rfc822',

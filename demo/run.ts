@@ -6,12 +6,12 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { grouped, StatusLine } from '../src/cli/progress.ts';
-import { firstSignal } from '../src/cli/serve.ts';
+import { formatCount, StatusLine } from '../src/cli/progress.ts';
+import { waitForStopSignal } from '../src/cli/serve.ts';
 import { pairs, styled } from '../src/cli/text.ts';
 import { systemClock } from '../src/clock.ts';
 import { describeError } from '../src/printing/error-line.ts';
-import { type Demo, startDemo, VISITED } from './demo.ts';
+import { type Demo, startDemo, VISITOR_ACCOUNT } from './demo.ts';
 
 const FREE = '127.0.0.1:0';
 
@@ -35,7 +35,7 @@ async function run(): Promise<void> {
     },
   });
   if (!/^[0-9]{1,9}$/.test(values.seed)) throw new Error('--seed is a whole number, such as 1');
-  const stopped = firstSignal({ clock: systemClock });
+  const stopped = waitForStopSignal({ clock: systemClock });
   const status = new StatusLine(process.stderr);
   const demo = await startDemo(
     {
@@ -49,19 +49,19 @@ async function run(): Promise<void> {
   );
   process.stdout.write(banner(demo));
   const begun = systemClock.now();
-  const filled = demo.filled.then((past) => {
+  const filled = demo.history.then((past) => {
     if (past === null) return;
     const seconds = ((systemClock.now() - begun) / 1000).toFixed(1);
-    status.end();
-    status.note(
-      `${grouped(past.mails)} mail requests of thirty days are there, after ${seconds} s; more are sent each second.`,
+    status.clear();
+    status.writeLine(
+      `${formatCount(past.messageCount)} mail requests of thirty days are there, after ${seconds} s; more are sent each second.`,
     );
-    status.note(`A key for the public interface, of the account ${VISITED}: ${past.key}`);
+    status.writeLine(`A key for the public interface, of the account ${VISITOR_ACCOUNT}: ${past.key}`);
   });
   const ended = await Promise.race([stopped, demo.service.failed, filled.then(() => stopped)]).catch(
     (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
   );
-  status.end();
+  status.clear();
   await demo.stop();
   if (ended instanceof Error) throw ended;
   process.stderr.write(`${ended}: stopped, and ${demo.folder} is gone\n`);

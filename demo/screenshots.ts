@@ -132,7 +132,7 @@ async function run(): Promise<void> {
     () => undefined,
   );
   try {
-    await demo.filled;
+    await demo.history;
     const browser = await launchChromium();
     try {
       rmSync(FOLDER, { recursive: true, force: true });

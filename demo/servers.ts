@@ -6,8 +6,8 @@ import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
 import { Transcript } from '../src/transports/smtp/channel.ts';
 import { toReply } from '../src/transports/smtp/protocol.ts';
-import type { Chance } from './chance.ts';
-import { type Fate, type Hitch, hitchOf, STORIES } from './fates.ts';
+import { type AttemptFailure, BEHAVIOURS, type Behaviour, failureOf } from './behaviours.ts';
+import type { Random } from './random.ts';
 
 /** How this installation calls itself. */
 const OWN_NAME = 'mail.lumen.example';
@@ -62,27 +62,27 @@ const SERVERS: Readonly<Record<string, Server>> = {
 
 export const RECIPIENT_DOMAINS: readonly string[] = Object.keys(SERVERS);
 
-export interface Try {
-  readonly fate: Fate;
+export interface SimulatedAttempt {
+  readonly behaviour: Behaviour;
   /** 1 for the first. */
-  readonly tries: number;
+  readonly attemptNumber: number;
   readonly envelopeFrom: string;
   readonly to: string;
-  readonly octets: number;
+  readonly sizeBytes: number;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
 }
 
 /** One try against the played server of `to`; `tookMs` of it is how long it is meant to take. */
-export function tryServer(attempt: Try, chance: Chance): Attempt {
-  const { fate, tries, to, startedAt } = attempt;
+export function attemptDelivery(attempt: SimulatedAttempt, chance: Random): Attempt {
+  const { behaviour: fate, attemptNumber: tries, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
   const server = SERVERS[domain] ?? FALLBACK;
-  const story = STORIES[fate];
+  const story = BEHAVIOURS[fate];
   const host = `mx.${domain}:25`;
-  const { outcome, lines } = converse(attempt, server, `mx.${domain}`, hitchOf(story, tries), queueId(chance));
+  const { outcome, lines } = converse(attempt, server, `mx.${domain}`, failureOf(story, tries), queueId(chance));
   const reached = outcome.reply.stage !== 'connect';
-  const tookMs = chance.between(...story.tookMs);
+  const tookMs = chance.integer(...story.tookMs);
   return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };
 }
 
@@ -94,7 +94,7 @@ const FALLBACK: Server = {
   taken: '250 2.0.0 Ok: queued as {n}',
 };
 
-function converse(attempt: Try, server: Server, name: string, hitch: Hitch | null, id: string) {
+function converse(attempt: SimulatedAttempt, server: Server, name: string, hitch: AttemptFailure | null, id: string) {
   const transcript = new Transcript();
   const host = `${name}:25`;
   const fill = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
@@ -139,9 +139,9 @@ interface Voice {
 }
 
 /** MAIL, RCPT, DATA and the message, in one group where the server takes them so. */
-function hand(attempt: Try, server: Server, hitch: Hitch | null, voice: Voice): Outcome {
+function hand(attempt: SimulatedAttempt, server: Server, hitch: AttemptFailure | null, voice: Voice): Outcome {
   const { transcript, say, fill, answered } = voice;
-  const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.octets}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
+  const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
   const refusedAt = hitch?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(hitch.stage) : -1;
   if (server.pipelining) for (const command of commands) transcript.client(command);
@@ -155,7 +155,7 @@ function hand(attempt: Try, server: Server, hitch: Hitch | null, voice: Voice): 
     }
     say(replies[at] ?? '');
   }
-  transcript.client(`(${attempt.octets} octets)`);
+  transcript.client(`(${attempt.sizeBytes} octets)`);
   // A server without TLS has no handshake that could fail; only what is lost from here on leaves it open what it took.
   if (hitch?.kind === 'lost' && hitch.stage === 'content') {
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: fill(hitch.text) } };
@@ -179,6 +179,6 @@ function lostBefore(stage: 'connect' | 'starttls', text: string): Outcome {
   };
 }
 
-function queueId(chance: Chance): string {
-  return chance.octets(5).toString('hex').toUpperCase();
+function queueId(chance: Random): string {
+  return chance.bytes(5).toString('hex').toUpperCase();
 }

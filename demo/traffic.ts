@@ -3,14 +3,14 @@
  * comes back, over SMTP to the service's own listener. About one mail request a second, sometimes several at once, some
  * to the simulator's addresses, some that are refused.
  */
-import type { SteadyClock } from '../src/clock.ts';
-import { smtpTransport } from '../src/transports/smtp/transport.ts';
+import type { MonotonicClock } from '../src/clock.ts';
+import { createSmtpTransport } from '../src/transports/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../src/transports/transport.ts';
 import { APPLICATIONS, type Application } from './accounts.ts';
-import type { Chance } from './chance.ts';
-import { type Fate, STORIES } from './fates.ts';
-import { write } from './mail.ts';
-import type { People } from './people.ts';
+import { BEHAVIOURS, type Behaviour } from './behaviours.ts';
+import { composeMessage } from './messages.ts';
+import type { Random } from './random.ts';
+import type { Recipients } from './recipients.ts';
 import { rawReport } from './reports.ts';
 
 export interface TrafficParts {
@@ -19,14 +19,14 @@ export interface TrafficParts {
   readonly feedback: string;
   /** The raw key of an account. */
   readonly keyOf: (account: string) => string | undefined;
-  readonly people: People;
-  readonly chance: Chance;
-  readonly clock: SteadyClock;
+  readonly people: Recipients;
+  readonly chance: Random;
+  readonly clock: MonotonicClock;
 }
 
 export interface Traffic {
   /** A played server has taken a message: what comes back of it comes soon. */
-  taken(message: OutgoingMessage, fate: Fate): void;
+  onDelivered(message: OutgoingMessage, fate: Behaviour): void;
   /** Resolves when nothing more is sent. */
   stop(): Promise<void>;
 }
@@ -39,7 +39,7 @@ const SIMULATED = ['success', 'bounce', 'defer', 'complaint', 'suppressed'] as c
 /** A server that takes its time is met at once, so that something is being sent whenever one looks. */
 const SLOW_AT_ONCE = 4;
 
-const LIVE_FATES: Readonly<Partial<Record<Fate, number>>> = {
+const LIVE_FATES: Readonly<Partial<Record<Behaviour, number>>> = {
   fine: 82,
   slow: 7,
   greylisted: 4,
@@ -55,7 +55,7 @@ const LIVE_FATES: Readonly<Partial<Record<Fate, number>>> = {
 
 export function startTraffic(parts: TrafficParts): Traffic {
   const { people, chance, clock } = parts;
-  const weights = Object.fromEntries(APPLICATIONS.map(({ account, live }) => [account, live]));
+  const weights = Object.fromEntries(APPLICATIONS.map(({ account, liveWeight: live }) => [account, live]));
   const reporting = reportingHost(parts.feedback, clock);
   const underWay = new Set<Promise<unknown>>();
   const waiting = new Set<() => void>();
@@ -81,11 +81,11 @@ export function startTraffic(parts: TrafficParts): Traffic {
       body: JSON.stringify(body),
     }).then((response) => response.text());
 
-  function send(application: Application, fate: Fate): void {
+  function send(application: Application, fate: Behaviour): void {
     const key = parts.keyOf(application.account);
     if (key === undefined) return;
-    const to = people.meet(fate);
-    const letter = write(chance.weighted(application.kinds), to, chance);
+    const to = people.pick(fate);
+    const letter = composeMessage(chance.weighted(application.messageKinds), to, chance);
     track(submit(key, { to: to.address, from: application.from, ...letter }));
   }
 
@@ -94,25 +94,26 @@ export function startTraffic(parts: TrafficParts): Traffic {
     const luck = chance.next();
     const key = application === undefined ? undefined : parts.keyOf(application.account);
     if (application !== undefined && key !== undefined && luck < 0.06) {
-      const to = `${chance.pick(SIMULATED)}+${chance.between(1, 99)}@simulator.postrider.test`;
+      const to = `${chance.pick(SIMULATED)}+${chance.integer(1, 99)}@simulator.postrider.test`;
       track(submit(key, { to, from: application.from, subject: 'Trial of the whole way', message: 'Does it work?' }));
     } else if (application !== undefined && luck < 0.08) {
       track(submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }));
     } else if (application !== undefined) {
-      for (let n = chance.next() < 0.15 ? chance.between(2, 5) : 1; n > 0; n -= 1) {
+      for (let n = chance.next() < 0.15 ? chance.integer(2, 5) : 1; n > 0; n -= 1) {
         send(application, chance.weighted(LIVE_FATES));
       }
     }
-    if (!stopped) later(chance.between(...PAUSE_MS), moment);
+    if (!stopped) later(chance.integer(...PAUSE_MS), moment);
   }
 
-  for (let n = 0; n < SLOW_AT_ONCE; n += 1) send(chance.pick(APPLICATIONS.filter(({ live }) => live > 0)), 'slow');
+  for (let n = 0; n < SLOW_AT_ONCE; n += 1)
+    send(chance.pick(APPLICATIONS.filter(({ liveWeight: live }) => live > 0)), 'slow');
   later(0, moment);
   return {
-    taken(message, fate) {
-      const { report } = STORIES[fate];
+    onDelivered(message, fate) {
+      const { report } = BEHAVIOURS[fate];
       if (report === null || stopped) return;
-      later(chance.between(...REPORT_MS), () => {
+      later(chance.integer(...REPORT_MS), () => {
         const { id, envelope } = message;
         const [from, subject] = ['service@lumen.example', 'Your mail'];
         const raw = rawReport(report.kind, { id, to: envelope.to, from, subject, returnPath: envelope.from });
@@ -130,9 +131,9 @@ export function startTraffic(parts: TrafficParts): Traffic {
 }
 
 /** The host that hands reports in, as any mail server would. */
-function reportingHost(at: string, clock: SteadyClock): Transport {
+function reportingHost(at: string, clock: MonotonicClock): Transport {
   const colon = at.lastIndexOf(':');
-  return smtpTransport(
+  return createSmtpTransport(
     {
       kind: 'smtp',
       host: at.slice(0, colon),

@@ -5,48 +5,61 @@
 import type { Clock } from '../src/clock.ts';
 import type { Attempt } from '../src/model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../src/transports/transport.ts';
-import type { Chance } from './chance.ts';
-import type { Fate } from './fates.ts';
-import type { People } from './people.ts';
-import { tryServer } from './servers.ts';
+import type { Behaviour } from './behaviours.ts';
+import type { Random } from './random.ts';
+import type { Recipients } from './recipients.ts';
+import { attemptDelivery } from './servers.ts';
 
-export interface PlayedParts {
-  readonly people: People;
-  readonly chance: Chance;
+export interface DemoTransportParts {
+  readonly people: Recipients;
+  readonly chance: Random;
   readonly clock: Clock;
   /** Tries made before the service took over, by the mail request's id. */
-  readonly tries: Map<string, number>;
+  readonly attemptCounts: Map<string, number>;
   /** Told of what a played server took. */
-  readonly taken: (message: OutgoingMessage, fate: Fate) => void;
+  readonly onDelivered: (message: OutgoingMessage, fate: Behaviour) => void;
 }
 
 /** Slow servers hold their connection for long; the quick ones must not wait for them. */
 const CONCURRENCY = 64;
 
-export interface PlayedTransport {
+export interface DemoTransport {
   readonly wrap: (inner: Transport) => Transport;
   /** Writes a message of the past into the inbox. */
   capture(message: OutgoingMessage): Promise<void>;
   /** What still waits for an answer gets none. */
-  hangUp(): void;
+  abortAttempts(): void;
 }
 
-export function playedTransport({ people, chance, clock, tries, taken }: PlayedParts): PlayedTransport {
+export function createDemoTransport({
+  people,
+  chance,
+  clock,
+  attemptCounts: tries,
+  onDelivered: taken,
+}: DemoTransportParts): DemoTransport {
   const ended = Promise.withResolvers<'ended'>();
   let capturing: Transport | null = null;
 
   async function play(
     inner: Transport,
     message: OutgoingMessage,
-    fate: Fate,
+    fate: Behaviour,
     beforeHandover: (() => Promise<void>) | null,
   ) {
     const { id, envelope, data } = message;
     const startedAt = clock.now();
     const made = (tries.get(id) ?? 0) + 1;
     tries.set(id, made);
-    const attempt = tryServer(
-      { fate, tries: made, envelopeFrom: envelope.from, to: envelope.to, octets: data.length, startedAt },
+    const attempt = attemptDelivery(
+      {
+        behaviour: fate,
+        attemptNumber: made,
+        envelopeFrom: envelope.from,
+        to: envelope.to,
+        sizeBytes: data.length,
+        startedAt,
+      },
       chance,
     );
     const hungUp = await Promise.race([ended.promise, pause(clock, attempt.tookMs)]);
@@ -69,7 +82,7 @@ export function playedTransport({ people, chance, clock, tries, taken }: PlayedP
         ...(inner.localAnswer === undefined ? {} : { localAnswer: inner.localAnswer }),
         close: (timeoutMs) => inner.close(timeoutMs),
         attempt(message, beforeHandover) {
-          const fate = people.fateOf(message.envelope.to);
+          const fate = people.behaviourOf(message.envelope.to);
           return fate === null ? inner.attempt(message, beforeHandover) : play(inner, message, fate, beforeHandover);
         },
       };
@@ -77,7 +90,7 @@ export function playedTransport({ people, chance, clock, tries, taken }: PlayedP
     async capture(message) {
       await capturing?.attempt(message, null);
     },
-    hangUp() {
+    abortAttempts() {
       ended.resolve('ended');
     },
   };

@@ -10,7 +10,7 @@ import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
 
 /** Publishes those of the domain's records that `which` says; the others are gone. */
-export function publish(
+export function publishRecords(
   zone: Zone,
   domain: SendingDomain,
   settings: Settings,
@@ -28,7 +28,7 @@ export function publish(
 }
 
 /** Looks the domain up as the watch over domains does, at `at`, and writes down what was seen. */
-export async function look(
+export async function checkDomain(
   store: Store,
   name: string,
   settings: Settings,

@@ -10,13 +10,13 @@ export interface Clock {
 }
 
 /** A clock that measures durations too. */
-export interface SteadyClock extends Clock {
+export interface MonotonicClock extends Clock {
   /** Milliseconds from any origin. Nobody sets it: a duration is a difference of two readings. */
   monotonic(): number;
 }
 
 /** The machine's clock and timers. */
-export const systemClock: SteadyClock = {
+export const systemClock: MonotonicClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   after(delayMs, run) {
@@ -37,26 +37,26 @@ export function every(clock: Clock, everyMs: number, run: () => void): () => voi
 }
 
 /** A clock that follows another one, such as the database server's that all nodes share. */
-export interface FollowingClock extends SteadyClock {
+export interface SynchronizedClock extends MonotonicClock {
   /**
    * The followed clock said `now` (ms since the epoch) somewhere between two times of `monotonic`. What is known to
    * be right within that doubt is kept, so that time does not tremble.
    */
-  follow(now: number, askedAt: number, answeredAt: number): void;
+  synchronize(now: number, askedAt: number, answeredAt: number): void;
 }
 
 /**
  * Time of the followed clock, carried on by `monotonic` between its answers: setting the machine's clock changes
  * nothing. Until the first answer it is `base`'s.
  */
-export function followingClock(base: Clock, monotonic: () => number): FollowingClock {
+export function synchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();
   let followed = false;
   return {
     now: () => Math.floor(offset + monotonic()),
     monotonic,
     after: base.after,
-    follow(now, askedAt, answeredAt) {
+    synchronize(now, askedAt, answeredAt) {
       const doubt = (answeredAt - askedAt) / 2;
       const found = now - askedAt - doubt;
       if (!followed || Math.abs(found - offset) > doubt + 1) offset = found;

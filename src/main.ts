@@ -7,7 +7,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { type SteadyClock, systemClock } from './clock.ts';
+import { type MonotonicClock, systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { dataFolder, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
 import { DomainDirectory } from './domains/signing.ts';
@@ -20,21 +20,21 @@ import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
 import type { Store } from './store/contract.ts';
+import { cacheByCost } from './store/cost-cache.ts';
 import { openStore } from './store/open.ts';
-import { remember } from './store/remember.ts';
 import { startIndexer } from './store/search/indexer.ts';
 import type { FilesFault } from './store/sqlite/thread.ts';
 import { openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
-import { connectionsOf, shareConnections } from './wiring/connections.ts';
+import { allocateConnections, createHttpConnections } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
-import { firstFault } from './wiring/disposal.ts';
-import { faults } from './wiring/events.ts';
+import { firstError } from './wiring/disposal.ts';
+import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
-import { nodeName, takePlace } from './wiring/node.ts';
+import { createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
-import { type OperatorApi, startOperator } from './wiring/operator.ts';
+import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 
 /** Attempts under way at a stop get this long; requests under way a fifth of it before. */
 const DRAIN_MS = 25_000;
@@ -57,38 +57,43 @@ export interface Service {
 }
 
 /** What a test, or the demo, may hand in instead of the machine's own. */
-export interface Surroundings {
-  readonly clock?: SteadyClock;
+export interface ServiceOptions {
+  readonly clock?: MonotonicClock;
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
   /** The log writes nothing to standard output before this has resolved, or the start has failed. */
-  readonly logAfter?: Promise<unknown>;
+  readonly delayLogUntil?: Promise<unknown>;
   /** Told in one line what a start waits for that takes longer than a few seconds. Default: the log. */
-  readonly waiting?: (line: string) => void;
+  readonly onWait?: (line: string) => void;
   /** Gets the transport of the settings, and gives the one that is used. */
-  readonly transport?: (transport: Transport) => Transport;
+  readonly wrapTransport?: (transport: Transport) => Transport;
   /** What the operator API needs of this installation; without it there is no such API. */
-  readonly operator?: OperatorApi;
+  readonly operatorApi?: OperatorApiOptions;
 }
 
 /** Starts the service; rejects with an Error of one line. */
-export async function startService(settings: Settings, surroundings: Surroundings = {}): Promise<Service> {
+export async function startService(settings: Settings, surroundings: ServiceOptions = {}): Promise<Service> {
   try {
     return await start(settings, surroundings);
   } catch (error) {
     // Why it did not start says more than what then failed to stop.
-    throw firstFault(error);
+    throw firstError(error);
   }
 }
 
 /** Started from top to bottom, disposed from bottom to top; a start that fails disposes of what it has started. */
-async function start(settings: Settings, surroundings: Surroundings): Promise<Service> {
+async function start(settings: Settings, surroundings: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
-  const { clock: machineClock = systemClock, limits = {}, drainMs = DRAIN_MS, logAfter = null } = surroundings;
+  const {
+    clock: machineClock = systemClock,
+    limits = {},
+    drainMs = DRAIN_MS,
+    delayLogUntil: logAfter = null,
+  } = surroundings;
   const { roles } = settings;
-  const node = nodeName();
-  const version = surroundings.operator?.version ?? '';
+  const node = createNodeName();
+  const version = surroundings.operatorApi?.version ?? '';
   const log = createLog(settings.logLevel, null, logAfter);
   stack.defer(() => log.close());
 
@@ -102,30 +107,30 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
     const at = machineClock.now();
     publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
   };
-  const { waiting = warn, openStore: open } = surroundings;
+  const { onWait: waiting = warn, openStore: open } = surroundings;
   const store = await (open?.(settings) ??
-    openStore(settings.database, { exclusive: true, node, warn, waiting, onFilesFault }));
+    openStore(settings.database, { exclusive: true, node, warn, onWait: waiting, onFilesFault }));
   stack.defer(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
-  const place = await takePlace(node, settings, store, machineClock, faults(publish, machineClock));
-  const { clock } = place;
-  const failed = faults(publish, clock);
+  const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
+  const { clock } = ownNode;
+  const failed = createFailureReporter(publish, clock);
   // A node that cannot say that it ends is found dead soon.
-  stack.defer(() => place.leave().catch((error: unknown) => failed('leave', error)));
+  stack.defer(() => ownNode.leave().catch((error: unknown) => failed('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());
   let dead = false;
   void store.failed.then(() => {
     dead = true;
   });
-  const queueFigures = remember(
+  const queueFigures = cacheByCost(
     () => store.queueFigures(),
     () => performance.now(),
   );
-  const { dropped: droppedLines } = log;
+  const { droppedLines } = log;
   const observability = stack.use(
-    startObservability({ settings, version, node, clock, store, queueFigures, droppedLines, events }),
+    startObservability({ settings, version, node, clock, store, queueFigures, droppedLines: droppedLines, events }),
   );
 
   const directory = new KeyDirectory({ clock, publish });
@@ -137,19 +142,19 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
 
   if (roles.has('operator') || roles.has('deliver')) {
     const monotonic = () => performance.now();
-    stack.defer(startIndexer({ clock, monotonic, shared: place.shared, store, failed }));
+    stack.defer(startIndexer({ clock, monotonic, shared: ownNode.sharesStore, store, failed }));
   }
 
   const inboxPath = join(dataFolder(settings.database), 'inbox');
-  const { transport: opened, inbox } = openTransport(settings.transport, { clock, inboxPath, failed });
-  const transport = surroundings.transport?.(opened) ?? opened;
-  const most = shareConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
-  const shared = { settings, place, store, health, directory, domains, transport, publish, drainMs };
+  const { transport: opened, inbox } = openTransport(settings.transport, { clock, inboxPath, onError: failed });
+  const transport = surroundings.wrapTransport?.(opened) ?? opened;
+  const most = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
+  const shared = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(shared)) : null;
   const dispatcher = delivery?.dispatcher ?? null;
 
   const connected = { settings, clock, publish };
-  const forEvents = connectionsOf('events', most.events, connected);
+  const forEvents = createHttpConnections('events', most.events, connected);
   const feedback = roles.has('feedback')
     ? stack.use(await startFeedback({ settings, clock, store, connections: forEvents, publish }))
     : null;
@@ -173,11 +178,11 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
           directory,
           events,
           observability,
-          connections: connectionsOf('operator', most.operator, connected),
+          connections: createHttpConnections('operator', most.operator, connected),
           inbox,
           status,
           firstKey: firstKey.key,
-          api: surroundings.operator ?? null,
+          api: surroundings.operatorApi ?? null,
         }),
       )
     : null;
@@ -207,7 +212,7 @@ async function start(settings: Settings, surroundings: Surroundings): Promise<Se
       try {
         await running.disposeAsync();
       } catch (error) {
-        throw firstFault(error);
+        throw firstError(error);
       }
     },
   };

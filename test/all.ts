@@ -2,7 +2,7 @@
  * The test command: lint, types, house rules, then every Vitest test. It continues after a failure, so that one run
  * reports everything, and ends with the line `N passed, N failed`. The exit code is 1 if anything failed or nothing ran.
  * With `--long` (`npm run test:long`) the tests under test/long run too, and the others run their full counts
- * (test/rig/extent.ts). Further arguments select test files by a part of their path.
+ * (test/rig/sample.ts). Further arguments select test files by a part of their path.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

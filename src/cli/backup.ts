@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { isoTime } from '../config/units.ts';
 import { secretPath } from '../domains/setup.ts';
-import { backupDatabase, unsentIn } from '../store/sqlite/backup.ts';
+import { backupDatabase, countUnsentMessages } from '../store/sqlite/backup.ts';
 import { DATABASE_FILES } from '../store/sqlite/files.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';
 import type { Context } from './context.ts';
@@ -23,7 +23,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
       const line = new StatusLine(terminal);
       const progress = (share: number) => line.show(`${Math.round(share * 100)} % copied`);
       const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, progress)).finally(() =>
-        line.end(),
+        line.clear(),
       );
       const secret = context.settings().secret === null ? secretPath(context.settings()) : null;
       if (flags.json) context.json({ file: resolve(file), bytes, secret });
@@ -42,7 +42,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .action((file: string, flags: { json?: boolean }) => {
       const path = embedded(context, 'restore', 'pg_restore');
       const aside = restoreDatabase(file, path, new Date(context.clock.now()));
-      const { count, oldestAt } = unsentIn(path);
+      const { count, oldestAt } = countUnsentMessages(path);
       const oldest = oldestAt === null ? null : isoTime(oldestAt);
       if (flags.json) context.json({ database: path, before: aside, queued: count, oldestQueuedAt: oldest });
       else {

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { type SteadyClock, systemClock } from '../clock.ts';
+import { type MonotonicClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
@@ -21,7 +21,7 @@ export type CommandStore = OperatorStore & DoctorStore;
 
 export interface Context {
   readonly environment: Environment;
-  readonly clock: SteadyClock;
+  readonly clock: MonotonicClock;
   /** The text of `.env` in the working directory, or null. @throws SettingsError where it cannot be read. */
   dotEnv(): string | null;
   /** @throws SettingsError */
@@ -77,10 +77,10 @@ export function processContext(): Context {
   async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {
     const settings = context.settings();
     const { openStore } = await import('../store/open.ts');
-    const { audited } = await import('../operator/audited.ts');
+    const { createAuditedStore: audited } = await import('../operator/audited-store.ts');
     const store = await openStore(settings.database, {
       exclusive: false,
-      waiting: context.warn,
+      onWait: context.warn,
       ...(inCaller ? { inCaller } : {}),
     });
     try {
@@ -112,6 +112,6 @@ function readDotEnvFile(): string | null {
   }
 }
 
-export function noAccount(name: string): CommandFailure {
+export function accountNotFound(name: string): CommandFailure {
   return new CommandFailure(`there is no account ${JSON.stringify(name)}; \`postrider account list\` shows them`);
 }

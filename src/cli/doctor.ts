@@ -3,15 +3,15 @@
  * changes nothing, makes no database, and sends messages only for `--loop`. Exit code 0 where nothing failed.
  */
 import type { Command } from 'commander';
-import type { Finding, Result } from '../doctor/finding.ts';
+import type { Finding, FindingResult } from '../doctor/finding.ts';
 import { runDoctor } from '../operations/doctor.ts';
 import { tryLoop } from '../operations/doctor-loop.ts';
 import { perform } from '../operations/operation.ts';
 import { printable } from '../printing/escape.ts';
-import { installationOf } from '../wiring/installation.ts';
+import { createInstallation } from '../wiring/installation.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { performs, succeeded } from './operation-command.ts';
+import { declareOperations, unwrapResult } from './operation-command.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 import { type Style, styled } from './text.ts';
 
@@ -30,24 +30,25 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     .option('--account <name>', 'with --loop: the account that sends; the first with a domain unless given')
     .option('--within <time>', 'with --loop: how long to wait', '2m');
   doctor.option('--json', 'for machines: a list of {"check","result","detail","remedy"}');
-  performs(doctor, [runDoctor, tryLoop]);
+  declareOperations(doctor, [runDoctor, tryLoop]);
   doctor.action(async ({ json, loop, account, within }: Flags) => {
     const settings = context.settings();
     const line = new StatusLine(terminal);
     const given = {
       machineClock: context.clock,
       settings,
-      installation: installationOf(settings, context.clock, (work) => context.withStore(work)),
+      installation: createInstallation(settings, context.clock, (work) => context.withStore(work)),
       progress: (text: string) => line.show(text),
     };
     const nameOf = (member: string) => `--${member}`;
     const findings: Finding[] = [];
     try {
       // Before the checks, so that a flag which is wrong is refused at once.
-      const trial = loop === true ? succeeded(context, await perform(tryLoop, { account, within }, given), nameOf) : [];
-      findings.push(...succeeded(context, await perform(runDoctor, {}, given), nameOf), ...trial);
+      const trial =
+        loop === true ? unwrapResult(context, await perform(tryLoop, { account, within }, given), nameOf) : [];
+      findings.push(...unwrapResult(context, await perform(runDoctor, {}, given), nameOf), ...trial);
     } finally {
-      line.end();
+      line.clear();
     }
     if (json === true) context.json(findings);
     else context.out(findingsText(findings));
@@ -57,7 +58,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   });
 }
 
-const STYLES: Readonly<Record<Result, Style>> = { ok: 'good', warning: 'waiting', failure: 'bad' };
+const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'good', warning: 'waiting', failure: 'bad' };
 
 /** A line for each finding, its remedy below it, and the sum. */
 export function findingsText(findings: readonly Finding[]): string {
@@ -67,7 +68,7 @@ export function findingsText(findings: readonly Finding[]): string {
     const head = `${styled(STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${printable(detail)}\n`;
     return remedy === null ? head : `${head}${' '.repeat(width + 11)}→ ${printable(remedy)}\n`;
   });
-  const count = (result: Result) => findings.filter((finding) => finding.result === result).length;
+  const count = (result: FindingResult) => findings.filter((finding) => finding.result === result).length;
   const [warnings, failures] = [count('warning'), count('failure')];
   const sum = `${findings.length} checks: ${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} ${failures === 1 ? 'failure' : 'failures'}`;
   return `${lines.join('')}\n${sum}\n`;

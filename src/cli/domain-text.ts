@@ -7,7 +7,7 @@ import { span, time, timeOr } from '../printing/text.ts';
 import { type Cell, type Style, styled, table } from './text.ts';
 
 /** The members that `--json` promises. */
-export function shortDomain({
+export function domainSummary({
   domain,
   status,
   records,
@@ -45,7 +45,7 @@ const STATUS_STYLE: Readonly<{ [status in DomainDetails['status']]: Style }> = {
 };
 
 /** One row for each record; for those that are not as they should be, what was seen and what to publish. */
-export function verdictText(domain: VerifiedDomain, now: number): string {
+export function verificationText(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
     { text: found, style: FOUND_STYLE[found] },
     purpose,

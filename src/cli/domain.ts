@@ -10,7 +10,14 @@ import {
   verifyDomain,
 } from '../operations/domains.ts';
 import type { Context } from './context.ts';
-import { cancelledText, domainTable, recordsText, removedText, shortDomain, verdictText } from './domain-text.ts';
+import {
+  cancelledText,
+  domainSummary,
+  domainTable,
+  recordsText,
+  removedText,
+  verificationText,
+} from './domain-text.ts';
 import { operationCommand } from './operation-command.ts';
 import { styled } from './text.ts';
 
@@ -24,8 +31,8 @@ export function addDomainCommands(program: Command, context: Context): void {
   const machine = {
     jsonHelp: 'for machines: {"domain","status","records"}',
     extra: EXTRA,
-    json: <T extends Parameters<typeof shortDomain>[0]>(domain: T, { details }: Readonly<Record<string, unknown>>) =>
-      details === true ? domain : shortDomain(domain),
+    json: <T extends Parameters<typeof domainSummary>[0]>(domain: T, { details }: Readonly<Record<string, unknown>>) =>
+      details === true ? domain : domainSummary(domain),
   };
 
   operationCommand(group, context, 'add <account> <domain>', addDomain, {
@@ -39,13 +46,13 @@ export function addDomainCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'verify <domain>', verifyDomain, {
     ...machine,
     help: 'look its records up; exit code 0 where it is authenticated',
-    text: (domain, _input, now) => verdictText(domain, now),
+    text: (domain, _input, now) => verificationText(domain, now),
     failure: ({ fault }) => fault,
   });
   operationCommand(group, context, 'list', listDomains, {
     jsonHelp: 'for machines: a list of {"domain","status","records"}',
-    extra: EXTRA,
-    json: (domains, { details }) => (details === true ? domains : domains.map(shortDomain)),
+    outputFlags: EXTRA,
+    json: (domains, { details }) => (details === true ? domains : domains.map(domainSummary)),
     text: (domains) =>
       domains.length === 0
         ? 'there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n'
@@ -60,7 +67,7 @@ export function addDomainCommands(program: Command, context: Context): void {
   });
   operationCommand(group, context, 'remove <domain>', removeDomain, {
     ...machine,
-    json: shortDomain,
+    json: domainSummary,
     text: removedText,
   });
   operationCommand(group, context, 'set <domain>', setDomain, {

@@ -1,7 +1,7 @@
 /** `postrider message …`: finds, shows, explains, retries and cancels messages. */
 import type { Command } from 'commander';
 import { searchMessages } from '../operations/message-search.ts';
-import { LOCAL_FAULT_REMEDY, localFault } from '../operations/messages/explain.ts';
+import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/explain.ts';
 import type { FoundMessage, MessageDetails, MessageSummary, ShownEvent } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { printable } from '../printing/escape.ts';
@@ -75,7 +75,7 @@ function detailsText(details: MessageDetails): string {
 
 function eventText({ at, type, by, detail, attempt: index }: ShownEvent, { attempts }: MessageDetails): string {
   const attempt = index === null ? null : (attempts[index] ?? null);
-  const fault = attempt === null ? null : localFault(attempt);
+  const fault = attempt === null ? null : localFaultText(attempt);
   const said = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const more = said === null ? '' : `  ${printable(said)}`;
   const line = `${isoText(at)}  ${styled('head', type)} by ${printable(by)}${more}\n`;

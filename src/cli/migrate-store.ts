@@ -7,11 +7,11 @@ import type { Command } from 'commander';
 import { parseDatabase } from '../config/table.ts';
 import { openPostgresTarget } from '../store/postgres/transfer.ts';
 import { openSqliteSource } from '../store/sqlite/transfer.ts';
-import type { MovedMail, MovedRow, TransferSource, TransferTarget } from '../store/transfer.ts';
+import type { TransferredMessage, TransferredRow, TransferSource, TransferTarget } from '../store/transfer.ts';
 import { TRANSFER_TABLES } from '../store/transfer.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { grouped, type ProgressStream, StatusLine } from './progress.ts';
+import { formatCount, type ProgressStream, StatusLine } from './progress.ts';
 
 const PAGE = 1_000;
 const BAR = 24;
@@ -52,18 +52,18 @@ export function addMigrateStoreCommand(
           await move(source, target, line);
           const compared = await compare(source, target, line);
           await target.finish();
-          line.end();
+          line.clear();
           if (flags.json) context.json({ tables: compared });
           else {
             const width = Math.max(...compared.map(({ table }) => table.length));
             for (const { table, rows } of compared)
-              context.out(`${table.padEnd(width)} ${grouped(rows).padStart(12)} rows, the same on both sides\n`);
+              context.out(`${table.padEnd(width)} ${formatCount(rows).padStart(12)} rows, the same on both sides\n`);
             context.out(
               'Everything is there. Set POSTRIDER_DATABASE to the new one, and POSTRIDER_SECRET to what the secret file holds\n',
             );
           }
         } finally {
-          line.end();
+          line.clear();
           await target.close();
         }
       } finally {
@@ -81,7 +81,7 @@ function setting(option: string, url: string) {
 async function move(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
   for (const table of TRANSFER_TABLES) {
     line.show(`moving ${table.name} …`);
-    let page: MovedRow[] = [];
+    let page: TransferredRow[] = [];
     for (const row of source.rows(table)) {
       page.push(row);
       if (page.length < PAGE) continue;
@@ -90,16 +90,16 @@ async function move(source: TransferSource, target: TransferTarget, line: Status
     }
     if (page.length > 0) await target.write(table, page);
   }
-  const { mails } = source.count();
+  const { messages: mails } = source.count();
   let done = 0;
-  for (let after = await target.lastMail(); ; ) {
+  for (let after = await target.lastMessageId(); ; ) {
     const page = source.mails(after, PAGE);
     const last = page.at(-1);
     if (last === undefined) return;
-    await target.writeMails(page);
+    await target.writeMessages(page);
     after = last.id;
     done += page.length;
-    line.show(`${bar(done, mails)} ${grouped(done)} of ${grouped(mails)} mail requests moved`);
+    line.show(`${bar(done, mails)} ${formatCount(done)} of ${formatCount(mails)} mail requests moved`);
   }
 }
 
@@ -117,29 +117,29 @@ async function compare(source: TransferSource, target: TransferTarget, line: Sta
   for (const table of TRANSFER_TABLES) {
     line.show(`comparing ${table.name} …`);
     const [ours, theirs] = [new Digest(), new Digest()];
-    const inOrder = (row: MovedRow) => table.columns.map((name) => row[name] ?? null);
+    const inOrder = (row: TransferredRow) => table.columns.map((name) => row[name] ?? null);
     for (const row of source.rows(table)) ours.add(inOrder(row));
     for (const row of await target.rows(table)) theirs.add(inOrder(row));
     same(table.name, ours, theirs);
   }
-  const { mails } = source.count();
+  const { messages: mails } = source.count();
   const [ours, theirs] = [new Digest(), new Digest()];
   for (let after: string | null = null; ; ) {
-    const page: readonly MovedMail[] = source.mails(after, PAGE);
+    const page: readonly TransferredMessage[] = source.mails(after, PAGE);
     for (const mail of page) ours.add(known(mail));
-    const there: readonly MovedMail[] = await target.mails(after, PAGE);
+    const there: readonly TransferredMessage[] = await target.mails(after, PAGE);
     for (const mail of there) theirs.add(known(mail));
     const last = page.at(-1) ?? there.at(-1);
     if (last === undefined) break;
     after = last.id;
-    line.show(`${bar(ours.rows, mails)} ${grouped(ours.rows)} of ${grouped(mails)} mail requests compared`);
+    line.show(`${bar(ours.rows, mails)} ${formatCount(ours.rows)} of ${formatCount(mails)} mail requests compared`);
   }
   same('mail_request', ours, theirs);
   return compared;
 }
 
 /** What both sides keep of a mail request: its lane matters only while it is open, and so does a mark. */
-function known({ lane, handing_over, ended_at, due_at, ...mail }: MovedMail): unknown[] {
+function known({ lane, handing_over, ended_at, due_at, ...mail }: TransferredMessage): unknown[] {
   const open = ended_at === null;
   return [
     Object.entries(mail).sort(([a], [b]) => (a < b ? -1 : 1)),

@@ -17,7 +17,7 @@ const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP',
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** What publishing needs of the file system, so that a test can take hard links away. */
-export interface Publishing {
+export interface FileOperations {
   readonly link: (from: string, to: string) => Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export interface Publishing {
 export async function writeNewFile<T>(
   file: string,
   write: (draft: string) => Promise<T>,
-  publishing: Publishing = { link },
+  publishing: FileOperations = { link },
 ): Promise<T> {
   if (await lstat(file).catch(() => null)) throw taken(file);
   const folder = dirname(file);
@@ -69,7 +69,7 @@ function onEnd(clean: () => void): () => void {
   return stop;
 }
 
-async function publish(draft: string, file: string, publishing: Publishing): Promise<void> {
+async function publish(draft: string, file: string, publishing: FileOperations): Promise<void> {
   try {
     await publishing.link(draft, file);
   } catch (error) {

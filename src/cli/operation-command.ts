@@ -6,8 +6,8 @@
 import type { Command } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
 import { quote } from '../config/units.ts';
-import { isRequired, membersOf } from '../operations/input.ts';
-import { type Operation, type Performed, perform } from '../operations/operation.ts';
+import { inputMembers, isRequired } from '../operations/input.ts';
+import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
 import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -23,7 +23,7 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** The value printed with `--json`, where it differs from the result. `flags` has those of `extra`. */
   readonly json?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
   /** Flags of the output alone, which the operation does not know, with their help: `{ '--details': 'with --json: …' }`. */
-  readonly extra?: { readonly [flag: string]: string };
+  readonly outputFlags?: { readonly [flag: string]: string };
   /** The help of the command, where the operation's summary does not say all. */
   readonly help?: string;
   /** Members of the input whose argument has another name: `{ text: 'search' }`. */
@@ -56,7 +56,7 @@ export function operationsOf(command: Command): readonly Named[] {
 }
 
 /** States which operations a command performs, where it is no `operationCommand`. */
-export function performs(command: Command, operations: readonly Named[]): void {
+export function declareOperations(command: Command, operations: readonly Named[]): void {
   OPERATIONS.set(command, operations);
 }
 
@@ -69,11 +69,11 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   options: CommandOptions<I, R>,
 ): void {
   const command = group.command(usage).description(options.help ?? lowerFirst(operation.summary));
-  performs(command, [operation]);
+  declareOperations(command, [operation]);
   const positional = command.registeredArguments.map(
     (argument) => options.arguments?.[argument.name()] ?? argument.name(),
   );
-  const members = membersOf(operation.input);
+  const members = inputMembers(operation.input);
   for (const [name, member] of Object.entries(members)) {
     if (positional.includes(name)) continue;
     const own = options.flags?.[name as keyof Static<I>];
@@ -88,7 +88,7 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
     command.option(flag, `the same as --${kebab(member)} ${value}`);
   }
   command.option('--json', options.jsonHelp ?? 'for machines');
-  for (const [flag, help] of Object.entries(options.extra ?? {})) command.option(flag, help);
+  for (const [flag, help] of Object.entries(options.outputFlags ?? {})) command.option(flag, help);
   /** `--rate` or `ADDRESS`. */
   const nameOf = (member: string): string => {
     const argument = command.registeredArguments[positional.indexOf(member)];
@@ -109,7 +109,7 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
     // Commander's value of a member whose `--no-` flag was given.
     for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
     const performed = await context.operate((operating) => perform(operation, given, operating));
-    const value = succeeded(context, performed, nameOf);
+    const value = unwrapResult(context, performed, nameOf);
     if (json === true) context.json(options.json?.(value, flags) ?? value);
     else context.out(options.text(value, given, context.clock.now()));
     const failure = options.failure?.(value) ?? null;
@@ -118,17 +118,17 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
 }
 
 /**
- * What an operation came to; its warnings go to standard error. `nameOf` gives the command's name of a member of the input, such as
+ * What an operation came to; its warnings go to standard error. `parseName` gives the command's name of a member of the input, such as
  * `--rate`. @throws CommandFailure where it failed
  */
-export function succeeded<T>(
+export function unwrapResult<T>(
   { warn }: Pick<Context, 'warn'>,
-  performed: Performed<T>,
+  performed: OperationResult<T>,
   nameOf: (member: string) => string,
 ): T {
   for (const { message } of performed.warnings) warn(printable(message));
   if (performed.ok) return performed.value;
-  const { code, message, phrase } = performed.error;
+  const { code, message, template: phrase } = performed.error;
   throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
 }
 

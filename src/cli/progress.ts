@@ -33,15 +33,15 @@ export class StatusLine {
   }
 
   /** Writes a line that stays, above the one that is written over. */
-  note(line: string): void {
+  writeLine(line: string): void {
     const shown = this.#shown;
-    this.end();
+    this.clear();
     this.#stream.write(`${line}\n`);
     if (shown !== '') this.show(shown);
   }
 
   /** Wipes it. */
-  end(): void {
+  clear(): void {
     if (this.#shown !== '') this.#stream.write(WIPE);
     this.#shown = '';
   }
@@ -73,7 +73,7 @@ export class RowProgress {
 /** `[#####...............]  25 %  250,000 rows  125,000/s  6 s left`. */
 export function progressText(rows: number, fraction: number | null, elapsedMs: number): string {
   const perSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
-  const counted = `${grouped(rows)} rows  ${grouped(perSecond)}/s`;
+  const counted = `${formatCount(rows)} rows  ${formatCount(perSecond)}/s`;
   if (fraction === null) return counted;
   const part = Math.min(1, Math.max(0, fraction));
   const full = Math.floor(part * BAR_WIDTH);
@@ -83,6 +83,6 @@ export function progressText(rows: number, fraction: number | null, elapsedMs: n
 }
 
 /** `1,000,000`, whatever the machine's language. */
-export function grouped(count: number): string {
+export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }

@@ -12,7 +12,7 @@ import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { newApiKey } from '../model/credentials.ts';
 import { printable } from '../printing/escape.ts';
-import { type Context, noAccount } from './context.ts';
+import { accountNotFound, type Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
 const PATH = '/api/v1/send-mail';
@@ -100,7 +100,7 @@ async function askWithOwnKey(context: Context, url: URL, flags: SendFlags): Prom
     const now = clock.now();
     const { key, prefix, hash } = newApiKey(randomBytes);
     const made = await store.createKey(account, { name: 'send', prefix, hash, expiresAt: now + KEY_MS }, now);
-    if (made.kind !== 'done') throw noAccount(account);
+    if (made.kind !== 'done') throw accountNotFound(account);
     try {
       for (;;) {
         const answer = await ask(url, key, flags);

@@ -18,7 +18,7 @@ import { version } from './version.ts';
 const SAME_SIGNAL_MS = 300;
 
 /** What a started service tells about itself. */
-export interface Started {
+export interface StartedService {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
   /** Signs in once, where no password is set; else null. */
@@ -41,17 +41,17 @@ export function addServeCommand(program: Command, context: Context): void {
     const settings = context.settings();
     const { startService } = await import('../main.ts');
     // Listened for from before the start, so that a stop during it is not the death of a half-started service.
-    const stopped = firstSignal(context);
+    const stopped = waitForStopSignal(context);
     const { environment, dotEnv } = context;
     const announced = Promise.withResolvers<void>();
     const service = await startService(settings, {
-      operator: {
+      operatorApi: {
         version: version(),
         describeSettings: () => describeSettings(environment, dotEnv()),
       },
-      waiting: context.warn,
+      onWait: context.warn,
       // A program reads the start object from the first line, so log lines wait until it is written.
-      ...(flags.json ? { logAfter: announced.promise } : {}),
+      ...(flags.json ? { delayLogUntil: announced.promise } : {}),
     });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
@@ -83,7 +83,7 @@ export function addServeCommand(program: Command, context: Context): void {
  * the terminal and handed on by npm, within a few milliseconds; those are one. The handlers stay for good: without any, a
  * signal that comes between two of them would kill the process.
  */
-export function firstSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
+export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
   let first: number | null = null;
   const on = (signal: 'SIGTERM' | 'SIGINT', code: number) => (): void => {
@@ -103,7 +103,7 @@ export function firstSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM
  * What is shown after the start; with the key and a ready command where the store was empty. To a person on a terminal it says
  * how to stop it, which a log under a supervisor need not.
  */
-export function banner(started: Started, settings: Settings, onTerminal = false): string {
+export function banner(started: StartedService, settings: Settings, onTerminal = false): string {
   const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = started;
   const places: (readonly [string, string])[] = [];
   if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);

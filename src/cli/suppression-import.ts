@@ -5,16 +5,16 @@
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { quote } from '../config/units.ts';
-import { type OpenContent, performUpload } from '../operations/file-operation.ts';
-import { importSuppressions, linesOf } from '../operations/suppression-files.ts';
-import { fileBytes } from '../operations/suppressions/content.ts';
-import { createImports } from '../operations/suppressions/pace.ts';
+import { type OpenedFile, performUpload } from '../operations/file-operation.ts';
+import { formatLines, importSuppressions } from '../operations/suppression-files.ts';
+import { createImportScheduler } from '../operations/suppressions/import-scheduler.ts';
+import { fileBytes } from '../operations/suppressions/rereadable-content.ts';
 import type { ImportResult } from '../operations/suppressions/schemas.ts';
 import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { succeeded } from './operation-command.ts';
-import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
+import { unwrapResult } from './operation-command.ts';
+import { formatCount, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 
 /** Runs the import to its end. `file` is a path, or `-` for standard input. */
 export function importFile(
@@ -28,25 +28,25 @@ export function importFile(
   const line = new StatusLine(terminal);
   let progress: RowProgress | null = null;
   return operate(async (given) => {
-    const context = { ...given, imports: createImports(given.store, clock) };
+    const context = { ...given, imports: createImportScheduler(given.store, clock) };
     const performed = await performUpload(
       importSuppressions,
       { account, reason },
       { name, open: () => openInput(file, name) },
       context,
       {
-        reading: (rows) => line.show(`reading ${name}: ${grouped(rows)} rows`),
+        reading: (rows) => line.show(`reading ${name}: ${formatCount(rows)} rows`),
         progress({ read, bytes, total }) {
           progress ??= new RowProgress(line, clock.now);
           progress.update(read, total === 0 ? null : bytes / total);
         },
       },
-    ).finally(() => line.end());
+    ).finally(() => line.clear());
     // The command is used well; the file is at fault.
     if (!performed.ok && performed.error.code === 'invalid' && performed.error.field === null) {
       throw new CommandFailure(printable(performed.error.message));
     }
-    const result = succeeded({ warn }, performed, (member) => (member === 'account' ? 'ACCOUNT' : `--${member}`));
+    const result = unwrapResult({ warn }, performed, (member) => (member === 'account' ? 'ACCOUNT' : `--${member}`));
     nameSkipped(result, line);
     return result;
     // Not in the caller: rows are read while the store's thread writes those before.
@@ -54,13 +54,13 @@ export function importFile(
 }
 
 function nameSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
-  for (const row of skipped) line.note(printable(`${linesOf(row)}: ${row.reason}; skipped`));
+  for (const row of skipped) line.writeLine(printable(`${formatLines(row)}: ${row.reason}; skipped`));
   const more = skippedCount - skipped.length;
-  if (more > 0) line.note(`and ${grouped(more)} more bad ${more === 1 ? 'row' : 'rows'}, skipped`);
+  if (more > 0) line.writeLine(`and ${formatCount(more)} more bad ${more === 1 ? 'row' : 'rows'}, skipped`);
 }
 
 /** A path, or `-` for standard input; `name` is what lines call it. @throws CommandFailure */
-async function openInput(file: string, name: string): Promise<OpenContent> {
+async function openInput(file: string, name: string): Promise<OpenedFile> {
   if (file === '-') {
     if (process.stdin.isTTY) {
       throw new CommandFailure('standard input is a terminal; pipe a CSV file into it, or give its name', 2);

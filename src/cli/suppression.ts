@@ -22,8 +22,8 @@ import { escapeJson, printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
-import { operationCommand, performs, succeeded } from './operation-command.ts';
-import { grouped, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
+import { declareOperations, operationCommand, unwrapResult } from './operation-command.ts';
+import { formatCount, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { isoText, pairs, styled } from './text.ts';
 
 type Pages = AsyncIterable<readonly SuppressionEntry[]>;
@@ -51,7 +51,7 @@ export function addSuppressionCommands(
 
   const list = group.command('list <account>').description('list the addresses in their order');
   list.option('--json', 'for machines: [{"address","reason","source","at"}]');
-  performs(list, [exportSuppressions]);
+  declareOperations(list, [exportSuppressions]);
   list.action((account: string, flags: { json?: boolean }) =>
     withPages(context, account, (pages) => (flags.json ? listJson(context, pages) : listText(context, pages, account))),
   );
@@ -80,7 +80,7 @@ export function addSuppressionCommands(
   load
     .option('--reason <reason>', 'of rows that name none', 'manual')
     .option('--json', 'for machines: {"read","added","known","skipped"}');
-  performs(load, [importSuppressions]);
+  declareOperations(load, [importSuppressions]);
   load.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
     const { importFile } = await import('./suppression-import.ts');
     const {
@@ -91,8 +91,8 @@ export function addSuppressionCommands(
     } = await importFile(context, account, file, flags.reason, terminal);
     if (flags.json) context.json({ read, added, known, skipped });
     else {
-      const counts = `${grouped(added)} added, ${grouped(known)} known before, ${grouped(skipped)} skipped`;
-      context.out(`read ${grouped(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`);
+      const counts = `${formatCount(added)} added, ${formatCount(known)} known before, ${formatCount(skipped)} skipped`;
+      context.out(`read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`);
     }
   });
 
@@ -101,14 +101,14 @@ export function addSuppressionCommands(
     '--json',
     'for machines: how many went into the file; without a file the list, as `suppression list` has it',
   );
-  performs(save, [exportSuppressions]);
+  declareOperations(save, [exportSuppressions]);
   save.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
     withPages(context, account, async (pages) => {
       if (flags.json && (file ?? '-') === '-') return listJson(context, pages);
       const rows = await exportList(context, pages, file ?? '-', terminal);
       if (flags.json) context.json({ file, addresses: rows });
       else if (file !== undefined && file !== '-')
-        context.out(`wrote ${grouped(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
+        context.out(`wrote ${formatCount(rows)} ${rows === 1 ? 'address' : 'addresses'} to ${file}\n`);
     }),
   );
 }
@@ -117,7 +117,7 @@ export function addSuppressionCommands(
 function withPages(context: Context, account: string, work: (pages: Pages) => Promise<void>): Promise<void> {
   return context.operate(async (given) => {
     const performed = await performDownload(exportSuppressions, { account }, given);
-    return work(succeeded(context, performed, (member) => member.toUpperCase()));
+    return work(unwrapResult(context, performed, (member) => member.toUpperCase()));
   });
 }
 
@@ -183,9 +183,9 @@ async function exportList(context: Context, pages: Pages, file: string, terminal
   const progress = new RowProgress(line, context.clock.now);
   let rows = 0;
   async function* text(): AsyncGenerator<string> {
-    yield exportSuppressions.head;
+    yield exportSuppressions.header;
     for await (const page of pages) {
-      yield exportSuppressions.text([...page]);
+      yield exportSuppressions.formatPage([...page]);
       rows += page.length;
       progress.update(rows, null);
     }
@@ -194,7 +194,7 @@ async function exportList(context: Context, pages: Pages, file: string, terminal
     if (file === '-') await writeOut(context, text());
     else await writeWhole(file, text());
   } finally {
-    line.end();
+    line.clear();
   }
   return rows;
 }

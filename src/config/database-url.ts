@@ -8,7 +8,7 @@ import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, HostPort } from './settings.ts';
-import { bad, good, type Parsed, quote } from './units.ts';
+import { invalid, type Parsed, quote, valid } from './units.ts';
 
 type Postgres = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
@@ -32,7 +32,7 @@ export function isDatabaseUrl(text: string): boolean {
 /** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
 export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   const shown = quote(maskUrl(text));
-  const wrong = (what: string) => bad(`${shown} ${what}; one looks like ${EXAMPLE}`);
+  const wrong = (what: string) => invalid(`${shown} ${what}; one looks like ${EXAMPLE}`);
   const start = text.indexOf('://');
   if (start < 0) return wrong('needs // after the colon');
   const rest = text.slice(start + 3);
@@ -54,18 +54,18 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
 
   const parameters = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(question < 0 ? '' : rest.slice(question + 1))) {
-    if (!PARAMETERS.includes(name)) return bad(unknownParameter(shown, name));
+    if (!PARAMETERS.includes(name)) return invalid(unknownParameter(shown, name));
     parameters.set(name, value);
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
-  if (tls === undefined) return bad(`${shown}: sslmode is one of ${Object.keys(TLS_MODES).join(', ')}`);
+  if (tls === undefined) return invalid(`${shown}: sslmode is one of ${Object.keys(TLS_MODES).join(', ')}`);
   const attributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (attributes !== 'read-write' && attributes !== 'primary' && attributes !== 'any') {
-    return bad(`${shown}: target_session_attrs is read-write or primary: Postrider writes`);
+    return invalid(`${shown}: target_session_attrs is read-write or primary: Postrider writes`);
   }
   const hosts = parseHosts(parameters.get('host') ?? authority.slice(at + 1), parameters.get('port'));
-  if (typeof hosts === 'string') return bad(`${shown}: ${hosts}`);
-  return good({
+  if (typeof hosts === 'string') return invalid(`${shown}: ${hosts}`);
+  return valid({
     kind: 'postgres',
     hosts,
     user: user === '' ? userInfo().username : user,

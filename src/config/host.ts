@@ -1,7 +1,7 @@
 /** Host names and listener addresses, checked by linear scanners: labels, IPv4, IPv6, ports. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort } from './settings.ts';
-import { bad, good, type Parsed, parseCount, quote } from './units.ts';
+import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /** True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1); underscores as found in the wild. */
 export function isHostName(text: string): boolean {
@@ -17,26 +17,26 @@ export function isHost(text: string): boolean {
 /** `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. Port 0 takes a free one. */
 export function parseListen(text: string): Parsed<HostPort> {
   const colon = text.lastIndexOf(':');
-  const fault = bad(`${quote(text)} is not a listener such as 127.0.0.1:8080, [::1]:8080 or :8080`);
+  const fault = invalid(`${quote(text)} is not a listener such as 127.0.0.1:8080, [::1]:8080 or :8080`);
   if (colon === -1) return fault;
   const port = parseCount(text.slice(colon + 1), 0, 65535);
-  if (!port.ok) return bad(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
+  if (!port.ok) return invalid(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
   const written = text.slice(0, colon);
-  if (written === '') return good({ host: '0.0.0.0', port: port.value });
+  if (written === '') return valid({ host: '0.0.0.0', port: port.value });
   const bracketed = written.startsWith('[') && written.endsWith(']');
   const host = bracketed ? written.slice(1, -1) : written;
   if (bracketed ? !isIPv6(host) : !isHost(host)) return fault;
   if (!bracketed && isIPv6(host))
-    return bad(`${quote(text)} needs brackets around the IPv6 address: [${host}]:${port.value}`);
-  return good({ host, port: port.value });
+    return invalid(`${quote(text)} needs brackets around the IPv6 address: [${host}]:${port.value}`);
+  return valid({ host, port: port.value });
 }
 
 /** A comma list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3), without white space. */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const wrong = networks.find((network) => !isNetwork(network));
-  if (wrong === undefined) return good(Object.freeze([...new Set(networks)]));
-  return bad(
+  if (wrong === undefined) return valid(Object.freeze([...new Set(networks)]));
+  return invalid(
     `${quote(wrong)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one, or several with commas between`,
   );
 }
@@ -53,7 +53,7 @@ function isNetwork(text: string): boolean {
 export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);
   if (parsed.ok && !text.startsWith(':') && parsed.value.port > 0) return parsed;
-  return bad(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
+  return invalid(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
 }
 
 /** `host:port` with brackets around an IPv6 address. */

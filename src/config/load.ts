@@ -7,7 +7,7 @@ import { readDotEnv } from './dot-env.ts';
 import { formatHostPort, isLoopback } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import { type HostPort, type Settings, SettingsError } from './settings.ts';
-import { type SettingSpec, TABLE } from './table.ts';
+import { SETTINGS_TABLE, type SettingSpec } from './table.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -30,7 +30,7 @@ interface Given {
   readonly source: Source;
 }
 
-const SPECS: readonly SettingSpec<unknown>[] = Object.values(TABLE);
+const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
 const NAMES: readonly string[] = SPECS.map((spec) => spec.name);
 
 /**
@@ -48,27 +48,27 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     return parsed.value;
   };
   const settings: Settings = {
-    database: present(read(TABLE.database)),
-    transport: present(read(TABLE.transport)),
-    listen: present(read(TABLE.listen)),
-    operatorListen: present(read(TABLE.operatorListen)),
-    operatorPassword: read(TABLE.operatorPassword),
-    trustedProxies: read(TABLE.trustedProxies) ?? [],
-    tls: pairTls(read(TABLE.tlsCert), read(TABLE.tlsKey)),
-    senders: present(read(TABLE.senders)),
-    maxAgeMs: present(read(TABLE.maxAgeMs)),
-    maxRequestBytes: present(read(TABLE.maxRequestBytes)),
-    keepBodyMs: present(read(TABLE.keepBodyMs)),
-    onUncertain: present(read(TABLE.onUncertain)),
-    secret: read(TABLE.secret),
-    dns: read(TABLE.dns),
-    returnPathDomain: read(TABLE.returnPathDomain),
-    feedbackListen: read(TABLE.feedbackListen),
-    feedbackHttpListen: read(TABLE.feedbackHttpListen),
-    sesTopics: read(TABLE.sesTopics) ?? [],
-    sesQueue: read(TABLE.sesQueue),
-    roles: present(read(TABLE.roles)),
-    logLevel: present(read(TABLE.logLevel)),
+    database: present(read(SETTINGS_TABLE.database)),
+    transport: present(read(SETTINGS_TABLE.transport)),
+    listen: present(read(SETTINGS_TABLE.listen)),
+    operatorListen: present(read(SETTINGS_TABLE.operatorListen)),
+    operatorPassword: read(SETTINGS_TABLE.operatorPassword),
+    trustedProxies: read(SETTINGS_TABLE.trustedProxies) ?? [],
+    tls: pairTls(read(SETTINGS_TABLE.tlsCert), read(SETTINGS_TABLE.tlsKey)),
+    senders: present(read(SETTINGS_TABLE.senders)),
+    maxAgeMs: present(read(SETTINGS_TABLE.maxAgeMs)),
+    maxRequestBytes: present(read(SETTINGS_TABLE.maxRequestBytes)),
+    keepBodyMs: present(read(SETTINGS_TABLE.keepBodyMs)),
+    onUncertain: present(read(SETTINGS_TABLE.onUncertain)),
+    secret: read(SETTINGS_TABLE.secret),
+    dns: read(SETTINGS_TABLE.dns),
+    returnPathDomain: read(SETTINGS_TABLE.returnPathDomain),
+    feedbackListen: read(SETTINGS_TABLE.feedbackListen),
+    feedbackHttpListen: read(SETTINGS_TABLE.feedbackHttpListen),
+    sesTopics: read(SETTINGS_TABLE.sesTopics) ?? [],
+    sesQueue: read(SETTINGS_TABLE.sesQueue),
+    roles: present(read(SETTINGS_TABLE.roles)),
+    logLevel: present(read(SETTINGS_TABLE.logLevel)),
   };
   checkListeners(settings);
   checkFeedback(settings);
@@ -127,7 +127,10 @@ function present<T>(value: T | null): T {
 function pairTls(certPath: string | null, keyPath: string | null): Settings['tls'] {
   if (certPath !== null && keyPath !== null) return { certPath, keyPath };
   if (certPath === null && keyPath === null) return null;
-  const [has, lacks] = certPath === null ? [TABLE.tlsKey, TABLE.tlsCert] : [TABLE.tlsCert, TABLE.tlsKey];
+  const [has, lacks] =
+    certPath === null
+      ? [SETTINGS_TABLE.tlsKey, SETTINGS_TABLE.tlsCert]
+      : [SETTINGS_TABLE.tlsCert, SETTINGS_TABLE.tlsKey];
   throw new SettingsError(`${has.name} is set and ${lacks.name} is not; HTTPS needs both`);
 }
 
@@ -135,10 +138,10 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   const feedbackListen = roles.has('feedback') ? feedback.feedbackListen : null;
   const feedbackHttpListen = roles.has('feedback') ? feedback.feedbackHttpListen : null;
   const listeners = [
-    ...(roles.has('api') ? [{ name: TABLE.listen.name, at: listen }] : []),
-    ...(roles.has('operator') ? [{ name: TABLE.operatorListen.name, at: operatorListen }] : []),
-    ...(feedbackListen === null ? [] : [{ name: TABLE.feedbackListen.name, at: feedbackListen }]),
-    ...(feedbackHttpListen === null ? [] : [{ name: TABLE.feedbackHttpListen.name, at: feedbackHttpListen }]),
+    ...(roles.has('api') ? [{ name: SETTINGS_TABLE.listen.name, at: listen }] : []),
+    ...(roles.has('operator') ? [{ name: SETTINGS_TABLE.operatorListen.name, at: operatorListen }] : []),
+    ...(feedbackListen === null ? [] : [{ name: SETTINGS_TABLE.feedbackListen.name, at: feedbackListen }]),
+    ...(feedbackHttpListen === null ? [] : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, at: feedbackHttpListen }]),
   ];
   for (const [index, { name, at }] of listeners.entries()) {
     const same = listeners.slice(0, index).find((other) => at.port !== 0 && sameAddress(other.at, at));
@@ -146,8 +149,8 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
     throw new SettingsError(`${same.name} and ${name} are both ${formatHostPort(at)}; give one of them another port`);
   }
   if (roles.has('operator') && !isLoopback(operatorListen.host) && operatorPassword === null) {
-    const where = `${TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} is open to other machines`;
-    throw new SettingsError(`${where}; set ${TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
+    const where = `${SETTINGS_TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} is open to other machines`;
+    throw new SettingsError(`${where}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
 }
 
@@ -159,23 +162,23 @@ function sameAddress(one: HostPort, other: HostPort): boolean {
 function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, roles }: Settings) {
   if (feedbackListen !== null && returnPathDomain === null) {
     throw new SettingsError(
-      `${TABLE.feedbackListen.name} takes mail for the return path alone; set ${TABLE.returnPathDomain.name} to its domain`,
+      `${SETTINGS_TABLE.feedbackListen.name} takes mail for the return path alone; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
     );
   }
   if (feedbackHttpListen !== null && sesTopics.length === 0) {
     throw new SettingsError(
-      `${TABLE.feedbackHttpListen.name} believes only the topics of ${TABLE.sesTopics.name}; set it to their ARNs`,
+      `${SETTINGS_TABLE.feedbackHttpListen.name} believes only the topics of ${SETTINGS_TABLE.sesTopics.name}; set it to their ARNs`,
     );
   }
   if (sesTopics.length > 0 && feedbackHttpListen === null && sesQueue === null) {
     throw new SettingsError(
-      `${TABLE.sesTopics.name} is set, and nothing takes their notices; set ${TABLE.feedbackHttpListen.name} or ${TABLE.sesQueue.name}`,
+      `${SETTINGS_TABLE.sesTopics.name} is set, and nothing takes their notices; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
   const idle = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
   if (idle && roles.size === 1 && roles.has('feedback')) {
     throw new SettingsError(
-      `${TABLE.roles.name}: the role feedback has nothing to do; set ${TABLE.feedbackListen.name}, ${TABLE.feedbackHttpListen.name} or ${TABLE.sesQueue.name}`,
+      `${SETTINGS_TABLE.roles.name}: the role feedback has nothing to do; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
 }

@@ -10,7 +10,7 @@ import { parseListen, parseNetworks, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
-import { bad, formatDuration, formatSize, good, type Parsed, parseDuration, parseSize, quote } from './units.ts';
+import { formatDuration, formatSize, invalid, type Parsed, parseDuration, parseSize, quote, valid } from './units.ts';
 
 /** What a setting may hold. */
 interface Kind<T> {
@@ -65,8 +65,8 @@ function parseOneOf<const T extends string>(choices: readonly T[]): (text: strin
   return (text) => {
     const choice = choices.find((known) => known === text);
     return choice === undefined
-      ? bad(`${quote(text)} is not one of ${choices.join(', ')}${didYouMean(text, choices)}`)
-      : good(choice);
+      ? invalid(`${quote(text)} is not one of ${choices.join(', ')}${didYouMean(text, choices)}`)
+      : valid(choice);
   };
 }
 
@@ -79,7 +79,7 @@ function durationBetween(minMs: number, maxMs: number): Kind<number> {
   const parse = (text: string): Parsed<number> => {
     const parsed = parseDuration(text);
     if (!parsed.ok || (parsed.value >= minMs && parsed.value <= maxMs)) return parsed;
-    return bad(`${quote(text)} is not between ${min} and ${max}`);
+    return invalid(`${quote(text)} is not between ${min} and ${max}`);
   };
   return kind('duration', parse, `\`${min}\` to \`${max}\``);
 }
@@ -89,7 +89,7 @@ function sizeBetween(minBytes: number, maxBytes: number): Kind<number> {
   const parse = (text: string): Parsed<number> => {
     const parsed = parseSize(text);
     if (!parsed.ok || (parsed.value >= minBytes && parsed.value <= maxBytes)) return parsed;
-    return bad(`${quote(text)} is not between ${min} and ${max}`);
+    return invalid(`${quote(text)} is not between ${min} and ${max}`);
   };
   return kind('size', parse, `\`${min}\` to \`${max}\``);
 }
@@ -99,32 +99,33 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
   const shown = quote(maskUrl(text));
-  if (!text.startsWith('sqlite:')) return bad(`${shown} is not a database such as ${example}`);
+  if (!text.startsWith('sqlite:')) return invalid(`${shown} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
   // `sqlite:postgres://user:password@host/mail` would make folders of that name, password included.
   if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
-    return bad(`${shown} is a URL after sqlite:, not a path; drop sqlite:, or write a path such as ${example}`);
+    return invalid(`${shown} is a URL after sqlite:, not a path; drop sqlite:, or write a path such as ${example}`);
   if (path === '' || path === '/' || path.endsWith('/'))
-    return bad(`${shown} names no file; give one, such as ${example}`);
+    return invalid(`${shown} names no file; give one, such as ${example}`);
   // Mail that is gone with the process would break what a 201 promises.
-  if (path === ':memory:') return bad(`${shown} would lose accepted mail; give a file, such as ${example}`);
+  if (path === ':memory:') return invalid(`${shown} would lose accepted mail; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
-    return bad(`${shown} names a host; write sqlite:/absolute/path or ${example}`);
+    return invalid(`${shown} names a host; write sqlite:/absolute/path or ${example}`);
   }
   if (path.includes('?') || path.includes('\0'))
-    return bad(`${shown} takes no parameters; give a file, such as ${example}`);
-  return good({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
+    return invalid(`${shown} takes no parameters; give a file, such as ${example}`);
+  return valid({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
 function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
-  if (text === 'all') return good(new Set(ROLES));
+  if (text === 'all') return valid(new Set(ROLES));
   const roles = new Set<Role>();
   for (const item of text.split(',')) {
     const role = parseOneOf(ROLES)(item.trim());
-    if (!role.ok) return bad(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
+    if (!role.ok)
+      return invalid(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
-  return good(roles);
+  return valid(roles);
 }
 
 function parseFile(text: string): Parsed<string> {
@@ -133,21 +134,21 @@ function parseFile(text: string): Parsed<string> {
     found = statSync(text, { throwIfNoEntry: false });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
-    return bad(`${quote(text)} cannot be looked at (${code}); give the path of a readable PEM file`);
+    return invalid(`${quote(text)} cannot be looked at (${code}); give the path of a readable PEM file`);
   }
-  if (found === undefined) return bad(`there is no file ${quote(text)}; give the path of a PEM file`);
-  return found.isFile() ? good(text) : bad(`${quote(text)} is not a file; give the path of a PEM file`);
+  if (found === undefined) return invalid(`there is no file ${quote(text)}; give the path of a PEM file`);
+  return found.isFile() ? valid(text) : invalid(`${quote(text)} is not a file; give the path of a PEM file`);
 }
 
 function parsePassword(text: string): Parsed<string> {
   const long = text.length >= 8 && text.length <= 200;
-  return long ? good(text) : bad('it must have 8 to 200 characters');
+  return long ? valid(text) : invalid('it must have 8 to 200 characters');
 }
 
 function parseSecretText(text: string): Parsed<string> {
   return /^[0-9a-fA-F]{64}$/.test(text)
-    ? good(text)
-    : bad('it must have 64 hexadecimal digits, as `openssl rand -hex 32` prints them');
+    ? valid(text)
+    : invalid('it must have 64 hexadecimal digits, as `openssl rand -hex 32` prints them');
 }
 
 /** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
@@ -156,8 +157,8 @@ const TOPIC = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9
 function parseTopics(text: string): Parsed<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
   const wrong = topics.find((topic) => !TOPIC.test(topic));
-  if (wrong === undefined) return good(Object.freeze([...new Set(topics)]));
-  return bad(
+  if (wrong === undefined) return valid(Object.freeze([...new Set(topics)]));
+  return invalid(
     `${quote(wrong)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one, or several with commas between`,
   );
 }
@@ -172,22 +173,24 @@ function parseQueue(text: string): Parsed<string> {
     url.search === '' &&
     url.hash === '' &&
     url.pathname.length > 1;
-  if (fits) return good(text);
-  return bad(
+  if (fits) return valid(text);
+  return invalid(
     `${quote(text)} is not the URL of an SQS queue such as https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback`,
   );
 }
 
 function parseReturnPath(text: string): Parsed<string> {
   const address = parseAddress(`x@${text}`);
-  return address === null ? bad(`${quote(text)} is not a domain such as bounces.example.com`) : good(address.domain);
+  return address === null
+    ? invalid(`${quote(text)} is not a domain such as bounces.example.com`)
+    : valid(address.domain);
 }
 
 const LISTEN = kind('host:port', parseListen);
 const FILE = kind('path of a PEM file', parseFile);
 const SECRET = '9f2c4e6a8b0d1f3e5c7a9b1d3f5e7c9a0b2d4f6e8c1a3b5d7f9e0c2a4b6d8f1e';
 
-export const TABLE = {
+export const SETTINGS_TABLE = {
   database: spec(
     'POSTRIDER_DATABASE',
     {

@@ -21,11 +21,11 @@ const BYTES_PER: Readonly<Record<string, number>> = {
   GiB: 1_073_741_824,
 };
 
-export function good<T>(value: T): Parsed<T> {
+export function valid<T>(value: T): Parsed<T> {
   return { ok: true, value };
 }
 
-export function bad(fault: string): { readonly ok: false; readonly fault: string } {
+export function invalid(fault: string): { readonly ok: false; readonly fault: string } {
   return { ok: false, fault };
 }
 
@@ -51,8 +51,8 @@ export function parseDuration(text: string): Parsed<number> {
   const unit = parts && Object.hasOwn(MS_PER, parts.rest) ? MS_PER[parts.rest as keyof typeof MS_PER] : undefined;
   const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
   // Dates reach 8.64e15 ms; a longer duration could not be added to one.
-  if (!(value <= 8.64e14)) return bad(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
-  return good(value);
+  if (!(value <= 8.64e14)) return invalid(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
+  return valid(value);
 }
 
 /** Milliseconds in the largest unit that divides them, as `parseDuration` reads them. */
@@ -68,8 +68,8 @@ export function parseSize(text: string): Parsed<number> {
   const parts = splitNumber(text);
   const unit = parts && Object.hasOwn(BYTES_PER, parts.rest) ? BYTES_PER[parts.rest] : undefined;
   const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
-  if (!Number.isSafeInteger(value)) return bad(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
-  return good(value);
+  if (!Number.isSafeInteger(value)) return invalid(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
+  return valid(value);
 }
 
 /** Bytes in the largest binary unit that divides them, as `parseSize` reads them. */
@@ -82,15 +82,15 @@ export function formatSize(bytes: number): string {
 }
 
 /** The greatest number of a 32-bit column: what both stores hold as a row's number, or as the burst of a throttle. */
-export const MOST_INT = 2_147_483_647;
+export const MAX_INT32 = 2_147_483_647;
 
 /** A whole number from `least` to `most`, in decimal digits. */
 export function parseCount(text: string, least: number, most: number): Parsed<number> {
   const parts = splitNumber(text);
   if (parts?.rest !== '' || parts.number < least || parts.number > most) {
-    return bad(`${quote(text)} is not a whole number from ${least} to ${most}`);
+    return invalid(`${quote(text)} is not a whole number from ${least} to ${most}`);
   }
-  return good(parts.number);
+  return valid(parts.number);
 }
 
 /** `10%`, `0.15 %` or `10` → a part of one, over 0 up to 1; at most four digits behind the point. */
@@ -98,37 +98,37 @@ export function parsePercent(text: string): Parsed<number> {
   const digits = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
   const value = /^\d{1,3}(\.\d{1,4})?$/.test(digits) ? Number(digits) : 0;
   if (value <= 0 || value > 100)
-    return bad(`${quote(text)} is not a percentage over 0 and up to 100, such as 10% or 0.15%`);
-  return good(value / 100);
+    return invalid(`${quote(text)} is not a percentage over 0 and up to 100, such as 10% or 0.15%`);
+  return valid(value / 100);
 }
 
 /** `1000/1h` or `1000/h` → so many emails in each period; both at least 1, the period at least a second. */
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
-  const fault = bad(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
+  const fault = invalid(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitNumber(text);
   if (!parts || parts.number < 1 || !parts.rest.startsWith('/')) return fault;
   const period = parts.rest.slice(1);
   const duration = parseDuration(Object.hasOwn(MS_PER, period) ? `1${period}` : period);
   if (!duration.ok || duration.value < 1000) return fault;
-  return good({ limit: parts.number, periodMs: duration.value });
+  return valid({ limit: parts.number, periodMs: duration.value });
 }
 
 export function formatRate(rate: { readonly limit: number; readonly periodMs: number }): string {
   return `${rate.limit}/${formatDuration(rate.periodMs)}`;
 }
 
-/** `50/s` (burst 50) or `50/s:200` → requests each second, and how many may come at once; neither over `MOST_INT`. */
+/** `50/s` (burst 50) or `50/s:200` → requests each second, and how many may come at once; neither over `MAX_INT32`. */
 export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
-  const fault = bad(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
+  const fault = invalid(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitNumber(text);
   if (!parts || parts.number < 1) return fault;
   const plain = parts.rest === '/s';
   if (!plain && !parts.rest.startsWith('/s:')) return fault;
   const burst = plain ? { number: parts.number, rest: '' } : splitNumber(parts.rest.slice(3));
   if (burst?.rest !== '' || burst.number < 1) return fault;
-  if (Math.max(parts.number, burst.number) > MOST_INT)
-    return bad(`${quote(text)} is too much for a throttle; its numbers go up to ${MOST_INT}`);
-  return good({ perSecond: parts.number, burst: burst.number });
+  if (Math.max(parts.number, burst.number) > MAX_INT32)
+    return invalid(`${quote(text)} is too much for a throttle; its numbers go up to ${MAX_INT32}`);
+  return valid({ perSecond: parts.number, burst: burst.number });
 }
 
 export function formatThrottle(throttle: { readonly perSecond: number; readonly burst: number }): string {
@@ -143,14 +143,14 @@ const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)
  * A moment: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration counted from `now` in the
  * direction given. Answers milliseconds since the epoch.
  */
-export function parseMoment(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
-  const fault = bad(
+export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
+  const fault = invalid(
     `${quote(text)} is not a date such as 2030-12-31 or 2030-12-31T18:00:00Z, nor a duration such as 30d`,
   );
   const duration = parseDuration(text);
   if (duration.ok) {
     const moment = direction === 'ahead' ? now + duration.value : now - duration.value;
-    return Math.abs(moment) <= 8.64e15 ? good(moment) : fault;
+    return Math.abs(moment) <= 8.64e15 ? valid(moment) : fault;
   }
   const match = text.length <= 32 ? DATE.exec(text) : null;
   if (!match) return fault;
@@ -164,7 +164,7 @@ export function parseMoment(text: string, now: number, direction: 'ahead' | 'bac
     back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59;
   const zone = (match[8] === '-' ? -1 : 1) * (field(9) * 60 + field(10)) * MS_PER.m;
   if (carried || field(1) < 1970 || field(9) > 14 || field(10) > 59) return fault;
-  return good(wall - zone);
+  return valid(wall - zone);
 }
 
 /** ISO 8601 in UTC with milliseconds, as every `--json` output writes a time. */

@@ -11,18 +11,18 @@ const END = '-----END CERTIFICATE-----';
 /** More than any chain. */
 const MAX_CHAIN = 20;
 
-export interface CertificateParts {
+export interface CertificateCheckParts {
   /** Null where the public listener speaks plain HTTP. */
   readonly paths: { readonly certPath: string; readonly keyPath: string } | null;
   readonly listen: HostPort;
-  readonly listensBeyondThisMachine: boolean;
+  readonly acceptsRemoteClients: boolean;
   /** Rejects where the file cannot be read. */
   readonly read: (path: string) => Promise<Buffer>;
   readonly now: number;
 }
 
-export async function checkCertificate(parts: CertificateParts): Promise<readonly Finding[]> {
-  const { paths, listen, listensBeyondThisMachine, read, now } = parts;
+export async function checkCertificate(parts: CertificateCheckParts): Promise<readonly Finding[]> {
+  const { paths, listen, acceptsRemoteClients: listensBeyondThisMachine, read, now } = parts;
   if (paths === null) {
     if (!listensBeyondThisMachine) return [ok(CHECK, 'none: the public listener is open to this machine alone')];
     const remedy = 'set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY, or let only a proxy that speaks HTTPS reach it';
@@ -61,7 +61,7 @@ export async function checkCertificate(parts: CertificateParts): Promise<readonl
 }
 
 async function contents(
-  read: CertificateParts['read'],
+  read: CertificateCheckParts['read'],
   path: string,
 ): Promise<{ readonly bytes: Buffer } | { readonly why: string }> {
   try {

@@ -25,7 +25,7 @@ export interface ClockParts {
   /** When the newest mail request was accepted, or null. */
   readonly newestAcceptedAt: number | null;
   /** The time that a file made now gets, or null where none can be made. */
-  readonly fileTime: () => Promise<number | null>;
+  readonly readFileSystemTime: () => Promise<number | null>;
   /** What the relay said in its greeting and this machine's time then, or null. */
   readonly greeting: Promise<{ readonly text: string; readonly at: number } | null>;
 }
@@ -34,11 +34,11 @@ export interface ClockParts {
 const WATCH_MS = 1_000;
 
 export async function checkClock(parts: ClockParts): Promise<readonly Finding[]> {
-  const { now, monotonic, wait, newestAcceptedAt, fileTime, greeting } = parts;
+  const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime: fileTime, greeting } = parts;
   const before = { wall: now(), steady: monotonic() };
   const [greeted, file] = await Promise.all([greeting, fileOffset(now, fileTime), wait(WATCH_MS)]);
   const jump = now() - before.wall - (monotonic() - before.steady);
-  const relay = greeted === null ? null : greetingTime(greeted.text);
+  const relay = greeted === null ? null : parseGreetingTime(greeted.text);
   const offset = relay === null || greeted === null ? null : relay - greeted.at;
 
   const remedy = 'set the clock by NTP (systemd-timesyncd, chrony), and see that it keeps it';
@@ -69,7 +69,7 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
 }
 
 /** How far the file system's time is ahead, in ms. */
-async function fileOffset(now: () => number, fileTime: ClockParts['fileTime']): Promise<number | null> {
+async function fileOffset(now: () => number, fileTime: ClockParts['readFileSystemTime']): Promise<number | null> {
   const before = now();
   const file = await fileTime();
   if (file === null) return null;
@@ -84,7 +84,7 @@ function seconds(ms: number): string {
 }
 
 /** The date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange put into their greetings, or null. */
-export function greetingTime(greeting: string): number | null {
+export function parseGreetingTime(greeting: string): number | null {
   const found = /\b(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)/.exec(
     greeting.slice(0, 500),
   );

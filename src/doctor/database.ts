@@ -16,7 +16,7 @@ export interface DatabaseParts {
   /** How long opening and writing took, in ms. */
   readonly tookMs: number;
   /** Free and whole size in bytes of the file system it lies on, rejecting where that cannot be read; null for a server's. */
-  readonly space: (() => Promise<{ readonly freeBytes: number; readonly wholeBytes: number }>) | null;
+  readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly wholeBytes: number }>) | null;
   /** What the server says of itself that endangers mail, one line each. */
   readonly warnings?: readonly string[];
 }
@@ -26,7 +26,7 @@ const SLOW_MS = 1_000;
 
 /** One finding about the database, one for each warning, and one about its disk where that is this machine's. */
 export async function checkDatabase(parts: DatabaseParts): Promise<readonly Finding[]> {
-  const { path, opened, tookMs, space, warnings = [] } = parts;
+  const { path, opened, tookMs, readDiskSpace: space, warnings = [] } = parts;
   return [
     openFinding(path, opened, tookMs),
     ...warnings.map((line) => warning('database', line, 'change it in postgresql.conf and restart the server')),
@@ -51,7 +51,7 @@ function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: numb
   }
 }
 
-async function spaceFinding(path: string, space: NonNullable<DatabaseParts['space']>): Promise<Finding> {
+async function spaceFinding(path: string, space: NonNullable<DatabaseParts['readDiskSpace']>): Promise<Finding> {
   let free: number;
   let whole: number;
   try {

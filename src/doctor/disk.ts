@@ -4,13 +4,15 @@ import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 /** Free and whole size of the file system on which `path` is or will be. Rejects where it cannot be read. */
-export async function spaceAt(path: string): Promise<{ readonly freeBytes: number; readonly wholeBytes: number }> {
+export async function readDiskSpace(
+  path: string,
+): Promise<{ readonly freeBytes: number; readonly wholeBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(nearestFolder(dirname(path)));
   return { freeBytes: bavail * bsize, wholeBytes: blocks * bsize };
 }
 
 /** The modification time of a folder made now in `folder`, in ms since the epoch; null where none can be made. */
-export async function fileTime(folder: string): Promise<number | null> {
+export async function readFileSystemTime(folder: string): Promise<number | null> {
   try {
     const made = await mkdtemp(join(folder, '.doctor-'));
     try {
@@ -24,7 +26,7 @@ export async function fileTime(folder: string): Promise<number | null> {
 }
 
 /** Null where a file can be made in the Maildir `path`, or in the folder where it will be made; else the error's code. */
-export async function maildirFault(path: string): Promise<string | null> {
+export async function checkMaildirWritable(path: string): Promise<string | null> {
   const folder = nearestFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);
   try {
     await access(folder, constants.W_OK | constants.X_OK);

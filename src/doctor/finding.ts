@@ -2,12 +2,12 @@
 import type { Clock } from '../clock.ts';
 import { maskSecrets } from '../printing/escape.ts';
 
-export type Result = 'ok' | 'warning' | 'failure';
+export type FindingResult = 'ok' | 'warning' | 'failure';
 
 export interface Finding {
   /** What was looked at, such as `transport` or `domain example.com`. */
   readonly check: string;
-  readonly result: Result;
+  readonly result: FindingResult;
   /** One line: what was found. */
   readonly detail: string;
   /** One line: what to do; null where there is nothing to do. */
@@ -22,12 +22,12 @@ export interface Check {
   run(): Promise<readonly Finding[]>;
 }
 
-export interface RunOptions {
+export interface RunChecksOptions {
   readonly clock: Clock;
   /** For each check, from its begin. */
   readonly timeoutMs: number;
   /** For all together: those not begun by then are warnings. */
-  readonly wholeMs: number;
+  readonly totalTimeoutMs: number;
   readonly concurrency: number;
   /** Called whenever a check begins or ends, with the names of those under way. */
   readonly onProgress: (done: number, running: readonly string[]) => void;
@@ -45,9 +45,9 @@ export function failure(check: string, detail: string, remedy: string): Finding 
   return { check, result: 'failure', detail: maskSecrets(detail), remedy };
 }
 
-/** The findings of all checks in the order of the checks. Never rejects, and resolves within `wholeMs` and `timeoutMs`. */
-export async function runChecks(checks: readonly Check[], options: RunOptions): Promise<readonly Finding[]> {
-  const { clock, timeoutMs, wholeMs, concurrency, onProgress } = options;
+/** The findings of all checks in the order of the checks. Never rejects, and resolves within `totalTimeoutMs` and `timeoutMs`. */
+export async function runChecks(checks: readonly Check[], options: RunChecksOptions): Promise<readonly Finding[]> {
+  const { clock, timeoutMs, totalTimeoutMs: wholeMs, concurrency, onProgress } = options;
   const startedAt = clock.now();
   const findings: (readonly Finding[])[] = [];
   const running = new Set<string>();

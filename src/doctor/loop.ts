@@ -3,36 +3,39 @@
  * one email each, and touches no reputation and no suppression list.
  */
 import type { Clock } from '../clock.ts';
-import type { MailDetails } from '../model/message.ts';
+import type { StoredMessage } from '../model/message.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 /** One message and what has to become of it. */
-export interface Trial {
+export interface LoopTest {
   /** As the findings name it, such as `loop bounce`. */
   readonly check: string;
   readonly to: string;
-  readonly expects: 'bounced' | 'complained';
+  readonly expectedState: 'bounced' | 'complained';
   /** What to do where nothing comes back. */
   readonly remedy: string;
 }
 
-export interface LoopParts {
-  readonly trials: readonly Trial[];
+export interface LoopTestParts {
+  readonly tests: readonly LoopTest[];
   /** Accepts a message and resolves to its id; rejects with an Error of one line. */
   readonly send: (to: string) => Promise<string>;
-  readonly look: (id: string) => Promise<MailDetails | null>;
+  readonly readMessage: (id: string) => Promise<StoredMessage | null>;
   readonly clock: Pick<Clock, 'now'>;
-  readonly pause: () => Promise<void>;
-  readonly boundMs: number;
+  readonly waitForPoll: () => Promise<void>;
+  readonly timeoutMs: number;
 }
 
 /** One finding for each trial, all of them tried together. */
-export function checkLoop(parts: LoopParts): Promise<readonly Finding[]> {
-  return Promise.all(parts.trials.map((trial) => attempt(trial, parts)));
+export function runLoopTests(parts: LoopTestParts): Promise<readonly Finding[]> {
+  return Promise.all(parts.tests.map((trial) => attempt(trial, parts)));
 }
 
-async function attempt(trial: Trial, { send, look, clock, pause, boundMs }: LoopParts): Promise<Finding> {
-  const { check, to, expects } = trial;
+async function attempt(
+  trial: LoopTest,
+  { send, readMessage: look, clock, waitForPoll: pause, timeoutMs: boundMs }: LoopTestParts,
+): Promise<Finding> {
+  const { check, to, expectedState: expects } = trial;
   let id: string;
   try {
     id = await send(to);
@@ -49,7 +52,7 @@ async function attempt(trial: Trial, { send, look, clock, pause, boundMs }: Loop
     await pause();
   }
 
-  function ended({ remedy }: Trial, mail: MailDetails, passedMs: number): Finding | null {
+  function ended({ remedy }: LoopTest, mail: StoredMessage, passedMs: number): Finding | null {
     const last = mail.events.at(-1);
     if (mail.state === expects) {
       if (last?.by.startsWith('feedback:') === true) {
@@ -72,7 +75,7 @@ async function attempt(trial: Trial, { send, look, clock, pause, boundMs }: Loop
   }
 }
 
-function late({ check, to, remedy }: Trial, id: string, mail: MailDetails | null, boundMs: number): Finding {
+function late({ check, to, remedy }: LoopTest, id: string, mail: StoredMessage | null, boundMs: number): Finding {
   const within = `within ${Math.round(boundMs / 1000)} s`;
   if (mail?.state === 'delivered')
     return failure(check, `${to} was handed over, and no notice came back ${within}`, remedy);

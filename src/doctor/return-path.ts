@@ -6,7 +6,7 @@ const CHECK = 'return path';
 const MOST_EXCHANGES = 10;
 
 /** `heard` where something takes the notices by which Amazon SES, whose envelope sender is its own, tells of bounces. */
-export function checkNotices(heard: boolean): readonly Finding[] {
+export function checkProviderEvents(heard: boolean): readonly Finding[] {
   if (heard) return [ok(CHECK, 'not needed: Amazon SES tells of bounces and complaints by its notices')];
   const remedy =
     'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)';

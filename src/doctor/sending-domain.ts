@@ -2,21 +2,21 @@
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-export interface DomainParts {
+export interface DomainCheckParts {
   readonly domain: SendingDomain;
   /** False where mail of every sender is taken. */
-  readonly needed: boolean;
-  readonly lookUp: () => Promise<readonly RecordCheck[]>;
+  readonly authenticationRequired: boolean;
+  readonly checkRecords: () => Promise<readonly RecordCheck[]>;
   /** Null where the key opens; else why not. */
-  readonly keyFault: (selector: string, sealed: string) => string | null;
+  readonly checkKey: (selector: string, sealed: string) => string | null;
 }
 
 export async function checkSendingDomain({
   domain,
-  needed,
-  lookUp,
-  keyFault,
-}: DomainParts): Promise<readonly Finding[]> {
+  authenticationRequired: needed,
+  checkRecords: lookUp,
+  checkKey: keyFault,
+}: DomainCheckParts): Promise<readonly Finding[]> {
   const check = `domain ${domain.name}`;
   for (const { selector, sealed } of domain.keys) {
     const why = keyFault(selector, sealed);

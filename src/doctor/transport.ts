@@ -1,21 +1,21 @@
 /** Whether the next hop is there and lets us in, by a conversation without a mail; for `capture:`, whether its folder takes files. */
 import type { TransportSetting } from '../config/settings.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
-import type { Conversation } from '../transports/smtp/probe.ts';
+import type { RelaySession } from '../transports/smtp/probe.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-export interface TransportParts {
+export interface TransportCheckParts {
   readonly setting: TransportSetting;
-  readonly converse: () => Promise<Conversation>;
+  readonly probeRelay: () => Promise<RelaySession>;
   /** What the provider's account says of itself; rejects with its own words. Asked for `ses:` alone. */
-  readonly account: () => Promise<SesAccount>;
+  readonly readSesAccount: () => Promise<SesAccount>;
   readonly inboxPath: string;
   /** Null where a file can be made in the folder, or in the one it will be made in; else why not. */
-  readonly unwritable: () => Promise<string | null>;
+  readonly checkWritable: () => Promise<string | null>;
 }
 
-export async function checkTransport(parts: TransportParts): Promise<readonly Finding[]> {
-  const { setting, converse, account, inboxPath, unwritable } = parts;
+export async function checkTransport(parts: TransportCheckParts): Promise<readonly Finding[]> {
+  const { setting, probeRelay: converse, readSesAccount: account, inboxPath, checkWritable: unwritable } = parts;
   switch (setting.kind) {
     case 'capture': {
       const why = await unwritable();
@@ -94,7 +94,7 @@ function wasRefused(error: unknown): boolean {
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-function readyFinding(setting: SmtpSetting, talk: Extract<Conversation, { kind: 'ready' }>): Finding {
+function readyFinding(setting: SmtpSetting, talk: Extract<RelaySession, { kind: 'ready' }>): Finding {
   const signedIn = setting.auth === null ? 'no user is set, none was asked for' : `signed in as ${setting.auth.user}`;
   const detail = `${talk.description}; ${signedIn}`;
   if (talk.fellBack) {
@@ -124,7 +124,7 @@ function readyFinding(setting: SmtpSetting, talk: Extract<Conversation, { kind: 
 
 function failedFinding(
   { host, port }: SmtpSetting,
-  { stage, text }: Extract<Conversation, { kind: 'failed' }>,
+  { stage, text }: Extract<RelaySession, { kind: 'failed' }>,
 ): Finding {
   const peer = `${host}:${port}`;
   switch (stage) {

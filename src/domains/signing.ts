@@ -14,7 +14,7 @@ import { returnPathToken } from '../message/return-path.ts';
 import { parseAddress, parseHost } from '../model/address.ts';
 import { type DkimKey, maySend, type SendingDomain, signingKeys } from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
-import type { LeasedMail } from '../model/message.ts';
+import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
 
 /** What a message from an address of this domain is signed with. */
@@ -105,7 +105,7 @@ export function outgoing({
   mustSign,
   failed,
   returnPath,
-}: OutgoingParts): (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage> {
+}: OutgoingParts): (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(mail) {
     const domain = parseAddress(mail.from)?.domain ?? '';
     const signing = domains.signing(mail.accountId, domain);

@@ -12,22 +12,22 @@ import { reportEvent } from './report-event.ts';
 const WAIT_MS = 5_000;
 const TRY_EVERY_MS = 250;
 
-export type Taken = 'recorded' | 'not-yet';
+export type RecordResult = 'recorded' | 'not-yet';
 
-export interface IntakeParts {
+export interface FeedbackIntakeParts {
   readonly clock: Clock;
   readonly record: (report: FeedbackReport) => Promise<FeedbackAnswer>;
   /** Gets the event of each report that is recorded, after the commit. */
   readonly publish: Publish;
 }
 
-export interface Intake {
-  take(report: FeedbackReport): Promise<Taken>;
+export interface FeedbackIntake {
+  recordReport(report: FeedbackReport): Promise<RecordResult>;
   /** Nothing waits any more. */
   close(): void;
 }
 
-export function createIntake({ clock, record, publish }: IntakeParts): Intake {
+export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeParts): FeedbackIntake {
   const waiting = new Set<() => void>();
   let closed = false;
 
@@ -44,7 +44,7 @@ export function createIntake({ clock, record, publish }: IntakeParts): Intake {
   }
 
   return {
-    async take(report) {
+    async recordReport(report) {
       const until = clock.now() + WAIT_MS;
       for (;;) {
         const answer = await record(report);

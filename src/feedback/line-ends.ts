@@ -6,16 +6,16 @@
 const CR = 13;
 const LF = 10;
 
-export interface LineEnds {
+export interface LineEndCheck {
   /** True while every line so far ended with CR LF. */
-  hold(piece: Uint8Array): boolean;
+  accepts(piece: Uint8Array): boolean;
 }
 
 /** Looks at one direction of one connection. */
-export function createLineEnds(): LineEnds {
+export function createLineEndCheck(): LineEndCheck {
   let afterCr = false;
   return {
-    hold(piece) {
+    accepts(piece) {
       if (piece.length === 0) return true;
       if (afterCr && piece[0] !== LF) return false;
       if (!afterCr && piece[0] === LF) return false;

@@ -8,7 +8,7 @@ import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
 /** A return path is good for so long: retries take a day, slow gateways a week, complaints some weeks. */
-export const RETURN_PATH_DAYS = 45;
+export const MAX_RETURN_PATH_AGE_DAYS = 45;
 /** Days are counted in 16 bits. */
 const DAYS = 65_536;
 
@@ -40,7 +40,7 @@ export function feedbackRecipient({ domain, key }: ReturnPathKey, address: strin
 function isYoung(day: number, now: number): boolean {
   const age = (Math.floor(now / DAY_MS) - day + DAYS) % DAYS;
   // A day in the future is the next one at most: another node's clock.
-  return age <= RETURN_PATH_DAYS || age === DAYS - 1;
+  return age <= MAX_RETURN_PATH_AGE_DAYS || age === DAYS - 1;
 }
 
 const TOKEN_LENGTH = 47;
@@ -50,7 +50,7 @@ const MOST_TOKENS = 50;
  * The mail request whose return path stands in a report that came to a role mailbox (a feedback loop that sends to
  * `abuse@`, the original message in it), or null where there is none, an old one, or two different ones.
  */
-export function namedMailRequest({ domain, key }: ReturnPathKey, raw: Uint8Array, now: number): string | null {
+export function findReportedMessageId({ domain, key }: ReturnPathKey, raw: Uint8Array, now: number): string | null {
   const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1').toLowerCase();
   const ending = `@${domain}`;
   const found = new Set<string>();

@@ -11,26 +11,26 @@ import type { Clock } from '../clock.ts';
 import type { Notice } from '../model/feedback.ts';
 
 /** A report of 1 MiB takes less than a tenth of a second on one core. */
-export const DEADLINE_MS = 5_000;
+export const READ_TIMEOUT_MS = 5_000;
 /**
  * The deadline is counted in turns of this process's own loop: a process that was stopped, or that is itself held up, does not
  * take that time for the report's.
  */
 const TICKS = 10;
 /** Reports that wait or are being read, and the bytes of them. */
-export const WAITING = { maxReports: 64, maxBytes: 16 * 1_048_576 } as const;
+export const MAX_WAITING = { reports: 64, bytes: 16 * 1_048_576 } as const;
 const START_MS = 30_000;
 /** After so long without a report the thread is ended. */
 const IDLE_MS = 60_000;
 const THREAD_MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 128 } as const;
 
 /** What the thread says. */
-export type ReadingReply =
+export type ReaderThreadReply =
   | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly notices: readonly Notice[] }
   | { readonly kind: 'failed'; readonly fault: string };
 
-export type Reading =
+export type ReadResult =
   | { readonly kind: 'read'; readonly notices: readonly Notice[] }
   /** Nothing is known of it, and it must not be tried again. */
   | { readonly kind: 'too-expensive' }
@@ -38,7 +38,7 @@ export type Reading =
   | { readonly kind: 'busy' };
 
 export interface ReportReader {
-  read(raw: Uint8Array): Promise<Reading>;
+  read(raw: Uint8Array): Promise<ReadResult>;
   /** Ends the thread; what waits is rejected. */
   close(): Promise<void>;
 }
@@ -50,12 +50,12 @@ export interface ReportReaderParts {
   /** Told where reading a report failed, which no report should be able to cause, and where the thread died. */
   readonly failed: (what: string, error: unknown) => void;
   /** The thread's module, unless it is the reader itself. */
-  readonly module?: URL;
+  readonly threadModule?: URL;
 }
 
 interface Job {
   readonly raw: Uint8Array;
-  readonly done: PromiseWithResolvers<Reading>;
+  readonly done: PromiseWithResolvers<ReadResult>;
 }
 
 interface Thread {
@@ -65,7 +65,12 @@ interface Thread {
   ended: boolean;
 }
 
-export function createReportReader({ clock, beforeThread, failed, module = MODULE }: ReportReaderParts): ReportReader {
+export function createReportReader({
+  clock,
+  beforeThread,
+  failed,
+  threadModule: module = MODULE,
+}: ReportReaderParts): ReportReader {
   const waiting: Job[] = [];
   let waitingBytes = 0;
   let thread: Thread | null = null;
@@ -88,7 +93,7 @@ export function createReportReader({ clock, beforeThread, failed, module = MODUL
       START_MS,
       () => void end(started, new Error('the reading thread did not start in time')),
     );
-    worker.on('message', (reply: ReadingReply) => {
+    worker.on('message', (reply: ReaderThreadReply) => {
       if (started.ended) return;
       switch (reply.kind) {
         case 'ready':
@@ -123,7 +128,7 @@ export function createReportReader({ clock, beforeThread, failed, module = MODUL
   }
 
   /** The current report is done with; the next one is read. */
-  function finish(outcome: Reading): void {
+  function finish(outcome: ReadResult): void {
     leave()?.done.resolve(outcome);
     void next();
   }
@@ -163,7 +168,7 @@ export function createReportReader({ clock, beforeThread, failed, module = MODUL
   }
 
   function arm(used: Thread, ticks: number): void {
-    stopDeadline = clock.after(DEADLINE_MS / TICKS, () => {
+    stopDeadline = clock.after(READ_TIMEOUT_MS / TICKS, () => {
       if (ticks > 1) return arm(used, ticks - 1);
       used.ended = true;
       if (thread === used) thread = null;
@@ -184,10 +189,10 @@ export function createReportReader({ clock, beforeThread, failed, module = MODUL
     read(raw) {
       if (closed) return Promise.reject(new Error('the reader of reports is closed'));
       const full =
-        waiting.length + (current === null ? 0 : 1) >= WAITING.maxReports ||
-        waitingBytes + raw.byteLength > WAITING.maxBytes;
+        waiting.length + (current === null ? 0 : 1) >= MAX_WAITING.reports ||
+        waitingBytes + raw.byteLength > MAX_WAITING.bytes;
       if (full) return Promise.resolve({ kind: 'busy' });
-      const done = Promise.withResolvers<Reading>();
+      const done = Promise.withResolvers<ReadResult>();
       waiting.push({ raw, done });
       waitingBytes += raw.byteLength;
       void next();
@@ -204,5 +209,5 @@ export function createReportReader({ clock, beforeThread, failed, module = MODUL
   };
 }
 
-const MODULE = new URL('./reading-worker.ts', import.meta.url);
+const MODULE = new URL('./report-reader-thread.ts', import.meta.url);
 const FAULT: Notice = { kind: 'unknown', reason: 'reading it failed, which is a fault of this software' };

@@ -11,41 +11,41 @@ interface Rate {
 }
 
 /** Messages of one peer, to whomever. */
-export const MESSAGES: Rate = { burst: 500, perSecond: 50 };
+export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
 /** Messages to `postmaster` and `abuse` from one peer, and from all: anybody may write there, and each is kept. */
-export const ROLE_MESSAGES: Rate = { burst: 60, perSecond: 1 };
-export const ALL_ROLE_MESSAGES: Rate = { burst: 300, perSecond: 5 };
+export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
+export const TOTAL_ROLE_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
 /** Bytes of messages that are being received or recorded, of one peer and of all. */
-export const HELD_BYTES = { each: 16 * 1_048_576, all: 64 * 1_048_576 } as const;
+export const MAX_BUFFERED_BYTES = { perPeer: 16 * 1_048_576, total: 64 * 1_048_576 } as const;
 /** Peers that are remembered; beyond that the ones with full buckets are forgotten. */
 const MAX_PEERS = 10_000;
 
 /** Whom a message is for: a return path of this installation, or a role mailbox, which anybody can write to. */
-export type MessageKind = 'return-path' | 'role';
+export type RecipientKind = 'return-path' | 'role';
 
 export interface PeerLimits {
   /** True where this address may send one more message at `now` (ms). Charges nothing. */
-  may(address: string, kind: MessageKind, now: number): boolean;
+  allows(address: string, kind: RecipientKind, now: number): boolean;
   /** The same, and charges the message where it is true. */
-  charge(address: string, kind: MessageKind, now: number): boolean;
+  charge(address: string, kind: RecipientKind, now: number): boolean;
   /** True where so many more bytes may be kept; `release` must follow then. */
-  hold(address: string, bytes: number): boolean;
-  release(address: string, bytes: number): void;
+  reserveBytes(address: string, bytes: number): boolean;
+  releaseBytes(address: string, bytes: number): void;
 }
 
 export function createPeerLimits(): PeerLimits {
-  const messages = createBuckets(MESSAGES);
-  const role = createBuckets(ROLE_MESSAGES);
-  const allRole = createBuckets(ALL_ROLE_MESSAGES);
+  const messages = createBuckets(PEER_MESSAGE_RATE);
+  const role = createBuckets(PEER_ROLE_MESSAGE_RATE);
+  const allRole = createBuckets(TOTAL_ROLE_MESSAGE_RATE);
   const held = new Map<string, number>();
   let allHeld = 0;
 
-  const may = (peer: string, kind: MessageKind, now: number): boolean =>
+  const may = (peer: string, kind: RecipientKind, now: number): boolean =>
     messages.level(peer, now) >= 1 &&
     (kind === 'return-path' || (role.level(peer, now) >= 1 && allRole.level('', now) >= 1));
 
   return {
-    may: (address, kind, now) => may(peerOf(address), kind, now),
+    allows: (address, kind, now) => may(peerOf(address), kind, now),
     charge(address, kind, now) {
       const peer = peerOf(address);
       if (!may(peer, kind, now)) return false;
@@ -56,15 +56,15 @@ export function createPeerLimits(): PeerLimits {
       }
       return true;
     },
-    hold(address, bytes) {
+    reserveBytes(address, bytes) {
       const peer = peerOf(address);
       const own = held.get(peer) ?? 0;
-      if (own + bytes > HELD_BYTES.each || allHeld + bytes > HELD_BYTES.all) return false;
+      if (own + bytes > MAX_BUFFERED_BYTES.perPeer || allHeld + bytes > MAX_BUFFERED_BYTES.total) return false;
       held.set(peer, own + bytes);
       allHeld += bytes;
       return true;
     },
-    release(address, bytes) {
+    releaseBytes(address, bytes) {
       const peer = peerOf(address);
       const left = (held.get(peer) ?? 0) - bytes;
       allHeld -= bytes;

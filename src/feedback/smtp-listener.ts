@@ -14,22 +14,22 @@ import type { HostPort } from '../config/settings.ts';
 import type { Bind } from '../http/bind.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
-import type { Taken } from './intake.ts';
-import { createLineEnds } from './line-ends.ts';
+import type { RecordResult } from './intake.ts';
+import { createLineEndCheck } from './line-ends.ts';
 import { feedbackRecipient, type ReturnPathKey } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
-import { createPeerLimits, type MessageKind } from './smtp-limits.ts';
-import { reportOf, TOO_EXPENSIVE } from './smtp-report.ts';
-import { createVisits, SESSIONS, type Visit } from './smtp-visits.ts';
+import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
+import { createSmtpReport, TOO_EXPENSIVE } from './smtp-report.ts';
+import { createOpenSessions, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
 
 /** A larger message is refused with 552; what is read of a smaller one is its beginning, where reports stand. */
-export const MOST_BYTES = 10 * 1_048_576;
+export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
 const READ_BYTES = 1_048_576;
 /** A peer that goes on sending a message that is refused for its size is heard no longer. */
-const MAX_MESSAGE_BYTES = 4 * MOST_BYTES;
+const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
 const IDLE_MS = 5 * 60_000;
 /** Until a valid recipient is given, and from then until DATA. */
-export const COMMANDS_MS = 60_000;
+export const COMMANDS_TIMEOUT_MS = 60_000;
 /** From DATA to the final dot. */
 const DATA_MS = 5 * 60_000;
 /** No session lasts longer: a peer that sends a byte now and then does not keep its place for ever. */
@@ -58,7 +58,7 @@ type FeedbackRefusal =
   | 'store';
 
 export interface SmtpListenerParts {
-  readonly at: HostPort;
+  readonly listenAddress: HostPort;
   readonly bind: Bind;
   readonly clock: Clock;
   readonly returnPath: ReturnPathKey;
@@ -67,7 +67,7 @@ export interface SmtpListenerParts {
   /** Offers STARTTLS with it, or null. */
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
   readonly reader: Pick<ReportReader, 'read'>;
-  readonly take: (report: FeedbackReport) => Promise<Taken>;
+  readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
   readonly failed: (what: string, error: unknown) => void;
 }
@@ -76,13 +76,13 @@ export interface SmtpListener {
   /** Rejects with an Error of one line that names setting and address. */
   start(): Promise<HostPort>;
   /** A renewed certificate, for sessions from now on. */
-  renew(certificate: { readonly cert: Buffer; readonly key: Buffer }): void;
+  renewCertificate(certificate: { readonly cert: Buffer; readonly key: Buffer }): void;
   /** Ends sessions within a bound. */
   close(): Promise<void>;
 }
 
 /** What is known of a session beyond what the library keeps. */
-interface Session extends Visit {
+interface Session extends OpenSession {
   /** The one to answer on: under TLS the inner one. */
   socket: Socket;
   /** The mail request of the recipient taken; null for a role mailbox. */
@@ -99,10 +99,10 @@ interface Session extends Visit {
 }
 
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
-  const { clock, returnPath, certificate, reader, take, publish, failed } = parts;
+  const { clock, returnPath, certificate, reader, recordReport: take, publish, failed } = parts;
   const refused = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
-  const visits = createVisits();
+  const visits = createOpenSessions();
   const bySocket = new WeakMap<Socket, Session>();
   /** By the library's own id, from its first word on. */
   const sessions = new Map<string, Session>();
@@ -119,7 +119,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     hideENHANCEDSTATUSCODES: false,
     hideSMTPUTF8: false,
     ...(certificate === null ? {} : { cert: certificate.cert, key: certificate.key }),
-    size: MOST_BYTES,
+    size: MAX_MESSAGE_BYTES,
     rejectOversized: true,
     maxRecipients: 1,
     maxCommandLength: 4_096,
@@ -143,7 +143,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       const visit = sessions.get(session.id);
       if (visit === undefined) return done(reply(421, 'the session is over'));
       if (isTooMany(visit)) return done(reply(421, 'too many commands without a message'));
-      if (!limits.may(visit.address, 'return-path', clock.now())) {
+      if (!limits.allows(visit.address, 'return-path', clock.now())) {
         refused('too-fast');
         return done(reply(451, 'too many messages from this address, try again later'));
       }
@@ -161,7 +161,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           return done();
         case 'role':
           // Charged at DATA: naming the mailbox costs nobody its budget.
-          if (!limits.may(visit.address, 'role', clock.now())) {
+          if (!limits.allows(visit.address, 'role', clock.now())) {
             refused('too-fast');
             return done(reply(451, 'too much mail for this mailbox, try again later'));
           }
@@ -195,11 +195,11 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onClose(session) {
       const visit = sessions.get(session.id);
       sessions.delete(session.id);
-      if (visit !== undefined) visits.leave(visit);
+      if (visit !== undefined) visits.remove(visit);
     },
   });
   // Refused and evicted ones are gone within seconds; beyond that the descriptors of the process are at stake.
-  server.server.maxConnections = 2 * SESSIONS.all;
+  server.server.maxConnections = 2 * MAX_SESSIONS.total;
   // Peers that go away, and handshakes that fail, are nothing to report.
   server.on('error', () => undefined);
 
@@ -210,14 +210,14 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     visit: Session,
   ): Promise<Error | null> {
     const { address, about } = visit;
-    const kind: MessageKind = about === null ? 'role' : 'return-path';
+    const kind: RecipientKind = about === null ? 'role' : 'return-path';
     visit.inMessage = true;
     visit.messageBytes = 0;
     bound(visit, DATA_MS);
     const charged = limits.charge(address, kind, clock.now());
     let heldBytes = 0;
     const hold = (bytes: number): boolean => {
-      if (!charged || !limits.hold(address, bytes)) return false;
+      if (!charged || !limits.reserveBytes(address, bytes)) return false;
       heldBytes += bytes;
       return true;
     };
@@ -247,12 +247,12 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       }
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
       const notices = reading.kind === 'read' ? reading.notices : [TOO_EXPENSIVE];
-      const taken = await take(reportOf({ raw: content, notices, about, from }, returnPath, clock.now()));
+      const taken = await take(createSmtpReport({ raw: content, notices, about, from }, returnPath, clock.now()));
       if (taken === 'recorded') return null;
       refused('not-settled');
       return reply(451, 'the message that this is about is still on its way, try again later');
     } finally {
-      limits.release(address, heldBytes);
+      limits.releaseBytes(address, heldBytes);
     }
   }
 
@@ -262,12 +262,12 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     visit.inMessage = false;
     visit.envelopeCommands = 0;
     visit.commandBytes = 0;
-    bound(visit, COMMANDS_MS);
+    bound(visit, COMMANDS_TIMEOUT_MS);
   }
 
   /** A valid recipient was given. Its time is counted once for a message: naming it again does not win more. */
   function proved(visit: Session, stage: 'role' | 'return-path'): void {
-    if (visit.stage === 'new') bound(visit, COMMANDS_MS);
+    if (visit.stage === 'new') bound(visit, COMMANDS_TIMEOUT_MS);
     visit.stage = stage;
   }
 
@@ -312,7 +312,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
    * anything of that reaches the parser.
    */
   function guard(socket: Socket, visit: Session): void {
-    const lineEnds = createLineEnds();
+    const lineEnds = createLineEndCheck();
     const push = socket.push.bind(socket);
     let over = false;
     const end = (reason: FeedbackRefusal, line: string): false => {
@@ -324,11 +324,11 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.push = (piece: unknown, encoding?: BufferEncoding) => {
       if (over) return false;
       if (!(piece instanceof Uint8Array)) return push(piece, encoding);
-      visit.activeAt = clock.now();
-      if (!lineEnds.hold(piece)) return end('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
+      visit.lastActiveAt = clock.now();
+      if (!lineEnds.accepts(piece)) return end('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
       if (visit.inMessage) visit.messageBytes += piece.length;
       else visit.commandBytes += piece.length;
-      if (visit.messageBytes > MAX_MESSAGE_BYTES) return end('too-large', '552 5.3.4 the message is too large');
+      if (visit.messageBytes > MAX_RECEIVED_BYTES) return end('too-large', '552 5.3.4 the message is too large');
       if (visit.commandBytes > MAX_COMMAND_BYTES) {
         return end('too-many-commands', '421 4.7.0 too many commands without a message');
       }
@@ -341,7 +341,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       socket,
       address: socket.remoteAddress ?? '',
       stage: 'new',
-      activeAt: clock.now(),
+      lastActiveAt: clock.now(),
       evict: () => {
         refused('evicted');
         hangUp(visit, '421 4.3.2 too busy, try again later');
@@ -354,7 +354,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       messageBytes: 0,
       stopClock: () => undefined,
     };
-    if (!visits.enter(visit, clock.now())) {
+    if (!visits.admit(visit, clock.now())) {
       refused('too-many-connections');
       hangUp(visit, '421 4.3.2 too many connections, try again later');
       return;
@@ -366,13 +366,13 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.once('close', () => {
       cancel();
       visit.stopClock();
-      visits.leave(visit);
+      visits.remove(visit);
     });
   });
 
   return {
-    start: () => parts.bind(server.server, parts.at, 'POSTRIDER_FEEDBACK_LISTEN'),
-    renew: ({ cert, key }) => server.updateSecureContext({ cert, key }),
+    start: () => parts.bind(server.server, parts.listenAddress, 'POSTRIDER_FEEDBACK_LISTEN'),
+    renewCertificate: ({ cert, key }) => server.updateSecureContext({ cert, key }),
     close: () => new Promise((resolve) => server.close(resolve)),
   };
 }

@@ -1,7 +1,7 @@
 /** A message that the feedback listener took, as the report that goes into the store. */
 import { createHash } from 'node:crypto';
 import type { FeedbackReport, Notice } from '../model/feedback.ts';
-import { namedMailRequest, type ReturnPathKey } from './recipient.ts';
+import { findReportedMessageId, type ReturnPathKey } from './recipient.ts';
 
 /** What is kept of a report that is not understood; of mail to a role mailbox, which anybody can write, less. */
 const KEPT_BYTES = 65_536;
@@ -21,13 +21,13 @@ export interface ReceivedReport {
 }
 
 /** Linear in the length of the message. */
-export function reportOf(
+export function createSmtpReport(
   { raw, notices, about, from }: ReceivedReport,
   returnPath: ReturnPathKey,
   now: number,
 ): FeedbackReport {
   const complains = notices.some(({ kind }) => kind === 'complaint');
-  const named = about === null && complains ? namedMailRequest(returnPath, raw, now) : null;
+  const named = about === null && complains ? findReportedMessageId(returnPath, raw, now) : null;
   const mail = about ?? (named === null ? null : { id: named });
   return {
     about: mail,

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
 import type { FoundKeys } from '../model/account.ts';
 import type { Publish } from '../model/events.ts';
-import type { AcceptAnswer, NewMail } from '../model/message.ts';
+import type { AcceptAnswer, NewMessage } from '../model/message.ts';
 import type { InFlightLimits, LoadSignal } from './capacity.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
 import type { KeyDirectory } from './keys.ts';
@@ -46,7 +46,7 @@ export interface ListenerOptions {
    * Commits one mail request; handed over with `lease: null` and `suppressedBy: null`, which the caller's side settles.
    * A rejection means that nothing is known to be stored.
    */
-  readonly submit: (mail: NewMail) => Promise<AcceptAnswer>;
+  readonly submit: (mail: NewMessage) => Promise<AcceptAnswer>;
   readonly ids: { next(now: number): string };
   readonly clock: Clock;
   readonly load: LoadSignal;

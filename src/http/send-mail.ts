@@ -10,7 +10,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Account, ApiKey } from '../model/account.ts';
 import { peerOf } from '../model/address.ts';
-import type { AcceptAnswer, LimitsLeft, NewMail } from '../model/message.ts';
+import type { AcceptAnswer, LimitsLeft, NewMessage } from '../model/message.ts';
 import { admit, sendersBound } from '../model/submission.ts';
 import type { InFlight, Place } from './capacity.ts';
 import type { HttpConnections } from './connections.ts';
@@ -255,7 +255,7 @@ export function createSendMail(
       refuseIn(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
       return;
     }
-    const mail: NewMail = {
+    const mail: NewMessage = {
       id: ids.next(acceptedAt),
       accountId: account.id,
       keyId: key.id,
@@ -280,7 +280,7 @@ export function createSendMail(
     );
   }
 
-  function onAnswer(exchange: Exchange, mail: NewMail, ignored: IgnoredFields | null, answer: AcceptAnswer): void {
+  function onAnswer(exchange: Exchange, mail: NewMessage, ignored: IgnoredFields | null, answer: AcceptAnswer): void {
     failingSince = null;
     const { res, account, key, startedAt } = exchange;
     switch (answer.kind) {
@@ -352,7 +352,7 @@ export function createSendMail(
     publishRefused(code, account?.id ?? null, key?.id ?? null);
   }
 
-  function publishAccepted(mail: NewMail, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
+  function publishAccepted(mail: NewMessage, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
     const { id, accountId, keyId, to, acceptedAt } = mail;
     const at = clock.now();
     publish({ type: 'message.accepted', at, id, accountId, keyId, to, state, acceptedAt, tookMs });

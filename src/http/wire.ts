@@ -185,7 +185,7 @@ export function addLimits(
 
 // Reads a request's body, bounded, and decodes it strictly.
 //
-// Promises: holds `maxBytes` at most, and twice that only while the parts of a body are joined; what comes after a body
+// Promises: holds `bytes` at most, and twice that only while the parts of a body are joined; what comes after a body
 // was given up is not kept; invalid UTF-8 is an error and never U+FFFD; calls back exactly once.
 
 /** The bytes, or why there are none: too many of them, no room for them, or the client went away. */
@@ -206,7 +206,7 @@ export function announcesMoreThan(req: IncomingMessage, maxBytes: number): boole
 }
 
 /**
- * Reads the body of at most `maxBytes`; `hold` is asked for room for each part as it arrives. A body given up is not
+ * Reads the body of at most `bytes`; `hold` is asked for room for each part as it arrives. A body given up is not
  * paused: what still comes of it goes by.
  */
 export function readBody(

@@ -168,7 +168,7 @@ export interface WindowCounts {
   readonly complaints: number;
 }
 
-type Standing =
+type ReputationStatus =
   | { readonly kind: 'good' }
   /** At half of a threshold or ceiling: nothing happens yet, and the operator is told. */
   | { readonly kind: 'warning'; readonly reason: string }
@@ -213,14 +213,14 @@ function usageOf(
 }
 
 /** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */
-export function standing(counts: WindowCounts, thresholds: Thresholds): Standing {
+export function reputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
   const statuses = thresholdUsage(counts, thresholds).map((usage) => statusOf(usage, counts.emails));
   return (
     statuses.find(({ kind }) => kind === 'lock') ?? statuses.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
   );
 }
 
-function statusOf({ metric, count, limitType, limit, usage }: ThresholdUsage, emails: number): Standing {
+function statusOf({ metric, count, limitType, limit, usage }: ThresholdUsage, emails: number): ReputationStatus {
   if (limit === null || usage < 0.5) return { kind: 'good' };
   const what = metric === 'bounces' ? 'hard bounces' : 'complaints';
   const most =

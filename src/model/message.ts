@@ -8,7 +8,7 @@
 import type { Attempt, Reply } from './outcome.ts';
 
 /** One valid mail request on its way into the store. */
-export interface NewMail {
+export interface NewMessage {
   /** Lower-case UUIDv7 made by `MailIds`; greater than every id this store has seen. */
   readonly id: string;
   readonly accountId: number;
@@ -50,7 +50,7 @@ export type AcceptAnswer =
   | { readonly kind: 'locked' };
 
 /** A mail request leased for one attempt. */
-export interface LeasedMail {
+export interface LeasedMessage {
   readonly id: string;
   readonly accountId: number;
   readonly to: string;
@@ -71,7 +71,7 @@ export interface LeaseRef {
 }
 
 /** What happened, as the history of a mail request tells it. */
-export interface MailEvent {
+export interface HistoryEntry {
   readonly at: number;
   /** What happened: a `verb` of `RECORDED` (events.ts), or what a report says (`NoteVerb`). */
   readonly verb: string;
@@ -87,7 +87,7 @@ export interface Change {
   readonly to: State;
   /** When it is next tried; present when `to` is `queued`. */
   readonly dueAt: number | null;
-  readonly event: MailEvent;
+  readonly event: HistoryEntry;
   /** Put the recipient on the account's suppression list in the same transaction. */
   readonly suppress: 'bounce' | 'complaint' | null;
 }
@@ -101,14 +101,14 @@ export interface Settlement {
   /** Applied in order: the attempt's own change, then a complaint of a local answer. */
   readonly changes: readonly Change[];
   /** True where no attempt was made (found past its maximum age): the count of attempts is given back. */
-  readonly uncount: boolean;
+  readonly refundAttempt: boolean;
   /** True where it counts into no reputation: the transport answered by itself, or a test message. */
-  readonly untallied?: boolean;
+  readonly excludedFromReputation?: boolean;
 }
 
 export type SettleAnswer = 'settled' | 'lost';
 
-export interface MailFilter {
+export interface MessageFilter {
   readonly accountId: number | null;
   readonly state: State | null;
   readonly to: string | null;
@@ -118,7 +118,7 @@ export interface MailFilter {
   readonly limit: number;
 }
 
-export interface MailSummary {
+export interface StoredMessageSummary {
   readonly id: string;
   readonly accountId: number;
   readonly state: State;
@@ -128,7 +128,7 @@ export interface MailSummary {
   readonly acceptedAt: number;
 }
 
-export interface MailDetails extends MailSummary {
+export interface StoredMessage extends StoredMessageSummary {
   readonly keyId: number;
   /** When it is next tried (`queued`) or when its lease ends (`sending`). */
   readonly dueAt: number | null;
@@ -138,10 +138,10 @@ export interface MailDetails extends MailSummary {
   /** Null once the body is erased. */
   readonly message: string | null;
   /** In order, `accepted` first. */
-  readonly events: readonly MailEvent[];
+  readonly events: readonly HistoryEntry[];
 }
 
-export type MailStanding = Omit<MailDetails, 'message'>;
+export type MessageHistory = Omit<StoredMessage, 'message'>;
 
 /** Operator's doing on one mail request. `wrong-state` says which state forbade it. */
 export type OperatorAnswer =
@@ -188,7 +188,7 @@ export interface TypedChange extends Change {
 /** The change that records an event: word and state are those of `RECORDED`. */
 export function changeOf(
   type: SettledType,
-  entry: Omit<MailEvent, 'verb'>,
+  entry: Omit<HistoryEntry, 'verb'>,
   dueAt: number | null = null,
   suppress: Change['suppress'] = null,
 ): TypedChange {
@@ -211,7 +211,7 @@ export interface LimitsLeft {
 export const IDEMPOTENCY_MS = 24 * 3_600_000;
 
 /** The time up to which an idempotency key that is stored is free again for this message. */
-export function keysOverAt({ idempotency, acceptedAt }: Pick<NewMail, 'idempotency' | 'acceptedAt'>): number {
+export function keysOverAt({ idempotency, acceptedAt }: Pick<NewMessage, 'idempotency' | 'acceptedAt'>): number {
   return idempotency?.overAt ?? acceptedAt - IDEMPOTENCY_MS;
 }
 
@@ -340,7 +340,12 @@ export function isPastMaxAge(acceptedAt: number, policy: Policy, now: number): b
   return now >= acceptedAt + policy.maxAgeMs;
 }
 
-function deferred(mail: AttemptedMessage, policy: Policy, random: number, entry: Omit<MailEvent, 'verb'>): TypedChange {
+function deferred(
+  mail: AttemptedMessage,
+  policy: Policy,
+  random: number,
+  entry: Omit<HistoryEntry, 'verb'>,
+): TypedChange {
   const now = entry.at;
   if (isPastMaxAge(mail.acceptedAt, policy, now)) return changeOf('message.expired', entry);
   // Never due after its maximum age: the sweep that ends it finds it in time also when retries are hours apart.
@@ -376,7 +381,7 @@ export function retryDelayMs(attempts: number, random: number): number {
 // History entries of events that a transaction of the store finds out by itself; the same for both databases.
 
 /** An entry that no attempt caused. */
-export type EntryWithoutAttempt = MailEvent & { readonly attempt: null };
+export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
 function entryOf(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
   return { at, verb: RECORDED[type].verb, by, detail, attempt: null };

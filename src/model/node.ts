@@ -10,7 +10,7 @@ export interface NodeBeat {
   readonly version: string;
 }
 
-export interface NodeStanding extends NodeBeat {
+export interface NodeStatus extends NodeBeat {
   readonly startedAt: number;
   /** When it last said that it lives, and until when it counts as alive without saying so again; by the store's clock. */
   readonly seenAt: number;

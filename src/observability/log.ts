@@ -28,7 +28,7 @@ export interface Log {
   /** True if the level of the event is enabled. */
   enabled(event: LogEventName): boolean;
   /** The number of lines dropped so far because the reader of standard output was too slow. */
-  dropped(): number;
+  droppedLines(): number;
   /** Writes the buffered lines; gives up after one second. */
   close(): Promise<void>;
 }
@@ -66,7 +66,7 @@ export function createLog(
       // A disabled level costs only this check.
       if (enabled(event)) logger[LOG_EVENTS[event].level](line(event, fields));
     },
-    dropped: output.dropped,
+    droppedLines: output.dropped,
     close() {
       clearInterval(timer);
       return output.close();

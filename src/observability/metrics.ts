@@ -78,7 +78,7 @@ export interface MetricsOptions {
   /** When the last feedback report was received, or null; read on a scrape. */
   readonly lastFeedbackAt?: () => Promise<number | null>;
   /** Every code that `refused` can be called with. */
-  readonly reasons: readonly string[];
+  readonly refusalReasons: readonly string[];
   /** Lines that the log has dropped so far; read on a scrape. */
   readonly droppedLines?: () => number;
 }
@@ -97,7 +97,7 @@ export function createMetrics({
   clock,
   queueFigures,
   lastFeedbackAt,
-  reasons,
+  refusalReasons: reasons,
   droppedLines = () => 0,
 }: MetricsOptions): Metrics {
   const registry = new Registry();

@@ -7,15 +7,15 @@
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import type { EventOf } from '../model/events.ts';
-import type { Change, LeasedMail, NewMail } from '../model/message.ts';
+import type { Change, LeasedMessage, NewMessage } from '../model/message.ts';
 import { RECORDED, type SettledType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Handlers } from './events.ts';
 
 export interface Traces {
-  accepted(mail: Pick<NewMail, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;
+  accepted(mail: Pick<NewMessage, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;
   attempted(
-    mail: Pick<LeasedMail, 'id' | 'accountId' | 'attempts'>,
+    mail: Pick<LeasedMessage, 'id' | 'accountId' | 'attempts'>,
     attempt: Attempt,
     change: Pick<Change, 'to'>,
   ): void;

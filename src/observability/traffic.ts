@@ -42,13 +42,13 @@ export interface TrafficCounter {
 export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
-  readonly put: TrafficStore['putTraffic'];
+  readonly writeRows: TrafficStore['writeTraffic'];
   /** Called once when writes start to fail. */
-  readonly failed: (error: unknown) => void;
+  readonly onWriteError: (error: unknown) => void;
 }
 
 /** Creates a counter. No timer runs while nothing is counted. */
-export function countTraffic({ node, clock, put, failed }: TrafficParts): TrafficCounter {
+export function startTrafficCounter({ node, clock, writeRows, onWriteError }: TrafficParts): TrafficCounter {
   const minutes = createRows(MINUTE_MS);
   const hours = createRows(HOUR_MS);
   let minute: CountedRow | null = null;
@@ -86,7 +86,7 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
     const batch = unwritten().map((row) => ({ row, counted: row.counted }));
     try {
       if (batch.length > 0)
-        await put(
+        await writeRows(
           node,
           batch.map(({ row }) => row.sums),
         );
@@ -94,7 +94,7 @@ export function countTraffic({ node, clock, put, failed }: TrafficParts): Traffi
       for (const { row, counted } of batch) row.written = counted;
       failing = false;
     } catch (error) {
-      if (!failing) failed(error);
+      if (!failing) onWriteError(error);
       failing = true;
     }
     cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_INTERVAL_MS, begin) : null;

@@ -9,10 +9,10 @@ import {
   isoTime,
   isoTimeOrNull,
   parseCount,
-  parseMoment,
   parsePercent,
   parseRate,
   parseThrottle,
+  parseTimestamp,
   quote,
 } from '../config/units.ts';
 import {
@@ -21,7 +21,7 @@ import {
   type AccountLimits,
   type Guarded,
   percent,
-  standing,
+  reputationStatus,
   thresholdUsage,
   type WindowCounts,
 } from '../model/account.ts';
@@ -29,8 +29,8 @@ import { accountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { time } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
-import { conflict, type Failed, invalid, invalidAs, notFound, ok, parsedAs, type Result } from './errors.ts';
-import { nameOf, visibleText } from './labels.ts';
+import { conflict, type Failed, invalid, invalidTemplate, memberResult, notFound, ok, type Result } from './errors.ts';
+import { parseName, parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
 
@@ -53,7 +53,7 @@ export const createAccount = operation({
   errors: ['conflict'],
   async run({ name, ...given }, { store, clock }) {
     const now = clock.now();
-    const named = nameOf('name', name);
+    const named = parseName('name', name);
     if (!named.ok) return named;
     if (name === '*') {
       return invalid('name', '"*" stands for the suppression list of the whole service; choose another');
@@ -93,7 +93,7 @@ export const listAccounts = operation({
   async run(_input, { store, clock }) {
     const now = clock.now();
     const [accounts, windows] = await Promise.all([store.listAccounts(), store.reputations(now)]);
-    return ok(accounts.map((account) => detailsOf(account, now, windows.get(account.id) ?? NO_COUNTS)));
+    return ok(accounts.map((account) => toAccountDetails(account, now, windows.get(account.id) ?? NO_COUNTS)));
   },
 });
 
@@ -111,7 +111,7 @@ export const showAccount = operation({
     const account = (await store.listAccounts()).find((one) => one.name === name);
     if (account === undefined) return noAccount(name);
     const counts = await store.reputationOf(name, now);
-    return ok(detailsOf(account, now, counts.kind === 'done' ? counts.value : NO_COUNTS));
+    return ok(toAccountDetails(account, now, counts.kind === 'done' ? counts.value : NO_COUNTS));
   },
 });
 
@@ -129,7 +129,7 @@ export const lockAccount = operation({
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
   async run({ account, reason, expected }, { store, clock }) {
-    const text = visibleText('reason', reason, MAX_REASON_LENGTH);
+    const text = parseVisibleText('reason', reason, MAX_REASON_LENGTH);
     if (!text.ok) return text;
     const now = clock.now();
     return changed(account, await store.lockAccount(account, reason, now, expected), now);
@@ -186,23 +186,23 @@ function limitsOf({ volume, volumeExpires, rate, throttle }: GivenLimits, now: n
     limits.volume = null;
     limits.volumeExpiresAt = null;
   } else if (volume !== undefined) {
-    const count = parsedAs('volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
+    const count = memberResult('volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
     if (!count.ok) return count;
     limits.volume = count.value;
   }
   if (volumeExpires === 'never') limits.volumeExpiresAt = null;
   else if (volumeExpires !== undefined) {
-    const moment = parsedAs('volumeExpires', parseMoment(volumeExpires, now, 'ahead'));
+    const moment = memberResult('volumeExpires', parseTimestamp(volumeExpires, now, 'ahead'));
     if (!moment.ok) return moment;
     limits.volumeExpiresAt = moment.value;
   }
   if (rate !== undefined) {
-    const parsed = rate === 'none' ? ok(null) : parsedAs('rate', parseRate(rate));
+    const parsed = rate === 'none' ? ok(null) : memberResult('rate', parseRate(rate));
     if (!parsed.ok) return parsed;
     limits.rate = parsed.value;
   }
   if (throttle !== undefined) {
-    const parsed = throttle === 'none' ? ok(null) : parsedAs('throttle', parseThrottle(throttle));
+    const parsed = throttle === 'none' ? ok(null) : memberResult('throttle', parseThrottle(throttle));
     if (!parsed.ok) return parsed;
     limits.throttle = parsed.value;
   }
@@ -217,17 +217,17 @@ function changeOf(given: GivenChange, now: number): Result<AccountChange> {
   const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
   const { maxBounces, maxComplaints } = given;
   if (maxBounces !== undefined) {
-    const rate = parsedAs('maxBounces', parsePercent(maxBounces));
+    const rate = memberResult('maxBounces', parsePercent(maxBounces));
     if (!rate.ok) return rate;
     change.bounceRate = rate.value;
   }
   if (maxComplaints !== undefined) {
-    const rate = parsedAs('maxComplaints', parsePercent(maxComplaints));
+    const rate = memberResult('maxComplaints', parsePercent(maxComplaints));
     if (!rate.ok) return rate;
     change.complaintRate = rate.value;
   }
   if (Object.keys(change).length > 0) return ok(change);
-  return invalidAs(null, (member) => {
+  return invalidTemplate(null, (member) => {
     const names = SETTABLE.map(member);
     return `nothing to set; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   });
@@ -278,7 +278,7 @@ function entryOf(account: Account, now: number): AccountEntry {
 }
 
 /** `counts` are those of the last 7 days. */
-export function detailsOf(account: Account, now: number, counts: WindowCounts): AccountDetails {
+export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
   const { thresholds } = account;
   const entry = entryOf(account, now);
   const { emails, bounces, complaints } = counts;
@@ -289,7 +289,7 @@ export function detailsOf(account: Account, now: number, counts: WindowCounts): 
       emails,
       bounces,
       complaints,
-      status: standing(counts, thresholds).kind,
+      status: reputationStatus(counts, thresholds).kind,
       thresholds: [...thresholdUsage(counts, thresholds)],
     },
   };
@@ -298,7 +298,7 @@ export function detailsOf(account: Account, now: number, counts: WindowCounts): 
 /** How near it is to locking itself by the counts of now; the stored text is of the last bounce or complaint. */
 function warningOf({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
-  const now = standing(counts, thresholds);
+  const now = reputationStatus(counts, thresholds);
   return now.kind === 'good' ? null : now.reason;
 }
 

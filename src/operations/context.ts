@@ -1,5 +1,5 @@
 /** What every operation is given. Nothing is opened here: adapters hand in what they have. */
-import type { Clock, SteadyClock } from '../clock.ts';
+import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
@@ -7,8 +7,8 @@ import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import type { ReadEntity } from './inbox/captured-mail.ts';
-import type { Imports } from './suppressions/pace.ts';
+import type { ReadEntity } from './inbox/captured-message.ts';
+import type { ImportScheduler } from './suppressions/import-scheduler.ts';
 
 export interface OperationContext {
   /** Who asks, as the audit log names them: `cli:NAME`, `page` or `token:NAME`. */
@@ -30,13 +30,13 @@ export interface OperationContext {
 /** What an import is given. */
 export interface ImportContext extends OperationContext {
   /** The imports of this process, which take turns. */
-  readonly imports: Imports;
+  readonly imports: ImportScheduler;
 }
 
 /** What the operations of `doctor` are given: they look at an installation that may be broken, so nothing is opened beforehand. */
 export interface DoctorContext {
   /** The clock of this machine, where nodes of a shared database go by another one. */
-  readonly machineClock: SteadyClock;
+  readonly machineClock: MonotonicClock;
   readonly settings: Settings;
   readonly installation: Installation;
   /** Shows in one line what a long operation does now; each line replaces the one before. */

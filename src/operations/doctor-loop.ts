@@ -7,17 +7,17 @@ import type { Settings } from '../config/settings.ts';
 import { parseDuration } from '../config/units.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
-import { checkLoop, type Trial } from '../doctor/loop.ts';
+import { type LoopTest, runLoopTests } from '../doctor/loop.ts';
 import { loopRecipient } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
-import type { NewMail } from '../model/message.ts';
+import type { NewMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { mailIds } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor.ts';
-import { invalid, noAccount, ok, parsedAs } from './errors.ts';
+import { accountNotFound, invalid, memberResult, ok } from './errors.ts';
 import type { Operation } from './operation.ts';
 
 const CHECK = 'loop';
@@ -43,7 +43,7 @@ export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = 
   result: Findings,
   errors: [],
   async run({ account, within }, context) {
-    const bound = parsedAs('within', parseDuration(within));
+    const bound = memberResult('within', parseDuration(within));
     if (!bound.ok) return bound;
     if (bound.value > MAX_WITHIN_MS) return invalid('within', 'at most 1h');
     const { settings, machineClock: clock, installation, progress } = context;
@@ -55,16 +55,16 @@ export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = 
         const sender = await findSender(store, settings, account);
         if (!('from' in sender)) return [sender];
         const ids = mailIds(await store.newestId(), randomUUID);
-        return checkLoop({
-          trials,
+        return runLoopTests({
+          tests: trials,
           send: (to) => submit(store, trialMail(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
-          look: (id) => store.showMail(id),
+          readMessage: (id) => store.findMessage(id),
           clock,
-          pause: async () => {
+          waitForPoll: async () => {
             await installation.wait(LOOK_EVERY_MS);
             progress(`waiting for what comes back, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
           },
-          boundMs: bound.value,
+          timeoutMs: bound.value,
         });
       });
       return ok([...findings]);
@@ -91,7 +91,7 @@ async function findSender(
   if (first === undefined) {
     return name === undefined
       ? failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create NAME`')
-      : failure(CHECK, noAccount(name).error.message, 'put that right, and try again');
+      : failure(CHECK, accountNotFound(name).error.message, 'put that right, and try again');
   }
   const sender = await senderOf(store, accounts, settings);
   if (sender !== null) return sender;
@@ -107,7 +107,7 @@ function trialsOf({
   feedbackListen,
   feedbackHttpListen,
   sesQueue,
-}: Settings): Trial[] | Finding {
+}: Settings): LoopTest[] | Finding {
   switch (transport.kind) {
     case 'capture':
       return failure(CHECK, 'nothing comes back with capture:', 'set POSTRIDER_TRANSPORT to a provider or a relay');
@@ -117,8 +117,8 @@ function trialsOf({
           ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)'
           : 'see that the identity or configuration set sends its bounces and complaints to the topic, and that a service runs with the role feedback';
       return [
-        { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expects: 'bounced', remedy },
-        { check: 'loop complaint', to: 'complaint@simulator.amazonses.com', expects: 'complained', remedy },
+        { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expectedState: 'bounced', remedy },
+        { check: 'loop complaint', to: 'complaint@simulator.amazonses.com', expectedState: 'complained', remedy },
       ];
     }
     case 'smtp': {
@@ -130,7 +130,7 @@ function trialsOf({
         );
       }
       const remedy = `see that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
-      return [{ check: 'loop bounce', to: loopRecipient(returnPathDomain) ?? '', expects: 'bounced', remedy }];
+      return [{ check: 'loop bounce', to: loopRecipient(returnPathDomain) ?? '', expectedState: 'bounced', remedy }];
     }
   }
 }
@@ -151,7 +151,7 @@ async function senderOf(
   return null;
 }
 
-function trialMail(id: string, account: Account, from: string, to: string, now: number): NewMail {
+function trialMail(id: string, account: Account, from: string, to: string, now: number): NewMessage {
   return {
     id,
     accountId: account.id,
@@ -170,7 +170,7 @@ function trialMail(id: string, account: Account, from: string, to: string, now: 
 }
 
 /** Resolves to its id once it is accepted. */
-async function submit(store: Pick<AcceptStore, 'accept'>, mail: NewMail): Promise<string> {
+async function submit(store: Pick<AcceptStore, 'accept'>, mail: NewMessage): Promise<string> {
   const [answer] = await store.accept([mail]);
   switch (answer?.kind) {
     case 'accepted':

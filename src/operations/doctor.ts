@@ -11,10 +11,10 @@ import type { Settings } from '../config/settings.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
-import { fileTime, maildirFault, spaceAt } from '../doctor/disk.ts';
+import { checkMaildirWritable, readDiskSpace, readFileSystemTime } from '../doctor/disk.ts';
 import { type Check, runChecks, warning } from '../doctor/finding.ts';
 import { checkHostName } from '../doctor/host-name.ts';
-import { checkNotices, checkReturnPath } from '../doctor/return-path.ts';
+import { checkProviderEvents, checkReturnPath } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
@@ -26,7 +26,7 @@ import type { SendingDomain } from '../model/domain.ts';
 import { Type } from '../model/schema.ts';
 import { sendersBound } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { Conversation, RelayProbe } from '../transports/smtp/probe.ts';
+import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
@@ -36,7 +36,7 @@ const LIMITS = {
   /** For each check. */
   timeoutMs: 25_000,
   /** After which no further check begins. */
-  wholeMs: 60_000,
+  totalTimeoutMs: 60_000,
   concurrency: 8,
 } as const;
 /** Less than a check has, so that the finding says where the session stopped. */
@@ -76,11 +76,11 @@ export const runDoctor: Operation<typeof NOTHING, typeof Findings, DoctorContext
         facts = await readStore(context);
         return checkDatabase(
           settings.database.kind === 'sqlite'
-            ? { path: settings.database.path, ...facts, space: spaceOf(settings.database.path) }
+            ? { path: settings.database.path, ...facts, readDiskSpace: spaceOf(settings.database.path) }
             : {
                 path: 'the PostgreSQL database',
                 ...facts,
-                space: null,
+                readDiskSpace: null,
                 warnings: await installation.databaseWarnings(),
               },
         );
@@ -102,14 +102,14 @@ interface StoreFacts {
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
   const nothing = { tookMs: 0, newestAcceptedAt: null, domains: [] };
-  const absence = await installation.absence();
+  const absence = await installation.missingDatabase();
   if (absence !== null) return { ...nothing, opened: absence };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
       await store.probe();
       const tookMs = clock.monotonic() - startedAt;
-      const newest = await store.listMail({ accountId: null, state: null, to: null, since: null, limit: 1 });
+      const newest = await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 1 });
       const domains = await store.listDomains();
       return { opened: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
     });
@@ -118,8 +118,8 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
   }
 }
 
-function spaceOf(path: string): DatabaseParts['space'] {
-  return () => spaceAt(path);
+function spaceOf(path: string): DatabaseParts['readDiskSpace'] {
+  return () => readDiskSpace(path);
 }
 
 function otherChecks(
@@ -143,24 +143,24 @@ function otherChecks(
         monotonic: clock.monotonic,
         wait: installation.wait,
         newestAcceptedAt: facts?.newestAcceptedAt ?? null,
-        fileTime: () => fileTime(data),
+        readFileSystemTime: () => readFileSystemTime(data),
         greeting: relay === null ? Promise.resolve(null) : relay.then(({ greeting }) => greeting),
       }),
     ),
     check('transport', 'failure', () =>
       checkTransport({
         setting: transport,
-        converse: () => conversationOf(relay),
-        account: () => installation.sesAccount(RELAY_MS),
+        probeRelay: () => conversationOf(relay),
+        readSesAccount: () => installation.readSesAccount(RELAY_MS),
         inboxPath,
-        unwritable: () => maildirFault(inboxPath),
+        checkWritable: () => checkMaildirWritable(inboxPath),
       }),
     ),
     check('certificate', 'failure', () =>
       checkCertificate({
         paths: tls,
         listen,
-        listensBeyondThisMachine: !isLoopback(listen.host),
+        acceptsRemoteClients: !isLoopback(listen.host),
         read: (path) => readFile(path),
         now: clock.now(),
       }),
@@ -168,25 +168,25 @@ function otherChecks(
     check('host name', 'warning', () => checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver)),
     check('return path', 'warning', async () =>
       transport.kind === 'ses'
-        ? checkNotices(settings.feedbackHttpListen !== null || settings.sesQueue !== null)
+        ? checkProviderEvents(settings.feedbackHttpListen !== null || settings.sesQueue !== null)
         : checkReturnPath(settings.returnPathDomain, resolver),
     ),
     ...(facts?.domains ?? []).map((domain) =>
       check(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({
           domain,
-          needed: sendersBound(settings),
-          lookUp: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
-          keyFault: (selector, sealed) => keyFault(settings, domain.name, selector, sealed),
+          authenticationRequired: sendersBound(settings),
+          checkRecords: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
+          checkKey: (selector, sealed) => keyFault(settings, domain.name, selector, sealed),
         }),
       ),
     ),
   ];
 }
 
-async function conversationOf(relay: Promise<RelayProbe> | null): Promise<Conversation> {
+async function conversationOf(relay: Promise<RelayProbe> | null): Promise<RelaySession> {
   if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport speaks no SMTP' };
-  return (await relay).conversation;
+  return (await relay).session;
 }
 
 /** Opens a key and wipes it. A secret that is gone is not made anew: what it sealed would be lost without a word. */

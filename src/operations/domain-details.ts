@@ -14,7 +14,7 @@ import { timeOr } from '../printing/text.ts';
 import type { DomainDetails, RemovedDomain } from './domains/schemas.ts';
 
 /** `found` of each record is what these checks found of that very record, and `unknown` where none looked at it. */
-export function detailsOf(
+export function toDomainDetails(
   domain: SendingDomain,
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
@@ -59,7 +59,7 @@ export function detailsOf(
 }
 
 /** What is left to do in DNS and at the provider once a domain is gone. `providerKeeps`: the provider has an identity of it. */
-export function removedDetails(
+export function toRemovedDomain(
   { name, keys }: SendingDomain,
   records: readonly DnsRecord[],
   providerKeeps: boolean,

@@ -24,9 +24,18 @@ import {
 import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
-import { detailsOf, removedDetails } from './domain-details.ts';
+import { toDomainDetails, toRemovedDomain } from './domain-details.ts';
 import { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from './domains/schemas.ts';
-import { conflict, type Failed, invalid, invalidAs, noAccount, notFound, ok, type Result } from './errors.ts';
+import {
+  accountNotFound,
+  conflict,
+  type Failed,
+  invalid,
+  invalidTemplate,
+  notFound,
+  ok,
+  type Result,
+} from './errors.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
 
@@ -55,14 +64,14 @@ export const addDomain = operation({
   async run({ account, domain: written, subdomains, ed25519, easyDkim }, context) {
     const { store, settings, clock, warn } = context;
     const parsed = parseDomainName(written);
-    if (!parsed.ok) return invalidAs('domain', () => parsed.fault);
+    if (!parsed.ok) return invalidTemplate('domain', () => parsed.fault);
     const { name, warning } = parsed;
     if (easyDkim && settings.transport.kind !== 'ses') {
       return invalid('easyDkim', 'only for POSTRIDER_TRANSPORT=ses://…, and another transport is set');
     }
     // Known before a key is made, so that a mistyped name costs nothing.
     const accounts = await store.listAccounts();
-    if (!accounts.some((one) => one.name === account)) return noAccount(account);
+    if (!accounts.some((one) => one.name === account)) return accountNotFound(account);
     if ((await provenDomain(store, name)) !== null) return taken(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
@@ -76,7 +85,7 @@ export const addDomain = operation({
       random: fractionOf(context),
     });
     const added = await store.addDomain(account, { name, subdomains, keys }, now);
-    if (added.kind === 'missing') return noAccount(account);
+    if (added.kind === 'missing') return accountNotFound(account);
     if (added.kind === 'exists') return taken(store, name);
     const domain = added.value;
     const provider = await settleAtProvider(settings, domain, easyDkim ? 'easy' : 'own');
@@ -85,7 +94,7 @@ export const addDomain = operation({
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnOfProvider(provider, name, easyDkim, context);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
-    return ok(detailsOf(domain, records, checksOf(provider), account));
+    return ok(toDomainDetails(domain, records, checksOf(provider), account));
   },
 });
 
@@ -102,7 +111,7 @@ export const listDomains = operation({
     const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
     const setup = sendingSetup(settings);
     const details = async (domain: SendingDomain) =>
-      detailsOf(
+      toDomainDetails(
         domain,
         recordsFor(domain, setup),
         await store.domainChecks(domain.name),
@@ -232,7 +241,7 @@ export const removeDomain = operation({
     const removed = changedDomain(name.value, await store.removeDomain(name.value));
     if (!removed.ok) return removed;
     const records = recordsFor(removed.value, sendingSetup(settings));
-    return ok(removedDetails(removed.value, records, settings.transport.kind === 'ses'));
+    return ok(toRemovedDomain(removed.value, records, settings.transport.kind === 'ses'));
   },
 });
 
@@ -351,7 +360,7 @@ async function detailsIn(
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
 ): Promise<DomainDetails> {
-  return detailsOf(domain, records, checks, accountIn(await store.listAccounts(), domain.accountId));
+  return toDomainDetails(domain, records, checks, accountIn(await store.listAccounts(), domain.accountId));
 }
 
 function accountIn(accounts: readonly Account[], accountId: number): string {
@@ -370,7 +379,7 @@ function lookupName(written: string): Result<string> {
   const parsed = parseDomainName(written);
   if (parsed.ok) return ok(parsed.name);
   const name = parseHost(written.endsWith('.') ? written.slice(0, -1) : written, 0);
-  return name === null ? invalidAs('domain', () => parsed.fault) : ok(name);
+  return name === null ? invalidTemplate('domain', () => parsed.fault) : ok(name);
 }
 
 function noDomain(name: string): Failed {

@@ -23,13 +23,13 @@ export interface OperationError {
   /** Names the thing, the problem and the remedy. Without a line break. Members of the input have their own names in it. */
   readonly message: string;
   /** The message with the members named otherwise, where it names any: `--volume-expires` on the command line. */
-  readonly phrase?: Phrase;
+  readonly template?: MessageTemplate;
   /** The member of the input at fault; null where no single one is. */
   readonly field: string | null;
 }
 
 /** Makes a message out of the names that an adapter has for members of the input. */
-export type Phrase = (nameOf: (member: string) => string) => string;
+export type MessageTemplate = (nameOf: (member: string) => string) => string;
 
 /** What an operation resolves to. */
 export type Result<T> =
@@ -49,16 +49,18 @@ function failed(code: ErrorCode, field: string | null, message: string): Failed 
 
 /** `field` is the member of the input at fault. `fault` does not repeat its name, which stands in front: `rate: …`. */
 export function invalid(field: string | null, fault: string): Failed {
-  return field === null ? failed('invalid', null, fault) : invalidAs(field, (nameOf) => `${nameOf(field)}: ${fault}`);
+  return field === null
+    ? failed('invalid', null, fault)
+    : invalidTemplate(field, (nameOf) => `${nameOf(field)}: ${fault}`);
 }
 
 /** As `invalid`, for a sentence that names members of the input elsewhere than in front. */
-export function invalidAs(field: string | null, phrase: Phrase): Failed {
-  return { ok: false, error: { code: 'invalid', field, message: phrase((member) => member), phrase } };
+export function invalidTemplate(field: string | null, phrase: MessageTemplate): Failed {
+  return { ok: false, error: { code: 'invalid', field, message: phrase((member) => member), template: phrase } };
 }
 
 /** The value of a member that was read by one of the parsers of config/units.ts; or its fault, of that member. */
-export function parsedAs<T>(field: string, parsed: Parsed<T>): Result<T> {
+export function memberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
   return parsed.ok ? ok(parsed.value) : invalid(field, parsed.fault);
 }
 
@@ -67,7 +69,7 @@ export function notFound(field: string | null, message: string): Failed {
 }
 
 /** There is no account of this name. */
-export function noAccount(name: string): Failed {
+export function accountNotFound(name: string): Failed {
   return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` shows them`);
 }
 

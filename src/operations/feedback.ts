@@ -40,14 +40,14 @@ export const listFeedback = operation({
 
 export const showFeedback = operation({
   name: 'feedback.show',
-  id: 'showFeedback',
+  id: 'findFeedback',
   summary: 'Show a report as it was received',
   changes: false,
   input: Type.Object({ id: rowNumber('The report’s number.', NO_NUMBER, Number.MAX_SAFE_INTEGER) }),
   result: Type.Object({ ...reportMembers, raw: Type.String({ description: 'The report, read as UTF-8. Untrusted.' }) }),
   errors: ['not-found'],
   async run({ id }, { store }) {
-    const found = await store.showFeedback(id);
+    const found = await store.findFeedback(id);
     if (found === null) return notFound('id', `there is no kept report ${id}; \`postrider feedback list\` shows them`);
     return ok({ ...summaryOf(found), raw: Buffer.from(found.raw).toString('utf8') });
   },

@@ -5,17 +5,17 @@
 import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { ImportContext, OperationContext } from './context.ts';
 import type { Result } from './errors.ts';
-import { type OperationBase, type Performed, performing } from './operation.ts';
+import { type OperationBase, type OperationResult, performWith } from './operation.ts';
 
 /** A file as an operation is given it. */
-export interface Content {
+export interface FileContent {
   /** What messages call it: `the upload`, `"list.csv"`. */
   readonly name: string;
   /** Called once, when the rest of the input is valid. What it throws is thrown on by `performUpload`. */
-  open(): Promise<OpenContent>;
+  open(): Promise<OpenedFile>;
 }
 
-export interface OpenContent {
+export interface OpenedFile {
   /** From its beginning to its end, once. */
   readonly bytes: AsyncIterable<Buffer>;
   /** Its first `size` bytes once more; null where it can be read only once. */
@@ -24,7 +24,7 @@ export interface OpenContent {
 }
 
 /** Follows an upload. */
-export interface Watch<P> {
+export interface UploadObserver<P> {
   /** The file is being read, and nothing is changed yet: so many rows so far. */
   readonly reading: (rows: number) => void;
   /** The first call says that the file was read to its end and is valid, and that the change begins. */
@@ -38,7 +38,12 @@ export interface UploadOperation<I extends TObject = TObject, P extends TSchema 
   readonly takes: string;
   readonly progress: P;
   readonly result: R;
-  run(input: Static<I>, content: Content, context: ImportContext, watch: Watch<Static<P>>): Promise<Result<Static<R>>>;
+  run(
+    input: Static<I>,
+    content: FileContent,
+    context: ImportContext,
+    watch: UploadObserver<Static<P>>,
+  ): Promise<Result<Static<R>>>;
 }
 
 /** An operation whose result is an array that comes in pieces. */
@@ -47,8 +52,8 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
   readonly gives: string;
   readonly result: R;
   /** The file: `head`, then `text` of each piece. */
-  readonly head: string;
-  text(piece: Static<R>): string;
+  readonly header: string;
+  formatPage(piece: Static<R>): string;
   /** Resolves when the first piece is there, so that an error stands alone. A later piece rejects with a StoreError. */
   run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
 }
@@ -71,11 +76,11 @@ export function downloadOperation<I extends TObject, R extends TArray>(
 export function performUpload<I extends TObject, P extends TSchema, R extends TSchema>(
   { input, run }: UploadOperation<I, P, R>,
   given: Readonly<Record<string, unknown>>,
-  content: Content,
+  content: FileContent,
   context: Omit<ImportContext, 'warn'>,
-  watch: Watch<Static<P>>,
-): Promise<Performed<Static<R>>> {
-  return performing(input, given, (read, warn) => run(read, content, { ...context, warn }, watch));
+  watch: UploadObserver<Static<P>>,
+): Promise<OperationResult<Static<R>>> {
+  return performWith(input, given, (read, warn) => run(read, content, { ...context, warn }, watch));
 }
 
 /** Performs a download, as `perform` does an operation. */
@@ -83,6 +88,6 @@ export function performDownload<I extends TObject, R extends TArray>(
   { input, run }: DownloadOperation<I, R>,
   given: Readonly<Record<string, unknown>>,
   context: Omit<OperationContext, 'warn'>,
-): Promise<Performed<AsyncIterable<Static<R>>>> {
-  return performing(input, given, (read, warn) => run(read, { ...context, warn }));
+): Promise<OperationResult<AsyncIterable<Static<R>>>> {
+  return performWith(input, given, (read, warn) => run(read, { ...context, warn }));
 }

@@ -6,7 +6,7 @@ import { Type } from '../model/schema.ts';
 import { isMailId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
 import { type Failed, invalid, notFound, ok } from './errors.ts';
-import { readCapturedMail } from './inbox/captured-mail.ts';
+import { parseCapturedMessage } from './inbox/captured-message.ts';
 import { type CapturedEntry, CapturedMessage, InboxPage } from './inbox/schemas.ts';
 import type { Operation } from './operation.ts';
 import { limit, MessageId } from './schemas.ts';
@@ -31,7 +31,7 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
     if (before !== undefined && !isMailId(before)) {
       return invalid('before', 'is not the id of a message: `next` of the previous page');
     }
-    if (inbox === null) return noInbox();
+    if (inbox === null) return inboxNotFound();
     // One more than shown tells whether there is a next page.
     const found = await inbox.list(size + 1, before ?? null);
     const shown = found.slice(0, size);
@@ -54,21 +54,21 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   result: CapturedMessage,
   errors: ['not-found'],
   async run({ id }, { inbox, readEntity }) {
-    if (inbox === null) return noInbox();
+    if (inbox === null) return inboxNotFound();
     const [entry, source] = await Promise.all([inbox.entry(id), inbox.source(id)]);
-    if (entry === null || source === null) return notCaptured(id);
-    const { headers, text, html } = readCapturedMail(source, readEntity);
+    if (entry === null || source === null) return capturedMessageNotFound(id);
+    const { headers, text, html } = parseCapturedMessage(source, readEntity);
     return ok({ ...entryOf(entry), headers: [...headers], text, html: html !== null, bytes: source.length });
   },
 };
 
 /** The transport captures nothing. */
-export function noInbox(): Failed {
+export function inboxNotFound(): Failed {
   return notFound(null, 'There is no inbox: POSTRIDER_TRANSPORT is not capture:');
 }
 
 /** No captured message has this id. */
-export function notCaptured(id: string): Failed {
+export function capturedMessageNotFound(id: string): Failed {
   return notFound(
     'id',
     isMailId(id) ? `there is no message ${id} in the inbox` : 'there is no such message in the inbox',

@@ -5,7 +5,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
-import { type Failed, invalid, invalidAs, ok, type Result } from './errors.ts';
+import { type Failed, invalid, invalidTemplate, ok, type Result } from './errors.ts';
 
 /** The parts of a JSON Schema that a member of an input uses. */
 interface Member {
@@ -23,19 +23,19 @@ interface Member {
 }
 
 /** The members of an input schema by name. */
-export function membersOf(schema: TObject): Readonly<Record<string, TSchema & Member>> {
+export function inputMembers(schema: TObject): Readonly<Record<string, TSchema & Member>> {
   return schema.properties as Readonly<Record<string, TSchema & Member>>;
 }
 
 /** True where a request must give the member. */
 export function isRequired(schema: TObject, name: string): boolean {
   const { required } = schema as { readonly required?: readonly string[] };
-  return required?.includes(name) === true && membersOf(schema)[name]?.default === undefined;
+  return required?.includes(name) === true && inputMembers(schema)[name]?.default === undefined;
 }
 
 /** The input, with defaults filled in; or the first fault, with the member that has it. */
 export function readInput<I extends TObject>(schema: I, given: Readonly<Record<string, unknown>>): Result<Static<I>> {
-  const members = membersOf(schema);
+  const members = inputMembers(schema);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(members, name));
   if (unknown !== undefined) return invalid(null, `Unknown parameter: ${quote(unknown)}`);
   const read: Record<string, unknown> = {};
@@ -52,7 +52,7 @@ export function readInput<I extends TObject>(schema: I, given: Readonly<Record<s
     read[name] = one.value;
   }
   if (missing.length > 0) {
-    return invalidAs(missing[0] ?? null, (nameOf) => `Missing: ${missing.map(nameOf).join(', ')}`);
+    return invalidTemplate(missing[0] ?? null, (nameOf) => `Missing: ${missing.map(nameOf).join(', ')}`);
   }
   // Every member was read by its own schema above.
   return ok(read as Static<I>);
@@ -63,7 +63,7 @@ function readMember(name: string, member: Member, value: unknown): Result<unknow
     case 'boolean':
       if (typeof value === 'boolean') return ok(value);
       if (value === 'true' || value === 'false') return ok(value === 'true');
-      return invalidAs(name, (nameOf) => `${nameOf(name)} must be true or false`);
+      return invalidTemplate(name, (nameOf) => `${nameOf(name)} must be true or false`);
     case 'integer':
       return readInteger(name, member, value);
     case 'array': {
@@ -103,7 +103,7 @@ function isDigits(text: string): boolean {
 function readString(name: string, member: Member, value: unknown): Result<string> {
   // A JSON body may write a count such as a volume as a number.
   const text = typeof value === 'number' ? String(value) : value;
-  if (typeof text !== 'string') return invalidAs(name, (nameOf) => `${nameOf(name)} must be a string`);
+  if (typeof text !== 'string') return invalidTemplate(name, (nameOf) => `${nameOf(name)} must be a string`);
   if (member.maxLength !== undefined && text.length > member.maxLength) {
     return invalid(name, `has more than ${member.maxLength} characters`);
   }

@@ -1,13 +1,13 @@
 /** API keys, with which clients send. A key is in the result of the operation that makes it, and nowhere else. */
 
-import { isoTime, isoTimeOrNull, parseDuration, parseMoment, quote } from '../config/units.ts';
+import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { newApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { noAccount } from './accounts.ts';
-import { conflict, type Failed, invalid, notFound, ok, parsedAs, type Result } from './errors.ts';
-import { KeyEntry, KeyId, MadeKey, RotatedKey } from './keys/schemas.ts';
-import { visibleText } from './labels.ts';
+import { conflict, type Failed, invalid, memberResult, notFound, ok, type Result } from './errors.ts';
+import { CreatedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
+import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { AccountName, Time } from './schemas.ts';
 
@@ -22,13 +22,13 @@ export const createKey = operation({
     name: Type.String({ default: 'default', description: 'To tell keys apart; `default` unless given.' }),
     expires: Type.Optional(Type.String({ description: 'Date (UTC) or `90d`; never unless given.' })),
   }),
-  result: MadeKey,
+  result: CreatedKey,
   errors: ['not-found', 'conflict'],
   async run({ account, name, expires }, { store, clock, random }) {
-    const text = visibleText('name', name);
+    const text = parseVisibleText('name', name);
     if (!text.ok) return text;
     const now = clock.now();
-    const expiresAt = expires === undefined ? ok(null) : parsedAs('expires', parseMoment(expires, now, 'ahead'));
+    const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
     const { key, prefix, hash } = newApiKey(random);
     const made = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
@@ -95,7 +95,7 @@ export const rotateKey = operation({
   async run({ key: text, grace }, { store, clock, random }) {
     const id = keyNumber(text);
     if (!id.ok) return id;
-    const graceMs = parsedAs('grace', parseDuration(grace));
+    const graceMs = memberResult('grace', parseDuration(grace));
     if (!graceMs.ok) return graceMs;
     const now = clock.now();
     const until = now + graceMs.value;

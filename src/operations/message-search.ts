@@ -1,8 +1,8 @@
 /** Finds messages by words, addresses, subject, account, state and time, page by page. Bounded in time where it is asked to be. */
 
-import { isoTime, parseDuration, parseMoment, quote } from '../config/units.ts';
+import { isoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
-import { type MailSummary, STATES, TERMINAL } from '../model/message.ts';
+import { STATES, type StoredMessageSummary, TERMINAL } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
 import { timeOf } from '../model/submission.ts';
@@ -10,15 +10,15 @@ import type { OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,
   type Field,
-  type MailFound,
-  type MailSearch,
-  MOST_WANTS,
-  type Want,
-  wantsOf,
+  MAX_CRITERIA,
+  type MessageSearch,
+  type MessageSearchResult,
+  parseSearchText,
+  type SearchCriterion,
 } from '../store/search/query.ts';
-import { invalid, invalidAs, noAccount, ok, type Result } from './errors.ts';
+import { accountNotFound, invalid, invalidTemplate, ok, type Result } from './errors.ts';
 import { waitReason } from './messages/explain.ts';
-import { MessagePage, summaryOf } from './messages/schemas.ts';
+import { MessagePage, toMessageSummary } from './messages/schemas.ts';
 import { makeCursor, readCursor } from './messages/search-cursor.ts';
 import { operation } from './operation.ts';
 import { limit, oneOf } from './schemas.ts';
@@ -68,20 +68,22 @@ export const searchMessages = operation({
     if (!until.ok) return until;
     const before = input.cursor === undefined ? null : readCursor(filters, input.cursor);
     if (input.cursor !== undefined && before === null) {
-      return invalidAs('cursor', () => 'the cursor belongs to another search; leave it out to begin anew');
+      return invalidTemplate('cursor', () => 'the cursor belongs to another search; leave it out to begin anew');
     }
     const within = input.within === undefined ? null : parseDuration(input.within);
     if (within?.ok === false) return invalid('within', within.fault);
 
     const accounts = await store.listAccounts();
     const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
-    if (account !== undefined && accountId === null) return noAccount(account);
+    if (account !== undefined && accountId === null) return accountNotFound(account);
     const asked = { wants: wants.value, state: state ?? null, since: since.value, until: until.value, before };
     const found = await searchOn(store, { ...asked, accountId, limit: input.limit }, within?.value ?? null);
-    const reasons = input.waitReason ? await waitReasons(store, found.mails, accounts, status?.() ?? null, now) : null;
+    const reasons = input.waitReason
+      ? await waitReasons(store, found.messages, accounts, status?.() ?? null, now)
+      : null;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
-    const messages = found.mails.map((mail) => ({
-      ...summaryOf(mail),
+    const messages = found.messages.map((mail) => ({
+      ...toMessageSummary(mail),
       account: names.get(mail.accountId) ?? null,
       ...(reasons === null ? {} : { waitReason: reasons.get(mail.id) ?? null }),
     }));
@@ -94,13 +96,13 @@ export const searchMessages = operation({
 /** What each waits for that is not in its final state, by its id. */
 async function waitReasons(
   store: OperatorStore,
-  mails: readonly MailSummary[],
+  mails: readonly StoredMessageSummary[],
   accounts: readonly Account[],
   service: RuntimeStatus | null,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
   const open = mails.filter(({ state }) => !TERMINAL.has(state));
-  const standings = open.length === 0 ? [] : await store.mailStandings(open.map(({ id }) => id));
+  const standings = open.length === 0 ? [] : await store.messageHistories(open.map(({ id }) => id));
   return new Map(
     standings.flatMap((mail) => {
       const account = accounts.find(({ id }) => id === mail.accountId) ?? null;
@@ -111,14 +113,19 @@ async function waitReasons(
 }
 
 /** Once, for a limited time; or until the page is full or everything is searched. */
-async function searchOn(store: OperatorStore, search: MailSearch, withinMs: number | null): Promise<MailFound> {
-  if (withinMs !== null) return store.searchMail(search, withinMs);
-  const mails: MailSummary[] = [];
+async function searchOn(
+  store: OperatorStore,
+  search: MessageSearch,
+  withinMs: number | null,
+): Promise<MessageSearchResult> {
+  if (withinMs !== null) return store.searchMessages(search, withinMs);
+  const mails: StoredMessageSummary[] = [];
   let { before } = search;
   for (;;) {
-    const found = await store.searchMail({ ...search, before, limit: search.limit - mails.length }, ROUND_MS);
-    mails.push(...found.mails);
-    if (found.searchedTo === null || mails.length >= search.limit) return { mails, searchedTo: found.searchedTo };
+    const found = await store.searchMessages({ ...search, before, limit: search.limit - mails.length }, ROUND_MS);
+    mails.push(...found.messages);
+    if (found.searchedTo === null || mails.length >= search.limit)
+      return { messages: mails, searchedTo: found.searchedTo };
     before = found.searchedTo;
   }
 }
@@ -127,23 +134,23 @@ const WORDS_OF = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject
   Record<string, readonly Field[]>
 >;
 
-function wantsIn(input: Readonly<Partial<Record<keyof typeof WORDS_OF, string>>>): Result<readonly Want[]> {
-  const all: Want[] = [];
+function wantsIn(input: Readonly<Partial<Record<keyof typeof WORDS_OF, string>>>): Result<readonly SearchCriterion[]> {
+  const all: SearchCriterion[] = [];
   for (const member of ['q', 'to', 'from', 'subject'] as const) {
     const given = input[member] ?? '';
-    const wants = wantsOf(given, WORDS_OF[member]);
+    const wants = parseSearchText(given, WORDS_OF[member]);
     if (wants === null) {
       const fault = `${quote(given)} holds no letters or digits to search for`;
-      return member === 'q' ? invalidAs('q', () => `the words: ${fault}`) : invalid(member, fault);
+      return member === 'q' ? invalidTemplate('q', () => `the words: ${fault}`) : invalid(member, fault);
     }
     all.push(...wants);
   }
-  if (all.length <= MOST_WANTS) return ok(all);
-  return invalidAs(null, () => `the search has ${all.length} words; ask for at most ${MOST_WANTS}`);
+  if (all.length <= MAX_CRITERIA) return ok(all);
+  return invalidTemplate(null, () => `the search has ${all.length} words; ask for at most ${MAX_CRITERIA}`);
 }
 
 function momentOf(member: string, given: string | undefined, now: number): Result<number | null> {
   if (given === undefined) return ok(null);
-  const moment = parseMoment(given, now, 'back');
+  const moment = parseTimestamp(given, now, 'back');
   return moment.ok ? ok(moment.value) : invalid(member, moment.fault);
 }

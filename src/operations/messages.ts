@@ -1,16 +1,16 @@
 /** Messages: the newest by filters, one with its history, why it is where it is, retry and cancel. Search: message-search.ts. */
 
-import { parseMoment, quote } from '../config/units.ts';
+import { parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
-import { type MailDetails, type OperatorAnswer, STATES } from '../model/message.ts';
+import { type OperatorAnswer, STATES, type StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { isMailId } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { conflict, type Failed, invalid, noAccount, notFound, ok, type Result } from './errors.ts';
+import { accountNotFound, conflict, type Failed, invalid, notFound, ok, type Result } from './errors.ts';
 import { explain } from './messages/explain.ts';
-import { detailsOf, Explanation, MessageDetails, MessageSummary, summaryOf } from './messages/schemas.ts';
+import { Explanation, MessageDetails, MessageSummary, toMessageDetails, toMessageSummary } from './messages/schemas.ts';
 import { operation } from './operation.ts';
 import { limit, MessageId, oneOf } from './schemas.ts';
 
@@ -35,14 +35,14 @@ export const listMessages = operation({
   result: Type.Array(MessageSummary),
   errors: ['not-found'],
   async run({ account, state, to, since, before, limit: size }, { store, clock }) {
-    const from = since === undefined ? null : parseMoment(since, clock.now(), 'back');
+    const from = since === undefined ? null : parseTimestamp(since, clock.now(), 'back');
     if (from?.ok === false) return invalid('since', from.fault);
     const cursor = before === undefined ? null : idOf('before', before);
     if (cursor?.ok === false) return cursor;
     const accounts = account === undefined ? [] : await store.listAccounts();
     const found = accounts.find(({ name }) => name === account);
-    if (account !== undefined && found === undefined) return noAccount(account);
-    const mails = await store.listMail({
+    if (account !== undefined && found === undefined) return accountNotFound(account);
+    const mails = await store.listMessages({
       accountId: found?.id ?? null,
       state: state ?? null,
       to: to ?? null,
@@ -50,7 +50,7 @@ export const listMessages = operation({
       before: cursor?.value ?? null,
       limit: size,
     });
-    return ok(mails.map(summaryOf));
+    return ok(mails.map(toMessageSummary));
   },
 });
 
@@ -67,7 +67,7 @@ export const showMessage = operation({
     const found = await find(store, id);
     if (!found.ok) return found;
     const { mail, account, lists } = found.value;
-    return ok(detailsOf(mail, account, await nameOfKey(store, found.value), lists));
+    return ok(toMessageDetails(mail, account, await nameOfKey(store, found.value), lists));
   },
 });
 
@@ -102,7 +102,7 @@ export const retryMessage = operation({
   async run({ id: written }, { store, clock, publish }) {
     const id = idOf('id', written);
     if (!id.ok) return id;
-    const refused = refusalOf(id.value, await store.retryMail(id.value, clock.now()), 'retried');
+    const refused = refusalOf(id.value, await store.retryMessage(id.value, clock.now()), 'retried');
     if (refused !== null) return refused;
     publish({ type: 'message.retried', at: clock.now(), id: id.value });
     return ok({ id: id.value, state: 'queued' as const });
@@ -121,7 +121,7 @@ export const cancelMessage = operation({
   async run({ id: written }, { store, clock, publish }) {
     const id = idOf('id', written);
     if (!id.ok) return id;
-    const refused = refusalOf(id.value, await store.cancelMail(id.value, clock.now()), 'cancelled');
+    const refused = refusalOf(id.value, await store.cancelMessage(id.value, clock.now()), 'cancelled');
     if (refused !== null) return refused;
     publish({ type: 'message.cancelled', at: clock.now(), id: id.value });
     return ok({ id: id.value, state: 'cancelled' as const });
@@ -136,7 +136,7 @@ function idOf(field: string, text: string): Result<string> {
 }
 
 interface Found {
-  readonly mail: MailDetails;
+  readonly mail: StoredMessage;
   /** Null where the account is gone. */
   readonly account: Account | null;
   /** Every suppression list that has the recipient now. */
@@ -146,7 +146,7 @@ interface Found {
 async function find(store: OperatorStore, written: string): Promise<Result<Found>> {
   const id = idOf('id', written);
   if (!id.ok) return id;
-  const mail = await store.showMail(id.value);
+  const mail = await store.findMessage(id.value);
   if (mail === null) return noMessage(id.value);
   const accounts = await store.listAccounts();
   const address = parseAddress(mail.to);

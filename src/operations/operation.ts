@@ -51,7 +51,7 @@ export function operation<I extends TObject, R extends TSchema>(definition: Oper
 }
 
 /** A result with the warnings that were given on the way. */
-export type Performed<T> = Result<T> & { readonly warnings: readonly Warning[] };
+export type OperationResult<T> = Result<T> & { readonly warnings: readonly Warning[] };
 
 /**
  * Reads the input by the operation's schema and runs it. `given` holds the members as an adapter received them: strings
@@ -61,16 +61,16 @@ export function perform<I extends TObject, R extends TSchema, C extends object>(
   { input, run }: Operation<I, R, C>,
   given: Readonly<Record<string, unknown>>,
   context: C,
-): Promise<Performed<Static<R>>> {
-  return performing(input, given, (read, warn) => run(read, { ...context, warn }));
+): Promise<OperationResult<Static<R>>> {
+  return performWith(input, given, (read, warn) => run(read, { ...context, warn }));
 }
 
 /** Reads an input by its schema and runs the work of an operation on it; every failure that `perform` promises becomes a result. */
-export async function performing<I extends TObject, T>(
+export async function performWith<I extends TObject, T>(
   input: I,
   given: Readonly<Record<string, unknown>>,
   run: (read: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
-): Promise<Performed<T>> {
+): Promise<OperationResult<T>> {
   const warnings: Warning[] = [];
   const read = readInput(input, given);
   if (!read.ok) return { ...read, warnings };

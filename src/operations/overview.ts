@@ -4,11 +4,11 @@ import { isoTime } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
-import { attentionOf } from './overview/attention.ts';
-import { type Facts, gather } from './overview/facts.ts';
-import { figuresOver } from './overview/figures.ts';
-import { healthOf } from './overview/health.ts';
-import { type QueueStanding, queueStanding } from './overview/queue.ts';
+import { listAttention } from './overview/attention.ts';
+import { trafficFigures } from './overview/figures.ts';
+import { listHealth } from './overview/health.ts';
+import { type OverviewInput, readOverviewInput } from './overview/input.ts';
+import { type QueueStatus, queueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { oneOf } from './schemas.ts';
 
@@ -24,13 +24,13 @@ export const showOverview = operation({
   result: Overview,
   errors: [],
   async run({ range }, { store, settings, clock, status }) {
-    const facts = await gather(store, settings, status?.() ?? null, range, clock.now());
+    const facts = await readOverviewInput(store, settings, status?.() ?? null, range, clock.now());
     const { oldest, emptyAt, nextDueAt, ...queue } = standingOf(facts);
     return ok({
       range,
       stepMs: RANGES[range].stepMs,
       everAccepted: facts.store.everAccepted,
-      ...figuresOver(range, facts.now, facts.steps),
+      ...trafficFigures(range, facts.now, facts.steps),
       queue: {
         ...queue,
         oldestId: oldest?.id ?? null,
@@ -38,15 +38,15 @@ export const showOverview = operation({
         emptyAt: isoOrNull(emptyAt),
         nextDueAt: isoOrNull(nextDueAt),
       },
-      health: [...healthOf(facts)],
-      attention: [...attentionOf(facts)],
+      health: [...listHealth(facts)],
+      attention: [...listAttention(facts)],
     });
   },
 });
 
-function standingOf({ queue: queued, recent, store, service, now }: Facts): QueueStanding {
+function standingOf({ queue: queued, recent, store, status: service, now }: OverviewInput): QueueStatus {
   const held = service?.delivery?.breaker.state === 'open';
-  return queueStanding({ figures: queued, recent, nextDueAt: store.nextDueAt, held }, now);
+  return queueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: held }, now);
 }
 
 function isoOrNull(at: number | null): string | null {

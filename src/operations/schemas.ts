@@ -1,6 +1,6 @@
 /** Schemas that several operations share: names, times, pages. Each carries its description into the API reference. */
 import type { TSchema, TUnsafe } from 'typebox';
-import { MOST_INT } from '../config/units.ts';
+import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 
 /** One of a closed set of strings. */
@@ -34,7 +34,7 @@ export const suppressionMembers = {
   at: Time,
 };
 /** A suppression list that an address is on. */
-export const SuppressedOn = Type.Object({
+export const SuppressionListEntry = Type.Object({
   list: Type.String({ description: 'An account’s name, or `*` for the whole service.' }),
   ...suppressionMembers,
 });
@@ -43,7 +43,7 @@ export const SuppressedOn = Type.Object({
  * The number of a row, such as a token's: what both stores hold as one. `what` is said of anything else, after the value:
  * `is not the number of a token; …`. Rows that come as fast as feedback reports need more than 31 bits.
  */
-export function rowNumber(description: string, what: string, maximum = MOST_INT) {
+export function rowNumber(description: string, what: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: what });
 }
 

@@ -10,14 +10,14 @@ import type { Suppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { SuppressionStore } from '../store/contract.ts';
 import type { ImportContext } from './context.ts';
-import { conflict, type Failed, invalid, noAccount, ok, type Result, unavailable } from './errors.ts';
-import { downloadOperation, uploadOperation, type Watch } from './file-operation.ts';
+import { accountNotFound, conflict, type Failed, invalid, ok, type Result, unavailable } from './errors.ts';
+import { downloadOperation, type UploadObserver, uploadOperation } from './file-operation.ts';
 import { ListName, oneOf, SUPPRESSION_REASONS } from './schemas.ts';
-import { ContentError, type KeptContent, keep, SpoolError } from './suppressions/content.ts';
 import type { CsvHooks, CsvRow } from './suppressions/csv-reader.ts';
 import { CSV_HEADER, csvRow } from './suppressions/csv-writer.ts';
+import { ContentError, makeRereadable, type RereadableContent, SpoolError } from './suppressions/rereadable-content.ts';
 import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
-import { entryOf } from './suppressions.ts';
+import { toSuppressionEntry } from './suppressions.ts';
 
 /** Entries read from the store at a time. */
 const PAGE_ENTRIES = 5_000;
@@ -39,11 +39,11 @@ export const exportSuppressions = downloadOperation({
   gives: CSV,
   result: Type.Array(SuppressionEntry),
   errors: ['not-found'],
-  head: CSV_HEADER,
-  text: (entries) => entries.map(csvRow).join(''),
+  header: CSV_HEADER,
+  formatPage: (entries) => entries.map(csvRow).join(''),
   async run({ account }, { store }) {
     const first = await store.listSuppressions(account, null, PAGE_ENTRIES);
-    return first.kind === 'done' ? ok(pages(store, account, first.value)) : noAccount(account);
+    return first.kind === 'done' ? ok(pages(store, account, first.value)) : accountNotFound(account);
   },
 });
 
@@ -54,7 +54,7 @@ async function* pages(
   first: readonly Suppression[],
 ): AsyncGenerator<SuppressionEntry[]> {
   for (let page = first; ; ) {
-    yield page.map(entryOf);
+    yield page.map(toSuppressionEntry);
     const last = page.at(-1);
     if (last === undefined || page.length < PAGE_ENTRIES) return;
     const next = await store.listSuppressions(account, last.address, PAGE_ENTRIES);
@@ -82,20 +82,20 @@ export const importSuppressions = uploadOperation({
   errors: ['not-found', 'conflict'],
   async run({ account, reason }, content, context, watch) {
     const { store, imports, clock } = context;
-    if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return noAccount(account);
+    if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return accountNotFound(account);
     const { name } = content;
     const options = { reason, now: clock.now() };
-    let kept: KeptContent | null = null;
+    let kept: RereadableContent | null = null;
     try {
-      kept = await keep(content);
+      kept = await makeRereadable(content);
       // Loaded here, so that no other command waits for the parser.
       const { readCsv } = await import('./suppressions/csv-reader.ts');
-      const first = kept.first;
+      const first = kept.bytes;
       const total = await checked((hooks) => readCsv(first, name, options, hooks), name, watch);
-      if (imports.stopping()) return unavailable(`${STOPPING}; nothing was added`);
-      const bytes = kept.again(total);
+      if (imports.isStopping()) return unavailable(`${STOPPING}; nothing was added`);
+      const bytes = kept.reread(total);
       const file = { name, total, rows: (hooks: CsvHooks) => readCsv(bytes, name, options, hooks) };
-      return await imports.during(() => added(account, file, context, watch));
+      return await imports.runImport(() => added(account, file, context, watch));
     } catch (error) {
       return contentFailure(error);
     } finally {
@@ -108,7 +108,7 @@ export const importSuppressions = uploadOperation({
 async function checked(
   rowsOf: CheckedFile['rows'],
   name: string,
-  { reading }: Pick<Watch<ImportProgress>, 'reading'>,
+  { reading }: Pick<UploadObserver<ImportProgress>, 'reading'>,
 ): Promise<number> {
   let header = false;
   let cut = false;
@@ -144,7 +144,7 @@ async function added(
   account: string,
   { name, total, rows: rowsOf }: CheckedFile,
   { store, imports }: ImportContext,
-  { progress }: Pick<Watch<ImportProgress>, 'progress'>,
+  { progress }: Pick<UploadObserver<ImportProgress>, 'progress'>,
 ): Promise<Result<ImportResult>> {
   const skipped = new SkippedRows();
   let batch: Suppression[] = [];
@@ -156,7 +156,7 @@ async function added(
   const write = async (end: ImportStep['end']): Promise<Failed | null> => {
     const read = { read: rows - rowsNoted, skipped: skipped.count - skippedNoted };
     const answer = await store.importSuppressions(account, batch, { entry, bytes: total, ...read, end });
-    if (answer.kind !== 'done') return noAccount(account);
+    if (answer.kind !== 'done') return accountNotFound(account);
     entry = answer.value.entry;
     count += answer.value.added;
     [rowsNoted, skippedNoted] = [rows, skipped.count];
@@ -164,7 +164,7 @@ async function added(
     return null;
   };
   const flush = (end: ImportStep['end']): Promise<Failed | null> =>
-    imports.step(() => (imports.stopping() ? Promise.resolve(unavailable(STOPPING)) : write(end)));
+    imports.runBatch(() => (imports.isStopping() ? Promise.resolve(unavailable(STOPPING)) : write(end)));
   const report = () => {
     const known = rows - skipped.count - batch.length - count;
     progress({ read: rows, added: count, known, skipped: skipped.count, bytes: bytesRead, total });
@@ -178,7 +178,7 @@ async function added(
     for await (const row of rowsOf({ onBytes })) {
       rows += 1;
       if (row.kind === 'bad') skipped.take(row);
-      else if (batch.push(row.entry) >= imports.rows()) {
+      else if (batch.push(row.entry) >= imports.batchRows()) {
         const failed = await flush(null);
         if (failed !== null) return failed;
       }
@@ -216,7 +216,7 @@ class SkippedRows {
 }
 
 /** `line 7`, or `lines 7 to 9` where a quote makes one row of them. */
-export function linesOf({ line, lastLine = line }: SkippedRow): string {
+export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
 
@@ -227,7 +227,7 @@ function grouped(count: number): string {
 
 function nothingGood(name: string, cut: boolean, skipped: SkippedRows): ContentError {
   const [first] = skipped.told().skipped;
-  const why = first === undefined ? '' : ` (${linesOf(first)}: ${first.reason})`;
+  const why = first === undefined ? '' : ` (${formatLines(first)}: ${first.reason})`;
   const which =
     skipped.count === 1
       ? 'its only row could not'

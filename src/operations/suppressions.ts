@@ -4,7 +4,7 @@ import { isoTime, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress, parseHost } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
-import { invalid, noAccount, notFound, ok, type Result } from './errors.ts';
+import { accountNotFound, invalid, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
 import { ListName, limit, oneOf, SUPPRESSION_REASONS } from './schemas.ts';
 import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
@@ -27,11 +27,11 @@ export const addSuppression = operation({
   result: AddedSuppression,
   errors: ['not-found'],
   async run({ account, address: written, reason }, { store, clock }) {
-    const address = canonical(written);
+    const address = parseCanonicalAddress(written);
     if (!address.ok) return address;
     const entry = { address: address.value, reason, source: null, at: clock.now() };
     const added = await store.addSuppressions(account, [entry]);
-    if (added.kind !== 'done') return noAccount(account);
+    if (added.kind !== 'done') return accountNotFound(account);
     return ok({ address: address.value, added: added.value === 1 });
   },
 });
@@ -46,10 +46,10 @@ export const removeSuppression = operation({
   result: Type.Object({ address: Type.String(), removed: Type.Boolean() }),
   errors: ['not-found'],
   async run({ account, address: written }, { store }) {
-    const address = canonical(written);
+    const address = parseCanonicalAddress(written);
     if (!address.ok) return address;
     const removed = await store.removeSuppression(account, address.value);
-    if (removed.kind !== 'done') return noAccount(account);
+    if (removed.kind !== 'done') return accountNotFound(account);
     if (!removed.value)
       return notFound('address', `${address.value} is not on the suppression list of ${listLabel(account)}`);
     return ok({ address: address.value, removed: true });
@@ -66,7 +66,7 @@ export const showSuppression = operation({
   result: SuppressedAddress,
   errors: [],
   async run({ address: written }, { store }) {
-    const address = canonical(written);
+    const address = parseCanonicalAddress(written);
     if (!address.ok) return address;
     const found = await store.findSuppression(address.value);
     const lists = found.map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) }));
@@ -100,15 +100,15 @@ export const listSuppressions = operation({
       search.value === null
         ? await store.listSuppressions(account, after.value, size + 1)
         : await store.searchSuppressions(account, search.value, after.value, size + 1);
-    if (found.kind !== 'done') return noAccount(account);
+    if (found.kind !== 'done') return accountNotFound(account);
     const entries = found.value.slice(0, size);
     const next = found.value.length > size ? (entries.at(-1)?.address ?? null) : null;
-    return ok({ suppressions: entries.map(entryOf), next });
+    return ok({ suppressions: entries.map(toSuppressionEntry), next });
   },
 });
 
 /** An entry as commands and API show it. */
-export function entryOf({ address, reason, source, at }: Suppression): SuppressionEntry {
+export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
   return { address, reason, source, at: isoTime(at) };
 }
 
@@ -118,7 +118,7 @@ export function listLabel(list: string): string {
 }
 
 /** The canonical form of an address, under which lists hold it. */
-export function canonical(written: string): Result<string> {
+export function parseCanonicalAddress(written: string): Result<string> {
   const address = parseAddress(written);
   if (address === null) return invalid('address', `${quote(written)} is not an email address such as ada@example.com`);
   return ok(canonicalAddress(address));

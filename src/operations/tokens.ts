@@ -1,11 +1,11 @@
 /** Tokens with which scripts of operators sign in. A token is in the result of the operation that makes it, and nowhere else. */
 import type { Static } from 'typebox';
-import { isoTime, isoTimeOrNull, parseMoment, quote } from '../config/units.ts';
+import { isoTime, isoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { newToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { conflict, notFound, ok, parsedAs } from './errors.ts';
-import { visibleText } from './labels.ts';
+import { conflict, memberResult, notFound, ok } from './errors.ts';
+import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { nullable, oneOf, rowNumber, Time } from './schemas.ts';
 
@@ -39,10 +39,10 @@ export const createToken = operation({
   }),
   errors: ['conflict'],
   async run({ name, expires }, { store, clock, random }) {
-    const text = visibleText('name', name);
+    const text = parseVisibleText('name', name);
     if (!text.ok) return text;
     const now = clock.now();
-    const expiresAt = expires === undefined ? ok(null) : parsedAs('expires', parseMoment(expires, now, 'ahead'));
+    const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
     const { token, prefix, hash } = newToken(random);
     const made = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);

@@ -10,7 +10,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { peerOf } from '../model/address.ts';
 
 /** `delayMs`: the answer waits that long, so that a guess from many addresses costs time; 0 where no password was sent. */
-export type Access =
+export type AccessDecision =
   | { readonly kind: 'granted'; readonly delayMs: number }
   /** No credentials yet, or wrong ones. */
   | { readonly kind: 'challenge'; readonly delayMs: number }
@@ -30,9 +30,9 @@ export const MAX_DELAY_MS = 5_000;
 /** One wrong password of all peers is dropped from the count after this time. */
 const FAILURE_DECAY_MS = 3_000;
 
-const GRANTED: Access = { kind: 'granted', delayMs: 0 };
-const CHALLENGE: Access = { kind: 'challenge', delayMs: 0 };
-const FOREIGN: Access = { kind: 'foreign-host' };
+const GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
+const CHALLENGE: AccessDecision = { kind: 'challenge', delayMs: 0 };
+const FOREIGN: AccessDecision = { kind: 'foreign-host' };
 
 export class AccessControl {
   readonly #expected: Buffer | null;
@@ -45,7 +45,7 @@ export class AccessControl {
   }
 
   /** Judges one request by its Host and Authorization headers; `address` is the client's. */
-  judge(address: string, host: string | undefined, authorization: string | undefined, now: number): Access {
+  check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#expected === null) return host !== undefined && isLoopbackHost(nameOf(host)) ? GRANTED : FOREIGN;
     const waitMs = this.#wrongPasswords.waitMs(address, now);
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
@@ -62,7 +62,7 @@ export class AccessControl {
   }
 
   /** Counts a wrong token. How long the peer is refused from now on for wrong tokens, in ms; 0 where it is not. */
-  wrongToken(address: string, now: number): number {
+  countWrongToken(address: string, now: number): number {
     const waitMs = this.#wrongTokens.waitMs(address, now);
     if (waitMs === 0) this.#wrongTokens.add(address, now);
     return waitMs;

@@ -3,21 +3,21 @@
  * (operation-routes.ts), and the others. It names every route but the pages of the dashboard, with the schema of each answer. Pure.
  */
 
-import type { Described, Parameter, Success } from './described.ts';
 import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
 import { INBOX_FILE_ROUTES } from './inbox.ts';
 import { LISTENER_ROUTES } from './listener-routes.ts';
-import { describedOf } from './operation-route.ts';
+import { describeRoute } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
-import { codeOf } from './refusal.ts';
+import { errorCodeForStatus } from './refusal.ts';
+import type { Parameter, RouteDescription, Success } from './route-description.ts';
 import { ErrorBody } from './schemas.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
 
 /** Every route of the document: operations first. */
-export const DESCRIBED_ROUTES: readonly Described[] = [
-  ...OPERATION_ROUTES.map(describedOf),
+export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
+  ...OPERATION_ROUTES.map(describeRoute),
   ...INBOX_FILE_ROUTES,
   ...EVENTS_ROUTES,
   ...FILE_ROUTES,
@@ -28,12 +28,12 @@ export const DESCRIBED_ROUTES: readonly Described[] = [
 /** JSON text. `base` stands before every path of the API. */
 export function apiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
-  for (const route of DESCRIBED_ROUTES) {
+  for (const route of ROUTE_DESCRIPTIONS) {
     const path = pathOf(base, route);
     paths[path] ??= {};
     Object.assign(paths[path] ?? {}, { [route.method.toLowerCase()]: operation(route) });
   }
-  const statuses = [...new Set(DESCRIBED_ROUTES.flatMap(({ errors }) => errors))].sort((a, b) => a - b);
+  const statuses = [...new Set(ROUTE_DESCRIPTIONS.flatMap(({ errors }) => errors))].sort((a, b) => a - b);
   const document = {
     openapi: '3.1.0',
     info: {
@@ -43,7 +43,7 @@ export function apiDocument(version: string, base: string): string {
     },
     servers: [{ url: '/' }],
     security: ACCESS.api,
-    tags: [...new Set(DESCRIBED_ROUTES.map(({ group }) => group))].map((name) => ({ name })),
+    tags: [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))].map((name) => ({ name })),
     paths,
     components: {
       securitySchemes: {
@@ -62,7 +62,7 @@ export function apiDocument(version: string, base: string): string {
         },
       },
       responses: {
-        ...Object.fromEntries(statuses.map((status) => [codeOf(status), refusal(status)])),
+        ...Object.fromEntries(statuses.map((status) => [errorCodeForStatus(status), refusal(status)])),
         error: {
           description: 'An error that any request can meet, such as a timeout (408) or a fault of the service (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -81,7 +81,7 @@ const ACCESS = {
   none: [],
 } as const;
 
-function pathOf(base: string, { path, outside }: Described): string {
+function pathOf(base: string, { path, outsideApi: outside }: RouteDescription): string {
   return outside === true ? path : base + path;
 }
 
@@ -92,21 +92,21 @@ function refusal(status: number): object {
     ...(headers === undefined ? {} : { headers }),
     content: {
       'application/json': {
-        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: codeOf(status) } } },
+        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: errorCodeForStatus(status) } } },
       },
     },
   };
 }
 
-function operation(route: Described): object {
-  const { operation: operationId, group, summary, parameters, access, takes, notes, success, errors } = route;
+function operation(route: RouteDescription): object {
+  const { operationId, group, summary, parameters, access, takes, notes, success, errors } = route;
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
   const schema = {
     type: 'object',
     ...(required.length === 0 ? {} : { required }),
-    properties: Object.fromEntries(inBody.map((one) => [one.name, { ...schemaOf(one), description: one.about }])),
+    properties: Object.fromEntries(inBody.map((one) => [one.name, { ...schemaOf(one), description: one.description }])),
     additionalProperties: false,
   };
   return {
@@ -127,7 +127,7 @@ function operation(route: Described): object {
       ...Object.fromEntries(
         [...new Set(errors)]
           .sort((a, b) => a - b)
-          .map((status) => [status, { $ref: `#/components/responses/${codeOf(status)}` }]),
+          .map((status) => [status, { $ref: `#/components/responses/${errorCodeForStatus(status)}` }]),
       ),
       default: { $ref: '#/components/responses/error' },
     },
@@ -165,8 +165,8 @@ const REFUSAL_HEADERS: Readonly<Record<number, object>> = {
 };
 
 function parameterOf(parameter: Parameter): object {
-  const { name, in: place, required, about } = parameter;
-  return { name, in: place, required: required === true, description: about, schema: schemaOf(parameter) };
+  const { name, in: place, required, description } = parameter;
+  return { name, in: place, required: required === true, description, schema: schemaOf(parameter) };
 }
 
 function schemaOf({ type, schema }: Parameter): object {
@@ -175,9 +175,9 @@ function schemaOf({ type, schema }: Parameter): object {
 
 /** The page for people; no script in it. */
 export function apiReference(base: string): string {
-  const groups = [...new Set(DESCRIBED_ROUTES.map(({ group }) => group))];
+  const groups = [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))];
   const sections = groups.map((group) => {
-    const routes = DESCRIBED_ROUTES.filter((route) => route.group === group).map((route) => routeText(base, route));
+    const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => routeText(base, route));
     return `<h2 id="${escapeHtml(group.toLowerCase())}">${escapeHtml(group)}</h2>${routes.join('')}`;
   });
   const contents = groups.map(
@@ -194,11 +194,11 @@ export function apiReference(base: string): string {
   );
 }
 
-function routeText(base: string, route: Described): string {
+function routeText(base: string, route: RouteDescription): string {
   const { method, summary, parameters, notes } = route;
   const rows = parameters.map(
-    ({ name, in: place, type, required, about }) =>
-      `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${inlineCode(about)}</td></tr>`,
+    ({ name, in: place, type, required, description }) =>
+      `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${inlineCode(description)}</td></tr>`,
   );
   const table =
     rows.length === 0

@@ -18,19 +18,26 @@ import type { InboxContext, ServiceContext } from '../operations/context.ts';
 import { perform } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
-import type { BodyTime } from './body-time.ts';
-import { delayed } from './delay.ts';
+import type { BodyTimeouts } from './body-timeouts.ts';
+import { delayResponse } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInboxFiles } from './inbox.ts';
 import { addListFiles } from './list-files.ts';
-import { answerOf, membersIn, membersOfRoute } from './operation-route.ts';
+import { readRequestInput, routeInputOf, toResponse } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
-import { comesFromElsewhere, comesFromHere, comesOverHttps } from './origin.ts';
-import { awayOr, FOREIGN_CREDENTIALS, FROM_ELSEWHERE, type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
+import { isCrossOrigin, isHttpsOrigin, isSameOrigin } from './origin.ts';
+import {
+  CROSS_ORIGIN_CHANGE,
+  CROSS_ORIGIN_CREDENTIALS,
+  type Refusal,
+  refuse,
+  STORE_RETRY_MS,
+  toStoreRefusal,
+} from './refusal.ts';
 import { type Session, type SignedIn, TICKET, type Ticket } from './schemas.ts';
-import { endedCookie, SESSION_HEADER, type Sessions, sessionCookie, sessionIn } from './sessions.ts';
+import { expiredSessionCookie, readSessionCookie, SESSION_HEADER, type Sessions, sessionCookie } from './sessions.ts';
 
-export const API = '/api/v1';
+export const API_PATH = '/api/v1';
 /** A token's last use is written at most so often. */
 const TOUCH_MS = 60_000;
 
@@ -45,17 +52,17 @@ export interface ApiParts {
   /** Live updates. */
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
-  readonly bodyTime: BodyTime;
+  readonly bodyTimeouts: BodyTimeouts;
   /** What a page has to know of the installation before anything else. */
-  readonly about: () => About;
+  readonly about: () => InstallationInfo;
   /** Captured messages as files. */
-  readonly captured: InboxContext;
+  readonly inboxContext: InboxContext;
   /** The document of this API, JSON text. */
   readonly document: string;
 }
 
 /** The installation, as a signed-in page is told of it; `firstKey` as the terminal shows it. */
-export type About = Omit<Session, 'actor'>;
+export type InstallationInfo = Omit<Session, 'actor'>;
 
 /** `until`: when the sign-in ends, in ms since the epoch. */
 type Who =
@@ -71,42 +78,42 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   /** Hashes of tokens that were valid when they were last looked up: these wait for no turn among the guesses. */
   const valid = new Set<string>();
 
-  app.post(`${API}/sign-in`, async (request, reply) => {
+  app.post(`${API_PATH}/sign-in`, async (request, reply) => {
     // Before the password is judged: another site's page must not use up the attempts of a person who looks at it.
-    if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+    if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const refusal = strangeIn('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
     if (refusal !== null) return refuse(reply, refusal);
-    const { cookie, secret } = sessions.begin(clock.now());
+    const { cookie, secret } = sessions.create(clock.now());
     return reply
-      .header('Set-Cookie', sessionCookie(cookie, comesOverHttps(request)))
+      .header('Set-Cookie', sessionCookie(cookie, isHttpsOrigin(request)))
       .send({ result: 'ok', session: secret } satisfies SignedIn);
   });
-  app.post(`${API}/sign-out`, async (request, reply) => {
-    if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+  app.post(`${API_PATH}/sign-out`, async (request, reply) => {
+    if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = heldSession(request);
     // Only what was given out is kept, so that a stranger cannot fill the store.
     if (session !== null) {
       try {
-        await store.endSession(tokenHash(session), sessions.endOf(session), clock.now());
+        await store.endSession(tokenHash(session), sessions.expiresAt(session), clock.now());
       } catch (error) {
-        return refuse(reply, awayOr(error));
+        return refuse(reply, toStoreRefusal(error));
       }
     }
-    return reply.header('Set-Cookie', endedCookie(comesOverHttps(request))).send({ result: 'ok' });
+    return reply.header('Set-Cookie', expiredSessionCookie(isHttpsOrigin(request))).send({ result: 'ok' });
   });
-  app.post(`${API}/ticket`, async (request, reply) => {
-    if (comesFromElsewhere(request)) return refuse(reply, FROM_ELSEWHERE);
+  app.post(`${API_PATH}/ticket`, async (request, reply) => {
+    if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = await sessionOf(request);
     if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN });
     const strange = strangeIn('body', request.body, ['path']);
     if (strange !== null) return refuse(reply, strange);
     const path = memberOf(request.body, 'path');
     if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
-    return reply.send({ ticket: sessions.ticket(session, path, clock.now()) } satisfies Ticket);
+    return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
   });
-  app.get(`${API}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
+  app.get(`${API_PATH}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
 
-  app.get(`${API}/session`, async (request, reply) => {
+  app.get(`${API_PATH}/session`, async (request, reply) => {
     const who = await whoIs(request);
     if (who.kind === 'refused') return refuse(reply, who);
     const strange = strangeIn('query', request.query, []);
@@ -116,27 +123,30 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const shown: Session = { actor: who.who, ...about, firstKey: who.browser ? about.firstKey : null };
     return reply.send(shown);
   });
-  addEvents(app, `${API}/events`, admitted, {
+  addEvents(app, `${API_PATH}/events`, admitted, {
     clock,
     liveUpdates,
-    holdsUntil: async (request) => {
+    signInExpiresAt: async (request) => {
       const who = await whoIs(request);
       return who.kind === 'refused' ? null : who.until;
     },
   });
 
-  addInboxFiles(app, API, parts.captured, admitted);
+  addInboxFiles(app, API_PATH, parts.inboxContext, admitted);
 
   for (const route of OPERATION_ROUTES) {
     app.route({
       method: route.method,
-      url: `${API}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
+      url: `${API_PATH}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
       handler: async (request, reply) => {
         const who = await admit(request);
         if (who.kind === 'refused') return refuse(reply, who);
-        const given = membersIn(membersOfRoute(route), request);
+        const given = readRequestInput(routeInputOf(route), request);
         if (!given.ok) return reply.code(400).send(given.body);
-        const { status, body } = answerOf(route, await perform(route.operation, given.members, parts.operate(who.who)));
+        const { status, body } = toResponse(
+          route,
+          await perform(route.operation, given.members, parts.operate(who.who)),
+        );
         if (route.operation.changes) changed();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
         return reply.code(status).send(body);
@@ -153,19 +163,19 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   addListFiles(app, {
-    base: API,
+    base: API_PATH,
     clock,
-    bodyTime: parts.bodyTime,
-    operate: parts.operate,
+    bodyTimeouts: parts.bodyTimeouts,
+    contextFor: parts.operate,
     admit,
-    changed,
+    onChange: changed,
   });
 
   /** Who asks; a change by a browser only from a page of this listener. */
   async function admit(request: FastifyRequest): Promise<Who> {
     const who = await whoIs(request);
     const reads = request.method === 'GET' || request.method === 'HEAD';
-    return who.kind === 'refused' || reads || !who.browser || comesFromHere(request) ? who : FROM_ELSEWHERE;
+    return who.kind === 'refused' || reads || !who.browser || isSameOrigin(request) ? who : CROSS_ORIGIN_CHANGE;
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
@@ -176,14 +186,14 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   async function whoAsks(request: FastifyRequest): Promise<Who> {
     const { authorization } = request.headers;
-    if (authorization !== undefined && comesFromElsewhere(request)) return FOREIGN_CREDENTIALS;
+    if (authorization !== undefined && isCrossOrigin(request)) return CROSS_ORIGIN_CREDENTIALS;
     if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
       return tokenHolder(request, authorization.slice(7).trim());
     const session = await sessionOf(request);
-    if (session !== null) return { kind: 'known', who: 'page', browser: true, until: sessions.endOf(session) };
+    if (session !== null) return { kind: 'known', who: 'page', browser: true, until: sessions.expiresAt(session) };
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
     // Without a password there is none that could be right.
-    if (sessions.link !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
+    if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
     return (
       (await judge(request, authorization)) ?? {
         kind: 'known',
@@ -197,7 +207,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   /** Why this is no sign-in, or null: by the password, or by the word of the one-time link. */
   async function signInRefusal(request: FastifyRequest): Promise<Refusal | null> {
     const link = memberOf(request.body, 'link');
-    if (link !== null) return sessions.redeem(link) ? null : USED_LINK;
+    if (link !== null) return sessions.redeemLinkToken(link) ? null : USED_LINK;
     const password = memberOf(request.body, 'password');
     if (password === null) return { kind: 'refused', status: 400, message: 'Missing: password' };
     return judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
@@ -211,9 +221,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   /** The cookie of a request that brings the page's secret too. */
   function heldSession({ headers }: FastifyRequest): string | null {
-    const session = sessionIn(headers.cookie);
+    const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
-    return session !== null && typeof secret === 'string' && sessions.holds(session, secret, clock.now())
+    return session !== null && typeof secret === 'string' && sessions.verify(session, secret, clock.now())
       ? session
       : null;
   }
@@ -221,10 +231,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   /** The cookie of a request that brings a ticket for its path; for files and frames alone. */
   function ticketedSession({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKETED.has(routeOptions.url ?? '')) return null;
-    const session = sessionIn(headers.cookie);
+    const session = readSessionCookie(headers.cookie);
     const [path = '', query] = url.split('?', 2);
     const ticket = new URLSearchParams(query).get(TICKET);
-    return session !== null && ticket !== null && sessions.admits(ticket, session, path, clock.now()) ? session : null;
+    return session !== null && ticket !== null && sessions.verifyTicket(ticket, session, path, clock.now())
+      ? session
+      : null;
   }
 
   /** Where the store cannot say so nobody is shut out: its own health is what the page then tells. */
@@ -242,12 +254,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     try {
       token = (await asked).find((found) => found.hash === hash) ?? null;
     } catch (error) {
-      return awayOr(error);
+      return toStoreRefusal(error);
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
       valid.delete(hash);
       // After the lookup, so that wrong tokens never refuse a right one.
-      const retryAfterMs = access.wrongToken(request.ip, now);
+      const retryAfterMs = access.countWrongToken(request.ip, now);
       if (retryAfterMs > 0) return { kind: 'refused', status: 429, message: 'Too many wrong tokens', retryAfterMs };
       return {
         kind: 'refused',
@@ -271,11 +283,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   /** What is wrong with a password, or null; late while many wrong ones come from everywhere. */
   async function judge(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
-    const verdict = access.judge(request.ip, request.headers.host, authorization, clock.now());
-    if ('delayMs' in verdict) await delayed(request.raw, clock, verdict.delayMs);
+    const verdict = access.check(request.ip, request.headers.host, authorization, clock.now());
+    if ('delayMs' in verdict) await delayResponse(request.raw, clock, verdict.delayMs);
     switch (verdict.kind) {
       case 'granted':
-        return sessions.link === null ? null : { kind: 'refused', status: 401, message: SIGN_IN };
+        return sessions.linkToken === null ? null : { kind: 'refused', status: 401, message: SIGN_IN };
       case 'challenge':
         return { kind: 'refused', status: 401, message: 'The password is wrong' };
       case 'limited':
@@ -297,9 +309,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
 /** What a browser loads without headers: a frame, a download. */
 const TICKETED: ReadonlySet<string> = new Set([
-  `${API}/accounts/:account/suppressions/export`,
-  `${API}/inbox/:id/source`,
-  `${API}/inbox/:id/html`,
+  `${API_PATH}/accounts/:account/suppressions/export`,
+  `${API_PATH}/inbox/:id/source`,
+  `${API_PATH}/inbox/:id/html`,
 ]);
 
 /** Where a browser gives no headers it gives a ticket. */

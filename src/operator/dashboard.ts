@@ -96,7 +96,7 @@ function readsPages({ headers }: FastifyRequest): boolean {
 }
 
 /** True where somebody at a browser has come to an address that nothing has: the page tells them, without sign-in as well. */
-export function isLost(request: FastifyRequest): boolean {
+export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
   const [first = ''] = path.split('/', 1);
@@ -104,7 +104,7 @@ export function isLost(request: FastifyRequest): boolean {
 }
 
 /** True for what is served without sign-in. */
-export function isDashboard(route: string | undefined): boolean {
+export function isDashboardRoute(route: string | undefined): boolean {
   if (route === undefined) return false;
   return (
     route === '/icon.svg' ||

@@ -3,7 +3,11 @@ import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 
 /** Resolves after `delayMs`, at once for 0, or when the connection has closed. */
-export function delayed({ socket }: Pick<IncomingMessage, 'socket'>, clock: Clock, delayMs: number): Promise<void> {
+export function delayResponse(
+  { socket }: Pick<IncomingMessage, 'socket'>,
+  clock: Clock,
+  delayMs: number,
+): Promise<void> {
   if (delayMs <= 0 || socket.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
     const end = () => {

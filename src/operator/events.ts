@@ -10,16 +10,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { Type } from '../model/schema.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
-import { type Described, SIGNED_IN_ERRORS } from './described.ts';
 import { refuse } from './refusal.ts';
+import { type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
 import { Change } from './schemas.ts';
 
 /** For the OpenAPI document and the reference. */
-export const EVENTS_ROUTES: readonly Described[] = [
+export const EVENTS_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
     path: '/events',
-    operation: 'subscribeToChanges',
+    operationId: 'subscribeToChanges',
     group: 'Live updates',
     summary:
       'Live updates as server-sent events: `event: change` with `{"topics":["messages","overview"]}`, at most twice per second',
@@ -41,7 +41,7 @@ export interface EventsParts {
   readonly clock: Clock;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   /** Until when (ms since the epoch) the request's sign-in holds, or null where it does not hold now. */
-  readonly holdsUntil: (request: FastifyRequest) => Promise<number | null>;
+  readonly signInExpiresAt: (request: FastifyRequest) => Promise<number | null>;
 }
 
 /** Adds the stream at `path`. `admit` resolves with true for a client that may subscribe, and has answered any other. */
@@ -49,7 +49,7 @@ export function addEvents(
   app: FastifyInstance,
   path: string,
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<boolean>,
-  { clock, liveUpdates, holdsUntil }: EventsParts,
+  { clock, liveUpdates, signInExpiresAt: holdsUntil }: EventsParts,
 ): void {
   const open = new Set<ServerResponse>();
 

@@ -3,14 +3,14 @@ import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
-import { BODY_ERRORS, type Described, SIGNED_IN_ERRORS, type Success } from './described.ts';
-import { parametersOf, type RouteMembers, withWarnings } from './operation-route.ts';
+import { describeParameters, type RouteInput, withWarnings } from './operation-route.ts';
+import { BODY_ERRORS, type RouteDescription, SIGNED_IN_ERRORS, type Success } from './route-description.ts';
 import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
-interface FileRoute extends Described {
-  readonly performs: UploadOperation | DownloadOperation;
+interface FileRoute extends RouteDescription {
+  readonly operation: UploadOperation | DownloadOperation;
   /** The members of the input are in path and query; the body is the file. */
-  readonly members: RouteMembers;
+  readonly routeInput: RouteInput;
 }
 
 export const IMPORT_ROUTE = fileRoute('POST', '/accounts/{account}/suppressions/import', importSuppressions, {
@@ -25,7 +25,7 @@ export const IMPORT_ROUTE = fileRoute('POST', '/accounts/{account}/suppressions/
 });
 export const EXPORT_ROUTE = fileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
   type: exportSuppressions.gives,
-  schema: { type: 'string', description: `CSV; its first line is \`${exportSuppressions.head.trim()}\`.` },
+  schema: { type: 'string', description: `CSV; its first line is \`${exportSuppressions.header.trim()}\`.` },
   notes: 'The columns are `address`, `reason`, `at`, `source`.',
 });
 
@@ -34,8 +34,8 @@ export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE];
 function fileRoute(
   method: 'POST' | 'GET',
   path: string,
-  performs: FileRoute['performs'],
-  { takes, notes, ...success }: Pick<Described, 'takes' | 'notes'> & Partial<Success>,
+  performs: FileRoute['operation'],
+  { takes, notes, ...success }: Pick<RouteDescription, 'takes' | 'notes'> & Partial<Success>,
 ): FileRoute {
   const { id, summary, input, errors } = performs;
   const members = { path, preset: {}, input, elsewhere: 'query' } as const;
@@ -43,9 +43,9 @@ function fileRoute(
     method,
     path,
     group: 'Suppressions',
-    operation: id,
+    operationId: id,
     summary,
-    parameters: [...parametersOf(members), ...(method === 'GET' ? [TICKET_PARAMETER] : [])],
+    parameters: [...describeParameters(members), ...(method === 'GET' ? [TICKET_PARAMETER] : [])],
     success: [{ schema: { type: 'string' }, ...success }],
     errors: [
       ...SIGNED_IN_ERRORS,
@@ -54,8 +54,8 @@ function fileRoute(
     ],
     ...(takes === undefined ? {} : { takes }),
     ...(notes === undefined ? {} : { notes }),
-    performs,
-    members,
+    operation: performs,
+    routeInput: members,
   };
 }
 

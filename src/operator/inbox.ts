@@ -11,26 +11,26 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
 import type { InboxContext } from '../operations/context.ts';
 import { type Failed, notFound } from '../operations/errors.ts';
-import { readCapturedMail } from '../operations/inbox/captured-mail.ts';
-import { noInbox, notCaptured } from '../operations/inbox.ts';
-import { type Described, MESSAGE, SIGNED_IN_ERRORS } from './described.ts';
-import { framed } from './framed.ts';
-import { failureOf } from './operation-route.ts';
+import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
+import { capturedMessageNotFound, inboxNotFound } from '../operations/inbox.ts';
+import { frameHtml } from './frame-html.ts';
+import { toErrorResponse } from './operation-route.ts';
+import { MESSAGE_PARAMETER, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
 
-const file = (path: string, operation: string, summary: string, answers: readonly string[]): Described => ({
+const file = (path: string, operation: string, summary: string, answers: readonly string[]): RouteDescription => ({
   method: 'GET',
   path: `/inbox/{id}${path}`,
-  operation,
+  operationId: operation,
   group: 'Inbox',
   summary,
-  parameters: [MESSAGE, TICKET_PARAMETER],
+  parameters: [MESSAGE_PARAMETER, TICKET_PARAMETER],
   success: answers.map((type) => ({ type, schema: Type.String() })),
   errors: [...SIGNED_IN_ERRORS, 404],
 });
 
 /** As the document and the reference have them. */
-export const INBOX_FILE_ROUTES: readonly Described[] = [
+export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
   file('/source', 'showInboxSource', 'One as it would have gone out', ['text/plain']),
   file('/html', 'showInboxHtml', 'Its HTML, for a sandboxed frame; its source where a browser opens it elsewhere', [
     'text/html',
@@ -57,17 +57,17 @@ export function addInboxFiles(
   preHandler: Guard,
 ): void {
   app.get<OneMessage>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
-    if (inbox === null) return fail(reply, noInbox());
+    if (inbox === null) return fail(reply, inboxNotFound());
     const source = await inbox.source(id);
-    if (source === null) return fail(reply, notCaptured(id));
+    if (source === null) return fail(reply, capturedMessageNotFound(id));
     return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source);
   });
 
   app.get<OneMessage>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id }, headers }, reply) => {
-    if (inbox === null) return fail(reply, noInbox());
+    if (inbox === null) return fail(reply, inboxNotFound());
     const source = await inbox.source(id);
-    if (source === null) return fail(reply, notCaptured(id));
-    const { html } = readCapturedMail(source, readEntity);
+    if (source === null) return fail(reply, capturedMessageNotFound(id));
+    const { html } = parseCapturedMessage(source, readEntity);
     if (html === null) return fail(reply, notFound('id', `the message ${id} has no HTML`));
     const place = headers['sec-fetch-dest'];
     reply.header('Vary', 'Sec-Fetch-Dest');
@@ -80,11 +80,11 @@ export function addInboxFiles(
     return reply
       .headers({ 'Content-Security-Policy': HTML_POLICY, 'X-DNS-Prefetch-Control': 'off' })
       .type('text/html; charset=utf-8')
-      .send(framed(html));
+      .send(frameHtml(html));
   });
 }
 
 function fail(reply: FastifyReply, { error }: Failed): FastifyReply {
-  const { status, body } = failureOf(error);
+  const { status, body } = toErrorResponse(error);
   return reply.code(status).send(body);
 }

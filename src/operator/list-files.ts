@@ -11,13 +11,13 @@ import type { Clock } from '../clock.ts';
 import type { ServiceContext } from '../operations/context.ts';
 import { ERROR_CODES, type OperationError } from '../operations/errors.ts';
 import { performDownload, performUpload } from '../operations/file-operation.ts';
-import type { Performed } from '../operations/operation.ts';
+import type { OperationResult } from '../operations/operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import type { ImportProgress, ImportResult } from '../operations/suppressions/schemas.ts';
 import { escapeJson } from '../printing/escape.ts';
-import type { BodyTime } from './body-time.ts';
+import type { BodyTimeouts } from './body-timeouts.ts';
 import { EXPORT_ROUTE, IMPORT_ROUTE } from './file-routes.ts';
-import { errorBody, membersIn } from './operation-route.ts';
+import { errorBody, readRequestInput } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
 
@@ -33,11 +33,11 @@ const LINGER_MS = 5_000;
 export interface ListFileParts {
   readonly base: string;
   readonly clock: Clock;
-  readonly bodyTime: BodyTime;
+  readonly bodyTimeouts: BodyTimeouts;
   /** What an operation is given when this actor asks. */
-  readonly operate: (actor: string) => ServiceContext;
+  readonly contextFor: (actor: string) => ServiceContext;
   /** Called when something was added. */
-  readonly changed: () => void;
+  readonly onChange: () => void;
   /** Who asks, or why they may not. */
   readonly admit: (request: FastifyRequest) => Promise<{ readonly kind: 'known'; readonly who: string } | Refusal>;
 }
@@ -49,14 +49,14 @@ interface Asked {
 
 /** Adds the routes. */
 export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
-  const { base, clock, bodyTime, operate, admit, changed } = parts;
+  const { base, clock, bodyTimeouts: bodyTime, contextFor: operate, admit, onChange: changed } = parts;
   const urlOf = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
   app.get<Asked>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
     const who = await admit(request);
     if (who.kind === 'refused') return refuse(reply, who);
     const { [TICKET]: _, ...query } = request.query;
-    const given = membersIn(EXPORT_ROUTE.members, { params: request.params, query, body: {} });
+    const given = readRequestInput(EXPORT_ROUTE.routeInput, { params: request.params, query, body: {} });
     if (!given.ok) return reply.code(400).send(given.body);
     const found = await performDownload(exportSuppressions, given.members, operate(who.who));
     if (!found.ok) return fail(reply, found.error);
@@ -75,7 +75,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       const who = await admit(request);
       if (who.kind === 'refused') return refuse(reply, who);
       const { params, query } = request;
-      const given = membersIn(IMPORT_ROUTE.members, { params, query, body: {} });
+      const given = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
       if (!given.ok) return reply.code(400).send(given.body);
       if (!isCsv(request.headers['content-type'])) {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
@@ -123,13 +123,13 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 /** The parts of the body, each of which buys it time, up to the limit. */
 async function* limited(
   { raw }: FastifyRequest,
-  bodyTime: BodyTime,
+  bodyTime: BodyTimeouts,
   state: { tooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
   // Left open where it is not read to its end: the answer goes the same way.
   for await (const part of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bodyTime.extend(raw);
+    bodyTime.restart(raw);
     bytes += part.length;
     if (bytes > MAX_BYTES) {
       state.tooLarge = true;
@@ -183,7 +183,7 @@ class ProgressLines {
     this.#begin(null);
   }
 
-  end({ warnings, ...performed }: Performed<ImportResult>): void {
+  end({ warnings, ...performed }: OperationResult<ImportResult>): void {
     if (this.#last !== null) this.#write(this.#last);
     if (performed.ok) {
       this.#write({ result: 'ok', ...performed.value, ...(warnings.length === 0 ? {} : { warnings }) });
@@ -199,10 +199,12 @@ class ProgressLines {
   }
 }
 
-async function* textOf(pages: AsyncIterable<Parameters<typeof exportSuppressions.text>[0]>): AsyncGenerator<string> {
-  let head = exportSuppressions.head;
+async function* textOf(
+  pages: AsyncIterable<Parameters<typeof exportSuppressions.formatPage>[0]>,
+): AsyncGenerator<string> {
+  let head = exportSuppressions.header;
   for await (const page of pages) {
-    yield head + exportSuppressions.text(page);
+    yield head + exportSuppressions.formatPage(page);
     head = '';
   }
 }

@@ -1,29 +1,29 @@
 /** The routes of the operator's listener beside its API and the dashboard, as data for the document; listener.ts has their handlers. */
 import { Type } from '../model/schema.ts';
-import type { Described } from './described.ts';
-import { Alive, Document } from './schemas.ts';
+import type { RouteDescription } from './route-description.ts';
+import { Liveness, OpenApiDocument } from './schemas.ts';
 
 /** Access is by the password alone, or from this machine where there is none. */
 const PASSWORD_ERRORS: readonly number[] = [400, 401, 403, 429];
 
-export const LISTENER_ROUTES: readonly Described[] = [
+export const LISTENER_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
     path: '/healthz',
-    outside: true,
-    operation: 'showLiveness',
+    outsideApi: true,
+    operationId: 'showLiveness',
     group: 'Service',
     summary: 'Say that the process answers',
     parameters: [],
     access: 'none',
-    success: [{ schema: Alive }],
+    success: [{ schema: Liveness }],
     errors: [400],
   },
   {
     method: 'GET',
     path: '/metrics',
-    outside: true,
-    operation: 'showMetrics',
+    outsideApi: true,
+    operationId: 'showMetrics',
     group: 'Service',
     summary: 'The metrics in the text format of Prometheus',
     parameters: [],
@@ -34,20 +34,20 @@ export const LISTENER_ROUTES: readonly Described[] = [
   {
     method: 'GET',
     path: '/openapi.json',
-    outside: true,
-    operation: 'showPublicDocument',
+    outsideApi: true,
+    operationId: 'showPublicDocument',
     group: 'Service',
     summary: 'The document of the public listener',
     parameters: [],
     access: 'password',
-    success: [{ schema: Document }],
+    success: [{ schema: OpenApiDocument }],
     errors: PASSWORD_ERRORS,
   },
   {
     method: 'GET',
     path: '/reference',
-    outside: true,
-    operation: 'showReference',
+    outsideApi: true,
+    operationId: 'showReference',
     group: 'Service',
     summary: 'This reference as a page',
     parameters: [],

@@ -9,15 +9,15 @@ import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
-import { API, addApi } from './api.ts';
+import { API_PATH, addApi } from './api.ts';
 import { apiDocument, apiReference } from './api-document.ts';
-import { clientErrorAnswer, rawAnswer } from './below-http.ts';
-import { BodyTime } from './body-time.ts';
-import { addDashboard, isDashboard, isLost } from './dashboard.ts';
-import { delayed } from './delay.ts';
-import { comesFromElsewhere } from './origin.ts';
+import { BodyTimeouts } from './body-timeouts.ts';
+import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
+import { delayResponse } from './delay.ts';
+import { isCrossOrigin } from './origin.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
-import { errorOf, FOREIGN_CREDENTIALS } from './refusal.ts';
+import { clientErrorResponse, rawResponse } from './raw-responses.ts';
+import { CROSS_ORIGIN_CREDENTIALS, statusErrorBody } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 const CSP =
@@ -53,7 +53,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       const at = await bind(built.server, settings.operatorListen, SETTING);
       app = built;
       const url = `http://${shown}:${at.port}`;
-      const link = sessions?.link ?? null;
+      const link = sessions?.linkToken ?? null;
       return { ...at, url, signInUrl: link === null ? null : `${url}/sign-in?link=${link}` };
     },
     async close() {
@@ -77,7 +77,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     bodyLimit: 65_536,
     // An address has 254 octets (RFC 5321 section 4.5.3.1.3), each three characters of a path at most.
     routerOptions: { maxParamLength: 1_024 },
-    // Bodies have limits of their own (body-time.ts).
+    // Bodies have limits of their own (body-timeouts.ts).
     requestTimeout: 0,
     http: {
       headersTimeout: 10_000,
@@ -86,15 +86,15 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       // Node's own answer to an absent Host has no body; the hook below gives ours.
       requireHostHeader: false,
     },
-    clientErrorHandler: (error, socket) => connections.fault(error, socket, () => clientErrorAnswer(error)),
+    clientErrorHandler: (error, socket) => connections.fault(error, socket, () => clientErrorResponse(error)),
     // A target that cannot be decoded reaches no hook.
     frameworkErrors: (_error, _request, reply) => refuse(reply.headers(HEADERS), 400, 'Malformed request target'),
   });
   app.server.on('connect', (_request, socket) =>
-    connections.endWith(socket, rawAnswer(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
+    connections.endWith(socket, rawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
   );
   app.server.on('checkExpectation', (_request, response) => {
-    const body = JSON.stringify(errorOf(417, 'Expectation failed'));
+    const body = JSON.stringify(statusErrorBody(417, 'Expectation failed'));
     const headers = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-Length': body.length, Connection: 'close' };
     response.writeHead(417, headers).end(body);
   });
@@ -102,9 +102,9 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
 
   // Answers end up on terminals too, through curl.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
-  const bodyTime = new BodyTime(clock, connections);
+  const bodyTime = new BodyTimeouts(clock, connections);
   app.addHook('onRequest', (request, reply, done) => {
-    bodyTime.begin(request.raw);
+    bodyTime.start(request.raw);
     reply.headers(HEADERS);
     // RFC 9112 section 3.2; which of two is meant, nobody knows, and access goes by it.
     const hosts = hostCount(request.raw);
@@ -123,24 +123,28 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       refuse(reply, 405, 'Method not allowed');
       return;
     }
-    if (request.routeOptions.url === '/healthz' || isDashboard(request.routeOptions.url) || isLost(request)) {
+    if (
+      request.routeOptions.url === '/healthz' ||
+      isDashboardRoute(request.routeOptions.url) ||
+      isUnknownPage(request)
+    ) {
       done();
       return;
     }
     const { authorization, host } = request.headers;
-    if (authorization !== undefined && comesFromElsewhere(request)) {
-      refuse(reply, FOREIGN_CREDENTIALS.status, FOREIGN_CREDENTIALS.message);
+    if (authorization !== undefined && isCrossOrigin(request)) {
+      refuse(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
       return;
     }
-    const verdict = access.judge(request.ip, host, authorization, clock.now());
+    const verdict = access.check(request.ip, host, authorization, clock.now());
     switch (verdict.kind) {
       case 'granted':
         // Without a password the whole machine is let in, which is no sign of who it is.
         if (options.settings.operatorPassword !== null) connections.identify(request.raw.socket);
-        void delayed(request.raw, clock, verdict.delayMs).then(() => done());
+        void delayResponse(request.raw, clock, verdict.delayMs).then(() => done());
         return;
       case 'challenge':
-        void delayed(request.raw, clock, verdict.delayMs).then(() => {
+        void delayResponse(request.raw, clock, verdict.delayMs).then(() => {
           reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
           refuse(reply, 401, 'Operator password required');
         });
@@ -163,25 +167,34 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
   const page = addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null) {
-    const document = apiDocument(api.version, API);
-    const { captured } = options;
-    addApi(app, { ...api, clock, connections, access, sessions, bodyTime, captured, document });
-    app.get('/reference', (_request, reply) => html(reply, apiReference(API)));
+    const document = apiDocument(api.version, API_PATH);
+    const { inboxContext: captured } = options;
+    addApi(app, {
+      ...api,
+      clock,
+      connections,
+      access,
+      sessions,
+      bodyTimeouts: bodyTime,
+      inboxContext: captured,
+      document,
+    });
+    app.get('/reference', (_request, reply) => html(reply, apiReference(API_PATH)));
   }
   app.setNotFoundHandler((request, reply) =>
-    isLost(request) ? page(reply.code(404)) : refuse(reply, 404, 'Not found'),
+    isUnknownPage(request) ? page(reply.code(404)) : refuse(reply, 404, 'Not found'),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     // A body that is no JSON, too large, or of another type.
     if (error.statusCode !== undefined && error.statusCode < 500) return refuse(reply, error.statusCode, error.message);
-    options.failed(error);
+    options.onError(error);
     return refuse(reply, 500, 'Internal server error');
   });
   return app;
 }
 
 function isApi(target: string): boolean {
-  return target.startsWith(`${API}/`);
+  return target.startsWith(`${API_PATH}/`);
 }
 
 function html(reply: FastifyReply, text: string): FastifyReply {
@@ -192,7 +205,7 @@ function refuse(reply: FastifyReply, status: number, message: string): FastifyRe
   return reply
     .code(status)
     .type(JSON_TYPE)
-    .send(JSON.stringify(errorOf(status, message)));
+    .send(JSON.stringify(statusErrorBody(status, message)));
 }
 
 function hostCount({ rawHeaders }: IncomingMessage): number {

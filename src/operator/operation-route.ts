@@ -5,10 +5,10 @@
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
-import { isRequired, membersOf } from '../operations/input.ts';
-import type { Operation, Performed } from '../operations/operation.ts';
-import { controlsIn } from './controls.ts';
-import { BODY_ERRORS, type Described, type Parameter, SIGNED_IN_ERRORS } from './described.ts';
+import { inputMembers, isRequired } from '../operations/input.ts';
+import type { Operation, OperationResult } from '../operations/operation.ts';
+import { controlCharacterFault } from './control-characters.ts';
+import { BODY_ERRORS, type Parameter, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
 import type { ErrorBody } from './schemas.ts';
 
 export interface OperationRoute {
@@ -25,14 +25,14 @@ export interface OperationRoute {
 }
 
 /** What a route says of where members of the input stand in a request. */
-export interface RouteMembers extends Pick<OperationRoute, 'path' | 'preset'> {
+export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
   readonly input: TObject;
   /** Where those stand that are not in the path. */
   readonly elsewhere: 'query' | 'body';
 }
 
 /** Where the members of a route's input stand: in the path, and in the query of a GET or DELETE or the body of any other request. */
-export function membersOfRoute({ method, path, preset, operation }: OperationRoute): RouteMembers {
+export function routeInputOf({ method, path, preset, operation }: OperationRoute): RouteInput {
   const elsewhere = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
   return { path, preset, input: operation.input, elsewhere };
 }
@@ -50,15 +50,15 @@ export function operationRoute(
 }
 
 /** The route as the OpenAPI document and the API reference describe it. */
-export function describedOf(route: OperationRoute): Described {
+export function describeRoute(route: OperationRoute): RouteDescription {
   const { method, path, group, status, operation } = route;
   return {
     method,
     path,
     group,
-    operation: operation.id,
+    operationId: operation.id,
     summary: operation.summary,
-    parameters: parametersOf(membersOfRoute(route)),
+    parameters: describeParameters(routeInputOf(route)),
     success: [{ status, schema: operation.changes ? withWarnings(operation.result) : operation.result }],
     errors: [
       ...SIGNED_IN_ERRORS,
@@ -69,9 +69,9 @@ export function describedOf(route: OperationRoute): Described {
 }
 
 /** The parameters of a route, as the document describes them. */
-export function parametersOf({ path, preset, input, elsewhere }: RouteMembers): readonly Parameter[] {
+export function describeParameters({ path, preset, input, elsewhere }: RouteInput): readonly Parameter[] {
   const inPath = pathParameters(path);
-  const given = Object.entries(membersOf(input)).filter(([name]) => !Object.hasOwn(preset, name));
+  const given = Object.entries(inputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
   return given.map(([name, member]): Parameter => {
     const { type, description, errorMessage, ...rest } = member as {
       readonly type?: string;
@@ -82,7 +82,7 @@ export function parametersOf({ path, preset, input, elsewhere }: RouteMembers): 
       name,
       in: inPath.includes(name) ? 'path' : elsewhere,
       type: type === 'integer' || type === 'boolean' ? type : 'string',
-      about: description ?? '',
+      description: description ?? '',
       schema: { ...(type === undefined ? {} : { type }), ...rest },
       ...(isRequired(input, name) ? { required: true } : {}),
     };
@@ -122,8 +122,8 @@ export interface RequestParts {
  * The members that a request gives. A path parameter stands in the path alone; the others stand in the query of a GET or
  * DELETE and in the body of every other request. One line says what is wrong otherwise.
  */
-export function membersIn(
-  { path, preset, input, elsewhere }: RouteMembers,
+export function readRequestInput(
+  { path, preset, input, elsewhere }: RouteInput,
   { params, query, body }: RequestParts,
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
@@ -131,7 +131,7 @@ export function membersIn(
   const wrong = (message: string, field: string | null) =>
     ({ ok: false, body: errorBody('invalid', message, field) }) as const;
   const inPath = pathParameters(path);
-  const members = membersOf(input);
+  const members = inputMembers(input);
   const given: Record<string, unknown> = { ...preset };
   for (const [place, source] of [
     ['path', params],
@@ -146,7 +146,7 @@ export function membersIn(
       const expected = place === 'path' || (known && !inPath.includes(name) && place === elsewhere);
       if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
-        const controls = controlsIn(name, value);
+        const controls = controlCharacterFault(name, value);
         if (controls !== null) return wrong(controls, name);
       }
       given[name] = value;
@@ -156,20 +156,20 @@ export function membersIn(
 }
 
 /** Status and body of a performed operation. */
-export function answerOf(
+export function toResponse(
   route: OperationRoute,
-  { warnings, ...performed }: Performed<unknown>,
+  { warnings, ...performed }: OperationResult<unknown>,
 ): { readonly status: number; readonly body: unknown } {
   if (performed.ok) {
     const { value } = performed;
     const warned = warnings.length > 0 && typeof value === 'object' && value !== null && !Array.isArray(value);
     return { status: route.status, body: warned ? { ...value, warnings } : value };
   }
-  return failureOf(performed.error);
+  return toErrorResponse(performed.error);
 }
 
 /** Status and body of an operation's error. */
-export function failureOf({ code, message, field }: OperationError): {
+export function toErrorResponse({ code, message, field }: OperationError): {
   readonly status: number;
   readonly body: ErrorBody;
 } {

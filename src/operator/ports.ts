@@ -18,7 +18,7 @@ export interface OperatorOptions {
   /** The OpenAPI document, as JSON text. */
   readonly openApi: string;
   /** Captured messages as files. */
-  readonly captured: InboxContext;
+  readonly inboxContext: InboxContext;
   /** The operator API, or null where this process does not have it. */
   readonly api:
     | (Pick<ApiParts, 'store' | 'operate' | 'liveUpdates' | 'publish' | 'about'> & {
@@ -28,7 +28,7 @@ export interface OperatorOptions {
       })
     | null;
   /** Told of a fault of ours; must not throw. */
-  readonly failed: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 export interface OperatorListener {

@@ -12,21 +12,21 @@ export interface Refusal {
 /** When to ask a store again that does not answer. */
 export const STORE_RETRY_MS = 5_000;
 
-export const FROM_ELSEWHERE: Refusal = {
+export const CROSS_ORIGIN_CHANGE: Refusal = {
   kind: 'refused',
   status: 403,
   message: 'A change must come from a page of this listener (Origin)',
 };
 
 /** A password or token that a page from elsewhere sends is not judged, so that it counts for nothing. */
-export const FOREIGN_CREDENTIALS: Refusal = {
+export const CROSS_ORIGIN_CREDENTIALS: Refusal = {
   kind: 'refused',
   status: 403,
   message: 'Credentials are not taken from a page of another origin; open this address directly',
 };
 
 /** Where the store cannot say who asks; throws what is no failure of the store. */
-export function awayOr(error: unknown): Refusal {
+export function toStoreRefusal(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;
   const message = 'The store does not answer; try again in a moment, and `postrider doctor` tells why';
   return { kind: 'refused', status: 503, message };
@@ -52,13 +52,13 @@ const CODES: Readonly<Record<number, string>> = {
 };
 
 /** The code of an error with this status. */
-export function codeOf(status: number): string {
+export function errorCodeForStatus(status: number): string {
   return CODES[status] ?? 'internal';
 }
 
 /** The body of every error of this listener. */
-export function errorOf(status: number, message: string): ErrorBody {
-  return { result: 'error', code: codeOf(status), message };
+export function statusErrorBody(status: number, message: string): ErrorBody {
+  return { result: 'error', code: errorCodeForStatus(status), message };
 }
 
 /** Answers with a refusal. One with 503 always says when to try again. */
@@ -66,5 +66,5 @@ export function refuse(reply: FastifyReply, { status, message, ...given }: Said)
   const retryAfterMs = given.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
-  return reply.code(status).send(errorOf(status, message));
+  return reply.code(status).send(statusErrorBody(status, message));
 }

@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
 import { nullable, oneOf } from '../operations/schemas.ts';
-import type { Parameter } from './described.ts';
+import type { Parameter } from './route-description.ts';
 
 /** The body of every error. */
 export const ErrorBody = Type.Object(
@@ -39,7 +39,7 @@ export const TICKET_PARAMETER: Parameter = {
   name: TICKET,
   in: 'query',
   type: 'string',
-  about: 'Of `POST /ticket`, with the session’s cookie and without its header.',
+  description: 'Of `POST /ticket`, with the session’s cookie and without its header.',
 };
 
 /** `GET /session` */
@@ -64,10 +64,10 @@ export const Change = Type.Object({
 export type Change = Static<typeof Change>;
 
 /** `GET /healthz` */
-export const Alive = Type.Object({ result: oneOf(['ok']), message: Type.String() });
+export const Liveness = Type.Object({ result: oneOf(['ok']), message: Type.String() });
 
 /** An OpenAPI document. */
-export const Document = Type.Object({
+export const OpenApiDocument = Type.Object({
   openapi: Type.String(),
   info: Type.Unsafe<object>({ type: 'object' }),
   servers: Type.Array(Type.Unsafe<object>({ type: 'object' })),

@@ -1,17 +1,17 @@
 /** The routes of a browser's session as data for the document; api.ts has their handlers. */
-import { BODY_ERRORS, type Described, SIGNED_IN_ERRORS } from './described.ts';
-import { Document, Session, SignedIn, SignedOut, Ticket } from './schemas.ts';
+import { BODY_ERRORS, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
+import { OpenApiDocument, Session, SignedIn, SignedOut, Ticket } from './schemas.ts';
 
-export const SESSION_ROUTES: readonly Described[] = [
+export const SESSION_ROUTES: readonly RouteDescription[] = [
   {
     method: 'POST',
     path: '/sign-in',
-    operation: 'signIn',
+    operationId: 'signIn',
     group: 'Sign-in',
     summary: 'Begin a session of a browser, by the password or by the word of the one-time link',
     parameters: [
-      { name: 'password', in: 'body', type: 'string', about: 'The value of `POSTRIDER_OPERATOR_PASSWORD`.' },
-      { name: 'link', in: 'body', type: 'string', about: 'The word of the link that the start printed.' },
+      { name: 'password', in: 'body', type: 'string', description: 'The value of `POSTRIDER_OPERATOR_PASSWORD`.' },
+      { name: 'link', in: 'body', type: 'string', description: 'The word of the link that the start printed.' },
     ],
     access: 'none',
     notes: 'Sets the cookie of the session. Programs use a token instead.',
@@ -21,7 +21,7 @@ export const SESSION_ROUTES: readonly Described[] = [
   {
     method: 'POST',
     path: '/sign-out',
-    operation: 'signOut',
+    operationId: 'signOut',
     group: 'Sign-in',
     summary: 'End the session of this browser, on every node',
     parameters: [],
@@ -32,11 +32,17 @@ export const SESSION_ROUTES: readonly Described[] = [
   {
     method: 'POST',
     path: '/ticket',
-    operation: 'createTicket',
+    operationId: 'createTicket',
     group: 'Sign-in',
     summary: 'Make what stands for the session in the URL of one frame or download',
     parameters: [
-      { name: 'path', in: 'body', type: 'string', required: true, about: 'The path of that URL, from `/api/v1` on.' },
+      {
+        name: 'path',
+        in: 'body',
+        type: 'string',
+        required: true,
+        description: 'The path of that URL, from `/api/v1` on.',
+      },
     ],
     success: [{ schema: Ticket }],
     errors: [400, 401, 403, ...BODY_ERRORS],
@@ -44,7 +50,7 @@ export const SESSION_ROUTES: readonly Described[] = [
   {
     method: 'GET',
     path: '/session',
-    operation: 'showSession',
+    operationId: 'showSession',
     group: 'Sign-in',
     summary: 'Show who is signed in, and the installation',
     parameters: [],
@@ -54,12 +60,12 @@ export const SESSION_ROUTES: readonly Described[] = [
   {
     method: 'GET',
     path: '/openapi.json',
-    operation: 'showOperatorDocument',
+    operationId: 'showOperatorDocument',
     group: 'Service',
     summary: 'This document',
     parameters: [],
     access: 'none',
-    success: [{ schema: Document }],
+    success: [{ schema: OpenApiDocument }],
     errors: [400],
   },
 ];

@@ -27,21 +27,21 @@ export interface NewSession {
 
 export interface Sessions {
   /** Both parts for a person who signed in at `now` (ms). */
-  begin(now: number): NewSession;
+  create(now: number): NewSession;
   /** True for two parts that `begin` made together with the same key, until they end by themselves; whether they were ended before, the store knows. */
-  holds(cookie: string, secret: string, now: number): boolean;
+  verify(cookie: string, secret: string, now: number): boolean;
   /** When a cookie that holds ends (ms since the epoch). */
-  endOf(cookie: string): number;
+  expiresAt(cookie: string): number;
   /**
    * Stands for the page's secret in one URL, for what a browser loads without headers: a frame, a download. Good for TICKET_MS, for
    * that path, and together with the cookie.
    */
-  ticket(cookie: string, path: string, now: number): string;
-  admits(ticket: string, cookie: string, path: string, now: number): boolean;
+  createTicket(cookie: string, path: string, now: number): string;
+  verifyTicket(ticket: string, cookie: string, path: string, now: number): boolean;
   /** The word of the one-time link; null where there is a password. */
-  readonly link: string | null;
+  readonly linkToken: string | null;
   /** True once, for that word. */
-  redeem(word: string): boolean;
+  redeemLinkToken(word: string): boolean;
 }
 
 /** `key` is the same on every node; `withLink` where there is no password. */
@@ -57,24 +57,24 @@ export function createSessions(key: Buffer, withLink: boolean): Sessions {
     return endsSoon(endOf(cookie), now, SESSION_MS);
   };
   return {
-    link,
-    begin(now) {
+    linkToken: link,
+    create(now) {
       const secret = randomBytes(32).toString('base64url');
       const text = `${now + SESSION_MS}.${digestOf(secret)}`;
       return { cookie: `${text}.${sign(text)}`, secret };
     },
-    holds: (cookie, secret, now) => isOurs(cookie, now) && same(digestOf(secret), cookie.split('.')[1] ?? ''),
-    endOf,
-    ticket(cookie, path, now) {
+    verify: (cookie, secret, now) => isOurs(cookie, now) && same(digestOf(secret), cookie.split('.')[1] ?? ''),
+    expiresAt: endOf,
+    createTicket(cookie, path, now) {
       const until = String(now + TICKET_MS);
       return `${until}.${signTicket(until, cookie, path)}`;
     },
-    admits(ticket, cookie, path, now) {
+    verifyTicket(ticket, cookie, path, now) {
       const [until = '', signature = ''] = ticket.split('.', 2);
       if (!isOurs(cookie, now) || !same(signature, signTicket(until, cookie, path))) return false;
       return endsSoon(Number(until), now, TICKET_MS);
     },
-    redeem(word) {
+    redeemLinkToken(word) {
       if (link === null || spent || !same(word, link)) return false;
       spent = true;
       return true;
@@ -101,7 +101,7 @@ function same(given: string, expected: string): boolean {
 }
 
 /** The value of our cookie in a Cookie header (RFC 6265 section 5.4), or null. */
-export function sessionIn(header: string | undefined): string | null {
+export function readSessionCookie(header: string | undefined): string | null {
   for (const pair of (header ?? '').split(';')) {
     const equals = pair.indexOf('=');
     if (equals > 0 && pair.slice(0, equals).trim() === SESSION_COOKIE) return pair.slice(equals + 1).trim();
@@ -114,7 +114,7 @@ export function sessionCookie(value: string, secure: boolean): string {
   return `${SESSION_COOKIE}=${value}; ${attributes(secure)}; Max-Age=${SESSION_MS / 1000}`;
 }
 
-export function endedCookie(secure: boolean): string {
+export function expiredSessionCookie(secure: boolean): string {
   return `${SESSION_COOKIE}=; ${attributes(secure)}; Max-Age=0`;
 }
 

@@ -2,13 +2,13 @@
  * One delivery attempt, from the leased message to its outcome: prepare, wait for a place with the transport, check once more that
  * it may go (suppression list, circuit breaker), hand over.
  *
- * Guarantees: never rejects. A transport that throws, or does not answer within `ATTEMPT_MS`, is an outcome too; an unknown
+ * Guarantees: never rejects. A transport that throws, or does not answer within `MAX_ATTEMPT_MS`, is an outcome too; an unknown
  * failure is temporary. Under `hold` the store has a synced mark before the message is completed.
  */
-import type { Clock, SteadyClock } from '../clock.ts';
+import type { Clock, MonotonicClock } from '../clock.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
-import type { Change, LeasedMail, LeaseRef, Policy, SettleAnswer } from '../model/message.ts';
+import type { Change, LeasedMessage, LeaseRef, Policy, SettleAnswer } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
@@ -16,31 +16,31 @@ import type { Membership } from './membership.ts';
 /** How long a lease lasts. */
 export const LEASE_MS = 20 * 60_000;
 /** An attempt that has not ended by then is given up. Longer than the transports' own bounds add up to. */
-export const ATTEMPT_MS = 10 * 60_000;
+export const MAX_ATTEMPT_MS = 10 * 60_000;
 /** The mark before handing over has to be in the store by then; what cannot be marked is not handed over. */
 const MARK_MS = 30_000;
 
 export interface AttemptParts {
-  readonly clock: SteadyClock;
+  readonly clock: MonotonicClock;
   readonly policy: Policy;
   readonly transport: Transport;
-  readonly breaker: Breaker;
+  readonly breaker: CircuitBreaker;
   readonly mark: (lease: LeaseRef) => Promise<SettleAnswer>;
   /** The message as it goes out, or a rejection where it cannot be made now (it is then tried again later). */
-  readonly prepare: (mail: LeasedMail) => OutgoingMessage | Promise<OutgoingMessage>;
+  readonly prepare: (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   /** True where this message must not be attempted now (its account is locked). */
-  readonly heldBack: (mail: LeasedMail) => boolean;
+  readonly mustNotAttempt: (mail: LeasedMessage) => boolean;
   /** False where its recipient is on a suppression list by now; asked just before handing over. */
-  readonly wanted: (mail: LeasedMail) => boolean | Promise<boolean>;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly mayReceive: (mail: LeasedMessage) => boolean | Promise<boolean>;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 /** `heldBack` of a node: the message's account is locked, or another node may have recovered the lease. */
 export function heldBackBy(
   accounts: { isLocked(accountId: number): boolean },
-  membership: Pick<Membership, 'holds'>,
-): (mail: LeasedMail) => boolean {
-  return ({ accountId, lease }) => accounts.isLocked(accountId) || !membership.holds(lease.until - LEASE_MS);
+  membership: Pick<Membership, 'isLeaseValid'>,
+): (mail: LeasedMessage) => boolean {
+  return ({ accountId, lease }) => accounts.isLocked(accountId) || !membership.isLeaseValid(lease.until - LEASE_MS);
 }
 
 /** What came of trying to make an attempt. */
@@ -51,12 +51,12 @@ type Made =
   /** It is not to be sent now; its lease goes back to the store. */
   | { readonly kind: 'unused' };
 
-interface Attempts {
-  make(mail: LeasedMail): Promise<Made>;
+interface AttemptRunner {
+  run(mail: LeasedMessage): Promise<Made>;
   /** Those that wait for the transport are not begun any more. */
   stop(): void;
   /** Gives up those that have run for too long. */
-  giveUpOverdue(): void;
+  abortOverdue(): void;
 }
 
 /** What became of handing over. A fault of the service itself says nothing about the next hop. */
@@ -75,7 +75,7 @@ interface Handover {
 const REFUSED: Made = { kind: 'refused' };
 const UNUSED: Made = { kind: 'unused' };
 
-export function createAttempts(parts: AttemptParts): Attempts {
+export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
   /** In the order in which they began. */
   const underWay = new Set<Handover>();
@@ -84,7 +84,7 @@ export function createAttempts(parts: AttemptParts): Attempts {
   const waiting: ((won: boolean) => void)[] = [];
   let stopped = false;
 
-  async function make(mail: LeasedMail): Promise<Made> {
+  async function make(mail: LeasedMessage): Promise<Made> {
     const startedAt = clock.now();
     const startedSteady = clock.monotonic();
     let message: OutgoingMessage;
@@ -99,13 +99,13 @@ export function createAttempts(parts: AttemptParts): Attempts {
     if (!(await takePlace())) return UNUSED;
     try {
       // Much may have happened while it waited, its neighbours' outcomes included.
-      if (stopped || parts.heldBack(mail)) return UNUSED;
-      const wanted = parts.wanted(mail);
+      if (stopped || parts.mustNotAttempt(mail)) return UNUSED;
+      const wanted = parts.mayReceive(mail);
       if (!(typeof wanted === 'boolean' ? wanted : await wanted)) return UNUSED;
-      if (!breaker.admits(clock.now())) return REFUSED;
+      if (!breaker.allowsAttempt(clock.now())) return REFUSED;
       const { kind, attempt } = await handOver(mail, message);
-      if (kind === 'answered') breaker.note(attempt.outcome, clock.now());
-      else breaker.giveBack(clock.now());
+      if (kind === 'answered') breaker.recordOutcome(attempt.outcome, clock.now());
+      else breaker.releaseProbe(clock.now());
       return { kind: 'attempted', attempt };
     } catch (error) {
       return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
@@ -129,7 +129,7 @@ export function createAttempts(parts: AttemptParts): Attempts {
     else next(true);
   }
 
-  function handOver(mail: LeasedMail, message: OutgoingMessage): Promise<HandedOver> {
+  function handOver(mail: LeasedMessage, message: OutgoingMessage): Promise<HandedOver> {
     return new Promise((resolve) => {
       const holding = policy.onUncertain === 'hold';
       const one: Handover = {
@@ -152,7 +152,7 @@ export function createAttempts(parts: AttemptParts): Attempts {
     });
   }
 
-  async function mark({ id, attempts, lease }: LeasedMail, one: Handover): Promise<void> {
+  async function mark({ id, attempts, lease }: LeasedMessage, one: Handover): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>();
     const cancel = clock.after(MARK_MS, () => reject(new Error('the store did not mark the handing over in time')));
     try {
@@ -167,15 +167,15 @@ export function createAttempts(parts: AttemptParts): Attempts {
 
   /** The message could not be made, or the transport has a bug. */
   function faulty(error: unknown, startedAt: number, startedSteady: number): Attempt {
-    parts.failed('attempt', error);
+    parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
     const outcome: Outcome = { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'message' };
     return unconversed(outcome, startedAt, startedSteady);
   }
 
   function giveUp(one: Handover): void {
-    const text = `the attempt did not end within ${ATTEMPT_MS / 60_000} minutes and was given up`;
-    parts.failed('attempt', new Error(text));
+    const text = `the attempt did not end within ${MAX_ATTEMPT_MS / 60_000} minutes and was given up`;
+    parts.onError('attempt', new Error(text));
     const outcome: Outcome =
       one.stage === 'leaving'
         ? { kind: 'unanswered', reply: replyOf(text) }
@@ -188,15 +188,15 @@ export function createAttempts(parts: AttemptParts): Attempts {
   }
 
   return {
-    make,
+    run: make,
     stop() {
       stopped = true;
       for (const resolve of waiting.splice(0)) resolve(false);
     },
-    giveUpOverdue() {
+    abortOverdue() {
       const now = clock.monotonic();
       for (const one of underWay) {
-        if (now - one.startedSteady < ATTEMPT_MS) return;
+        if (now - one.startedSteady < MAX_ATTEMPT_MS) return;
         giveUp(one);
       }
     },
@@ -207,7 +207,7 @@ function replyOf(text: string) {
   return { stage: 'connect', code: null, enhanced: null, text } as const;
 }
 
-function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMail): boolean {
+function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): boolean {
   return localAnswer !== undefined && localAnswer(to) !== null;
 }
 
@@ -221,25 +221,28 @@ const REMEMBER_MS = 5_000;
 /** Recipients remembered at most. */
 const REMEMBERED = 10_000;
 
-interface Screening {
+interface SuppressionCheck {
   /** False where it must not be sent. */
-  wanted(mail: LeasedMail): boolean | Promise<boolean>;
+  mayReceive(mail: LeasedMessage): boolean | Promise<boolean>;
   /** A change that is on its way into the store. */
-  note(mail: LeasedMail, change: Change): void;
+  recordChange(mail: LeasedMessage, change: Change): void;
 }
 
 /** `screen` asks the store. */
-export function createScreening(clock: Clock, screen: (mail: LeasedMail) => Promise<boolean>): Screening {
+export function createSuppressionCheck(
+  clock: Clock,
+  screen: (mail: LeasedMessage) => Promise<boolean>,
+): SuppressionCheck {
   /** When each was suppressed, by account and recipient; the latest is the last. */
   const suppressed = new Map<string, number>();
   return {
-    wanted(mail) {
+    mayReceive(mail) {
       const now = clock.now();
       const at = suppressed.size === 0 ? undefined : suppressed.get(keyOf(mail));
       if (at !== undefined && now - at < REMEMBER_MS) return false;
       return now - (mail.lease.until - LEASE_MS) < FRESH_MS || screen(mail);
     },
-    note(mail, { suppress }) {
+    recordChange(mail, { suppress }) {
       if (suppress === null) return;
       const now = clock.now();
       for (const [key, at] of suppressed) {
@@ -255,7 +258,7 @@ export function createScreening(clock: Clock, screen: (mail: LeasedMail) => Prom
 }
 
 /** Account and recipient as suppression lists have it; accepted mail has no other recipients than valid ones. */
-function keyOf({ accountId, to }: LeasedMail): string {
+function keyOf({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
 }
@@ -276,19 +279,22 @@ interface BreakerParts {
   readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
 }
 
-export interface Breaker {
+export interface CircuitBreaker {
   /** Whether an attempt may be made now. A yes while not closed takes the one probe: report it, or give it back. */
-  admits(now: number): boolean;
+  allowsAttempt(now: number): boolean;
   /** Reports what became of an attempt, probe or not. */
-  note(outcome: Outcome, now: number): void;
+  recordOutcome(outcome: Outcome, now: number): void;
   /** Gives the probe back unused: the attempt was not made after all. */
-  giveBack(now: number): void;
+  releaseProbe(now: number): void;
   /** When the next attempt is worth asking for (milliseconds since the epoch), or null while closed. */
   retryAt(now: number): number | null;
 }
 
 /** A closed breaker. */
-export function createBreaker({ random, publish }: BreakerParts): Breaker & { readonly state: BreakerState } {
+export function createCircuitBreaker({
+  random,
+  publish,
+}: BreakerParts): CircuitBreaker & { readonly state: BreakerState } {
   let state: BreakerState = 'closed';
   let failures = 0;
   let waitMs = FIRST_WAIT_MS;
@@ -319,14 +325,14 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker & { re
     },
     retryAt,
 
-    admits(now: number): boolean {
+    allowsAttempt(now: number): boolean {
       if (state === 'closed') return true;
       if (now < until && now >= since) return false;
-      enter('half-open', now, ATTEMPT_MS);
+      enter('half-open', now, MAX_ATTEMPT_MS);
       return true;
     },
 
-    note(outcome: Outcome, now: number): void {
+    recordOutcome(outcome: Outcome, now: number): void {
       if (!blamesTransport(outcome)) {
         failures = 0;
         waitMs = FIRST_WAIT_MS;
@@ -347,7 +353,7 @@ export function createBreaker({ random, publish }: BreakerParts): Breaker & { re
       }
     },
 
-    giveBack(now: number): void {
+    releaseProbe(now: number): void {
       if (state === 'half-open') enter('open', now, 0);
     },
   };

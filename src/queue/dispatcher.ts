@@ -21,25 +21,25 @@ import {
   IDEMPOTENCY_MS,
   isPastMaxAge,
   type Lease,
-  type LeasedMail,
+  type LeasedMessage,
   type LeaseRef,
   localComplaint,
-  type NewMail,
+  type NewMessage,
   type SettleAnswer,
   type Settlement,
   type TypedChange,
 } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import type { Claimed, ClaimRoom } from '../store/contract.ts';
+import type { Claimed, ClaimLimits } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
-import { ATTEMPT_MS, type AttemptParts, createAttempts, LEASE_MS } from './attempt.ts';
-import { createHeld, createMode, createReady, createRecorder, sizeOf } from './leases.ts';
-import type { Ages } from './membership.ts';
+import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from './attempt.ts';
+import { createLeaseBudget, createMode, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
+import type { AgeClock } from './membership.ts';
 
 /** A lease with less than this left is given back instead of begun: the attempt, and the time to record its outcome. */
-const LEASE_LEFT_MS = ATTEMPT_MS + 2 * 60_000;
+const LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /** Outcomes on their way into the store at most: with the attempts under way, it bounds what a crash makes arrive twice. */
-export const UNRECORDED = 256;
+export const MAX_UNRECORDED_OUTCOMES = 256;
 /**
  * Attempts begun beyond what the transport takes at once: composed and signed while they wait for it, so that neither the
  * processors nor the connections stand idle for each other.
@@ -48,30 +48,30 @@ const PREPARED_AHEAD = 64;
 /** The poll behind every hint. */
 const POLL_MS = 1_000;
 
-export interface DispatcherParts extends Omit<AttemptParts, 'failed'> {
+export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly node: string;
-  readonly ages: Pick<Ages, 'asDatedNow'>;
+  readonly ages: Pick<AgeClock, 'toCurrentClock'>;
   /** In [0, 1): the jitter of retries. */
   readonly random: () => number;
-  readonly claim: (room: ClaimRoom, lease: Lease, now: number) => Promise<Claimed>;
+  readonly claim: (room: ClaimLimits, lease: Lease, now: number) => Promise<Claimed>;
   readonly settle: (settlement: Settlement) => Promise<SettleAnswer>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
   /** The recipient of `doctor --loop`. Its outcomes suppress no address and count in no reputation. */
   readonly loopRecipient?: string | null;
-  /** Told of a change that is on its way into the store. */
-  readonly noted?: (mail: LeasedMail, change: Change) => void;
+  /** Called with a change that is on its way into the store. */
+  readonly onChange?: (mail: LeasedMessage, change: Change) => void;
   readonly publish: Publish;
 }
 
 export interface Dispatcher {
   /** Begins to claim and to attempt; once. */
   start(): void;
-  /** A lease for a message of `size` bytes (`sizeOf`) about to be accepted, where this node can send it at once; else null. */
-  leaseForNew(now: number, size: number): Lease | null;
+  /** A lease for a message of `size` bytes (`memoryBytesOf`) about to be accepted, where this node can send it at once; else null. */
+  leaseForNewMessage(now: number, size: number): Lease | null;
   /** The lease given was not used: the mail request was refused or not stored. */
   returnLease(size: number): void;
   /** A mail request just accepted under such a lease. */
-  offer(mail: LeasedMail): void;
+  offer(mail: LeasedMessage): void;
   /** Something may be due: looks now instead of at the next poll. */
   wake(): void;
   /**
@@ -80,12 +80,12 @@ export interface Dispatcher {
    */
   drain(timeoutMs: number): Promise<void>;
   /** All whose lease this node holds, as far as it knows. */
-  holding(): readonly string[];
+  leasedMessageIds(): readonly string[];
   /** Attempts under way and outcomes not recorded yet. */
-  readonly active: number;
+  readonly inFlight: number;
 }
 
-type End = Pick<Settlement, 'uncount' | 'untallied'> & { readonly changes: readonly TypedChange[] };
+type End = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & { readonly changes: readonly TypedChange[] };
 
 /** What becomes of a lease after `attemptOnce`. */
 type Ending =
@@ -107,10 +107,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const failed = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
   const mode = createMode();
-  const ready = createReady();
-  const held = createHeld();
-  const attempts = createAttempts({ ...parts, failed });
-  const recorder = createRecorder({ clock, stopped: () => mode.current === 'stopped', failed });
+  const ready = createReadyQueue();
+  const held = createLeaseBudget();
+  const attempts = createAttemptRunner({ ...parts, onError: failed });
+  const recorder = createRecorder({ clock, isStopped: () => mode.current === 'stopped', onError: failed });
   /** Every lease in memory, from its giving to the record of its end. */
   const mine = new Set<string>();
   /** Leases given to messages that are being accepted. */
@@ -125,18 +125,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   let drained: Promise<void> | null = null;
 
   /** A lease for a message about to be accepted, where it can be attempted from memory at once. */
-  function leaseForNew(now: number, size: number): Lease | null {
+  function leaseForNewMessage(now: number, size: number): Lease | null {
     if (mode.current !== 'running' || backlog !== 'empty' || !held.fits(size) || breaker.retryAt(now) !== null)
       return null;
     promised += 1;
-    held.take(size);
+    held.reserve(size);
     return { owner: node, until: now + LEASE_MS };
   }
 
-  function offer(mail: LeasedMail): void {
+  function offer(mail: LeasedMessage): void {
     promised -= 1;
     mine.add(mail.id);
-    ready.add(mail);
+    ready.enqueue(mail);
     pump();
   }
 
@@ -147,19 +147,19 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         return;
       case 'running':
         while (ready.size > 0 && mayBegin()) {
-          const mail = ready.take();
+          const mail = ready.dequeue();
           if (mail !== undefined) void deliver(mail);
         }
         // While the breaker refuses for longer, what is held waits in the store, where it can be seen and cancelled.
-        if (ready.size > 0 && !mayProbeSoon()) void release(ready.takeAll());
+        if (ready.size > 0 && !mayProbeSoon()) void release(ready.dequeueAll());
         if (backlog === 'due') void claim();
         return;
       case 'draining':
-        if (ready.size > 0) void release(ready.takeAll());
+        if (ready.size > 0) void release(ready.dequeueAll());
         if (isEmpty()) emptied.resolve();
         return;
       case 'stopped':
-        if (ready.size > 0) void release(ready.takeAll());
+        if (ready.size > 0) void release(ready.dequeueAll());
         return;
     }
   }
@@ -167,7 +167,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** While the circuit breaker is open, no attempt begins until the probe is due; then one begins. */
   function mayBegin(): boolean {
     if (attempting >= transport.concurrency + PREPARED_AHEAD) return false;
-    if (recorder.failing || recorder.pending >= UNRECORDED) return false;
+    if (recorder.failing || recorder.pending >= MAX_UNRECORDED_OUTCOMES) return false;
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
     return retryAt === null || (retryAt <= now && attempting === 0);
@@ -194,9 +194,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     try {
       const { mails, suppressed, more } = await parts.claim(room, { owner: node, until: now + LEASE_MS }, now);
       for (const mail of mails) {
-        held.take(sizeOf(mail));
+        held.reserve(memoryBytesOf(mail));
         mine.add(mail.id);
-        ready.add(mail);
+        ready.enqueue(mail);
       }
       for (const { id, accountId, to } of suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
@@ -212,8 +212,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const foundDueMeanwhile = () => backlog === 'claiming-again';
 
   /** What may be claimed now. While the circuit breaker is not closed, this is one message for the probe, and only where none is held. */
-  function claimable(now: number): ClaimRoom | null {
-    const room = held.room(ready.size);
+  function claimable(now: number): ClaimLimits | null {
+    const room = held.claimLimits(ready.size);
     const openUntil = breaker.retryAt(now);
     if (room === null || openUntil === null) return room;
     return openUntil > now || attempting > 0 || ready.size > 0 ? null : { ...room, mails: 1 };
@@ -225,7 +225,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     pump();
   }
 
-  async function deliver(mail: LeasedMail): Promise<void> {
+  async function deliver(mail: LeasedMessage): Promise<void> {
     attempting += 1;
     const ending = await attemptOnce(mail);
     attempting -= 1;
@@ -238,20 +238,20 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         void release([mail]);
         break;
       case 'refused':
-        ready.add(mail);
+        ready.enqueue(mail);
         break;
     }
     // The next attempt need not wait for this one's commit.
     pump();
   }
 
-  async function attemptOnce(mail: LeasedMail): Promise<Ending> {
+  async function attemptOnce(mail: LeasedMessage): Promise<Ending> {
     const began = clock.now();
-    if (isPastMaxAge(ages.asDatedNow(mail.acceptedAt), policy, began)) {
-      return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, began)], uncount: true } };
+    if (isPastMaxAge(ages.toCurrentClock(mail.acceptedAt), policy, began)) {
+      return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, began)], refundAttempt: true } };
     }
-    if (mail.lease.until - began < LEASE_LEFT_MS || parts.heldBack(mail)) return { kind: 'unused' };
-    const made = await attempts.make(mail);
+    if (mail.lease.until - began < LEASE_LEFT_MS || parts.mustNotAttempt(mail)) return { kind: 'unused' };
+    const made = await attempts.run(mail);
     switch (made.kind) {
       case 'attempted':
         return { kind: 'settle', end: endAfter(mail, made.attempt) };
@@ -262,11 +262,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /** What an attempt's outcome changes. */
-  function endAfter(mail: LeasedMail, attempt: Attempt): End {
+  function endAfter(mail: LeasedMessage, attempt: Attempt): End {
     const now = clock.now();
     const isLoopTest = mail.to === parts.loopRecipient;
     const after = afterAttempt(
-      { ...mail, acceptedAt: ages.asDatedNow(mail.acceptedAt) },
+      { ...mail, acceptedAt: ages.toCurrentClock(mail.acceptedAt) },
       attempt,
       policy,
       node,
@@ -274,15 +274,19 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       parts.random(),
     );
     const change = isLoopTest ? { ...after, suppress: null } : after;
-    parts.noted?.(mail, change);
+    parts.onChange?.(mail, change);
     publishAttempt(mail, attempt, now);
     const local = transport.localAnswer?.(mail.to) ?? null;
     const complains = attempt.outcome.kind === 'delivered' && local?.kind === 'complaint';
     const following = complains ? [localComplaint(now, local.by, local.detail)] : [];
-    return { changes: [change, ...following], uncount: false, untallied: isLoopTest || local !== null };
+    return {
+      changes: [change, ...following],
+      refundAttempt: false,
+      excludedFromReputation: isLoopTest || local !== null,
+    };
   }
 
-  async function settle(mail: LeasedMail, end: End): Promise<void> {
+  async function settle(mail: LeasedMessage, end: End): Promise<void> {
     const settlement: Settlement = { id: mail.id, owner: node, attempts: mail.attempts, ...end };
     const answer = await recorder.record([mail.id], () => parts.settle(settlement));
     // Before a drain may end: what subscribers count is written at the stop.
@@ -290,7 +294,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     forget([mail]);
   }
 
-  function publishAttempt({ id, accountId, to, attempts }: LeasedMail, attempt: Attempt, at: number): void {
+  function publishAttempt({ id, accountId, to, attempts }: LeasedMessage, attempt: Attempt, at: number): void {
     publish({ type: 'attempt.ended', at, id, accountId, to, attempts, attempt });
     const { outcome } = attempt;
     if (isAlarming(outcome)) {
@@ -301,7 +305,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /** `answer` is null where the end could not be recorded before the stop. */
   function publishEnd(
-    { id, accountId, to, attempts, acceptedAt }: LeasedMail,
+    { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
     end: End,
     answer: SettleAnswer | null,
   ): void {
@@ -322,7 +326,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /** Ends leases that no attempt was made under. */
-  async function release(mails: readonly LeasedMail[]): Promise<void> {
+  async function release(mails: readonly LeasedMessage[]): Promise<void> {
     const leases = mails.map(({ id, attempts: count }) => ({ id, owner: node, attempts: count }));
     await recorder.record(
       leases.map(({ id }) => id),
@@ -331,17 +335,17 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     forget(mails);
   }
 
-  function forget(mails: readonly LeasedMail[]): void {
+  function forget(mails: readonly LeasedMessage[]): void {
     for (const mail of mails) {
       mine.delete(mail.id);
-      held.free(sizeOf(mail));
+      held.release(memoryBytesOf(mail));
     }
     pump();
   }
 
   function poll(): void {
-    attempts.giveUpOverdue();
-    held.pace(ended);
+    attempts.abortOverdue();
+    held.setAttemptRate(ended);
     ended = 0;
     wake();
     cancelPoll = clock.after(POLL_MS, poll);
@@ -363,10 +367,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       mode.enter('running');
       poll();
     },
-    leaseForNew,
+    leaseForNewMessage: leaseForNewMessage,
     returnLease(size) {
       promised -= 1;
-      held.free(size);
+      held.release(size);
       pump();
     },
     offer,
@@ -375,8 +379,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       drained ??= drain(timeoutMs);
       return drained;
     },
-    holding: () => [...mine],
-    get active() {
+    leasedMessageIds: () => [...mine],
+    get inFlight() {
       return active();
     },
   };
@@ -390,10 +394,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
 interface IntakeParts {
   /** Group commit over the store's `accept`. */
-  readonly commit: (mail: NewMail) => Promise<AcceptAnswer>;
-  readonly ages: Pick<Ages, 'datedBefore'>;
+  readonly commit: (mail: NewMessage) => Promise<AcceptAnswer>;
+  readonly ages: Pick<AgeClock, 'cutoffFor'>;
   /** Null on a node that does not deliver. */
-  readonly dispatcher: Pick<Dispatcher, 'leaseForNew' | 'returnLease' | 'offer' | 'wake'> | null;
+  readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
   /** Its local answers (`localAnswer`) may say that a recipient is suppressed. */
   readonly transport: Pick<Transport, 'localAnswer'>;
 }
@@ -404,14 +408,14 @@ export function createIntake({
   ages,
   dispatcher,
   transport,
-}: IntakeParts): (mail: NewMail) => Promise<AcceptAnswer> {
+}: IntakeParts): (mail: NewMessage) => Promise<AcceptAnswer> {
   return async function submit(given) {
-    const lease = dispatcher === null ? null : dispatcher.leaseForNew(given.acceptedAt, sizeOf(given));
+    const lease = dispatcher === null ? null : dispatcher.leaseForNewMessage(given.acceptedAt, memoryBytesOf(given));
     const { idempotency: key } = given;
-    const idempotency = key === null ? null : { ...key, overAt: ages.datedBefore(IDEMPOTENCY_MS) };
+    const idempotency = key === null ? null : { ...key, overAt: ages.cutoffFor(IDEMPOTENCY_MS) };
     const local = transport.localAnswer?.(given.recipient);
     const suppressedBy = local?.kind === 'suppression' ? local.by : null;
-    const mail: NewMail = { ...given, idempotency, lease, suppressedBy };
+    const mail: NewMessage = { ...given, idempotency, lease, suppressedBy };
     let answer: AcceptAnswer | null = null;
     try {
       answer = await commit(mail);
@@ -422,14 +426,18 @@ export function createIntake({
   };
 }
 
-function handOn(dispatcher: NonNullable<IntakeParts['dispatcher']>, mail: NewMail, answer: AcceptAnswer | null): void {
+function handOn(
+  dispatcher: NonNullable<IntakeParts['dispatcher']>,
+  mail: NewMessage,
+  answer: AcceptAnswer | null,
+): void {
   const state = answer?.kind === 'accepted' ? answer.state : null;
   if (mail.lease === null) {
     if (state === 'queued') dispatcher.wake();
     return;
   }
   if (state !== 'sending') {
-    dispatcher.returnLease(sizeOf(mail));
+    dispatcher.returnLease(memoryBytesOf(mail));
     return;
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = mail;

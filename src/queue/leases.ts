@@ -6,62 +6,62 @@
  * next hop; by size, so that memory stays flat whatever the messages are like. One message larger than the bound is held alone.
  */
 import type { Clock } from '../clock.ts';
-import type { LeasedMail } from '../model/message.ts';
-import type { ClaimRoom } from '../store/contract.ts';
+import type { LeasedMessage } from '../model/message.ts';
+import type { ClaimLimits } from '../store/contract.ts';
 
 /** Leases held at once: what is attempted in about `HELD_SECONDS` at the rate of the last while, within these bounds. */
-export const HELD_MAILS = 1_024;
+export const MIN_LEASE_LIMIT = 1_024;
 const HELD_MAILS_MOST = 8_192;
 const HELD_SECONDS = 4;
 /** Message text held at once, in bytes of memory. */
-export const HELD_BYTES = 32 * 1024 * 1024;
+export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
 /** Message text of one claim, which is in memory twice while it crosses from the store's thread. */
 const CLAIM_BYTES = 16 * 1024 * 1024;
 
 /** Bytes of memory a message's text takes at most: two for each UTF-16 code unit. */
-export function sizeOf({ message }: { readonly message: string }): number {
+export function memoryBytesOf({ message }: { readonly message: string }): number {
   return 2 * message.length;
 }
 
-interface Held {
-  readonly mails: number;
+interface LeaseBudget {
+  readonly leaseCount: number;
   /** True where one more of `size` bytes may be held. */
   fits(size: number): boolean;
-  take(size: number): void;
-  free(size: number): void;
+  reserve(size: number): void;
+  release(size: number): void;
   /** So many attempts ended in the last second: the faster the next hop, the more may wait in memory for it. */
-  pace(perSecond: number): void;
+  setAttemptRate(perSecond: number): void;
   /** What a claim may add, or null where that is too little to be worth one. `waiting` leases wait for their attempt. */
-  room(waiting: number): ClaimRoom | null;
+  claimLimits(waiting: number): ClaimLimits | null;
 }
 
-export function createHeld(): Held {
+export function createLeaseBudget(): LeaseBudget {
   let mails = 0;
   let bytes = 0;
-  let most = HELD_MAILS;
+  let most = MIN_LEASE_LIMIT;
 
   return {
-    get mails() {
+    get leaseCount() {
       return mails;
     },
-    fits: (size) => mails < most && (mails === 0 || bytes + size <= HELD_BYTES),
-    take(size) {
+    fits: (size) => mails < most && (mails === 0 || bytes + size <= MAX_LEASED_BYTES),
+    reserve(size) {
       mails += 1;
       bytes += size;
     },
-    free(size) {
+    release(size) {
       mails -= 1;
       bytes -= size;
     },
-    pace(perSecond) {
-      most = Math.min(HELD_MAILS_MOST, Math.max(HELD_MAILS, perSecond * HELD_SECONDS));
+    setAttemptRate(perSecond) {
+      most = Math.min(HELD_MAILS_MOST, Math.max(MIN_LEASE_LIMIT, perSecond * HELD_SECONDS));
     },
-    room(waiting) {
-      if (mails >= most || (mails > 0 && bytes >= HELD_BYTES)) return null;
+    claimLimits(waiting) {
+      if (mails >= most || (mails > 0 && bytes >= MAX_LEASED_BYTES)) return null;
       // A few large ones at a time would be a claim for each.
-      if (waiting > most / 4 || (waiting > 0 && bytes > (HELD_BYTES * 3) / 4)) return null;
+      if (waiting > most / 4 || (waiting > 0 && bytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
       // The store counts UTF-8: at least one byte for each code unit, which takes two bytes here.
-      const left = Math.max(0, Math.floor((HELD_BYTES - bytes) / 2));
+      const left = Math.max(0, Math.floor((MAX_LEASED_BYTES - bytes) / 2));
       return { mails: most - mails, bytes: Math.min(CLAIM_BYTES, left) };
     },
   };
@@ -70,28 +70,28 @@ export function createHeld(): Held {
 // Leased mail requests that wait in memory for a free attempt. Accounts take turns, so that one account's thousand
 // messages do not stand before another's one.
 
-interface Ready {
+interface ReadyQueue {
   readonly size: number;
-  add(mail: LeasedMail): void;
+  enqueue(mail: LeasedMessage): void;
   /** The next one in turn. */
-  take(): LeasedMail | undefined;
+  dequeue(): LeasedMessage | undefined;
   /** All of them; afterwards there are none. */
-  takeAll(): LeasedMail[];
+  dequeueAll(): LeasedMessage[];
 }
 
 /** An array with a moving head: taking is O(1) without shifting what is behind. */
 interface Line {
-  mails: LeasedMail[];
+  mails: LeasedMessage[];
   head: number;
 }
 
 const COMPACT_AT = 256;
 
-export function createReady(): Ready {
+export function createReadyQueue(): ReadyQueue {
   const lines = new Map<number, Line>();
   let size = 0;
 
-  function take(): LeasedMail | undefined {
+  function take(): LeasedMessage | undefined {
     const first = lines.entries().next();
     if (first.done) return undefined;
     const [account, line] = first.value;
@@ -118,15 +118,15 @@ export function createReady(): Ready {
     get size() {
       return size;
     },
-    add(mail) {
+    enqueue(mail) {
       const line = lines.get(mail.accountId);
       if (line === undefined) lines.set(mail.accountId, { mails: [mail], head: 0 });
       else line.mails.push(mail);
       size += 1;
     },
-    take,
-    takeAll() {
-      const all: LeasedMail[] = [];
+    dequeue: take,
+    dequeueAll() {
+      const all: LeasedMessage[] = [];
       for (let mail = take(); mail !== undefined; mail = take()) all.push(mail);
       return all;
     },
@@ -146,8 +146,8 @@ const LONGEST_RETRY_MS = 5_000;
 interface RecorderParts {
   readonly clock: Pick<Clock, 'after'>;
   /** True once ends that the store refuses are no longer tried. */
-  readonly stopped: () => boolean;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly isStopped: () => boolean;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 interface Recorder {
@@ -159,7 +159,7 @@ interface Recorder {
   record<T>(ids: readonly string[], write: () => Promise<T>): Promise<T | null>;
 }
 
-export function createRecorder({ clock, stopped, failed }: RecorderParts): Recorder {
+export function createRecorder({ clock, isStopped: stopped, onError: failed }: RecorderParts): Recorder {
   let pending = 0;
   /** Of those pending, those that the store has refused so far. */
   let refused = 0;
@@ -211,7 +211,7 @@ export function createRecorder({ clock, stopped, failed }: RecorderParts): Recor
 export type Mode = 'starting' | 'running' | 'draining' | 'stopped';
 
 /** The modes that may follow each. */
-export const TRANSITIONS: Readonly<Record<Mode, readonly Mode[]>> = {
+export const MODE_TRANSITIONS: Readonly<Record<Mode, readonly Mode[]>> = {
   starting: ['running', 'draining'],
   running: ['draining'],
   draining: ['stopped'],
@@ -232,7 +232,7 @@ export function createMode(): ModeHolder {
       return current;
     },
     enter(next) {
-      if (!TRANSITIONS[current].includes(next)) throw new Error(`no transition from ${current} to ${next}`);
+      if (!MODE_TRANSITIONS[current].includes(next)) throw new Error(`no transition from ${current} to ${next}`);
       current = next;
     },
   };

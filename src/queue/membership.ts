@@ -7,41 +7,41 @@
  * off does not call others dead before it has heard from the store for as long as a node may be silent: after an outage
  * all nodes get the time to return.
  */
-import type { Clock, SteadyClock } from '../clock.ts';
+import type { Clock, MonotonicClock } from '../clock.ts';
 import type { NodeBeat } from '../model/node.ts';
 import { advanceRunningTime, datedBefore, type RunningTime, runningAge } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
 /** How often a node says that it lives, and how long that is believed. */
-export const BEAT_MS = 3_000;
-export const ALIVE_MS = 15_000;
+export const HEARTBEAT_MS = 3_000;
+export const LIVENESS_TIMEOUT_MS = 15_000;
 /** So much earlier than others a node believes itself dead. */
 const MARGIN_MS = 3_000;
 
 export interface Membership {
   /** True where a lease taken at `takenAt`, in the time of `clock`, still counts for certain. Cheap. */
-  holds(takenAt: number): boolean;
+  isLeaseValid(takenAt: number): boolean;
   /** True where this node can tell which others are dead. */
-  judges(): boolean;
+  canDetectDeadNodes(): boolean;
   /** Beats no more, and tells the others. */
   leave(): Promise<void>;
 }
 
 interface MembershipParts {
   readonly node: NodeBeat;
-  readonly store: Pick<NodeStore, 'beat' | 'leave'>;
+  readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
   /** The time of leases; its timers. */
   readonly clock: Clock;
   /** Milliseconds from any origin, that go on while the process is stopped and that nobody sets. */
   readonly monotonic: () => number;
   /** Told the store's time at each beat, with the monotonic times before and after it was asked. */
-  readonly told: (storeNow: number, askedAt: number, answeredAt: number) => void;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly onStoreTime: (storeNow: number, askedAt: number, answeredAt: number) => void;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 /** Resolves after the first beat; rejects where the store refuses it. */
-export async function joinNodes(parts: MembershipParts): Promise<Membership> {
-  const { node, store, clock, monotonic, told, failed } = parts;
+export async function joinCluster(parts: MembershipParts): Promise<Membership> {
+  const { node, store, clock, monotonic, onStoreTime: told, onError: failed } = parts;
   /** When the last answered beat was sent, by the monotonic clock. */
   let beatAt = Number.NEGATIVE_INFINITY;
   /** Since when the beats have followed one another without a gap: monotonic, and in the time of `clock`. */
@@ -51,15 +51,15 @@ export async function joinNodes(parts: MembershipParts): Promise<Membership> {
   let cancel: () => void = () => undefined;
   let underWay: Promise<void> = Promise.resolve();
 
-  const sure = (at: number) => at - beatAt < ALIVE_MS - MARGIN_MS;
+  const sure = (at: number) => at - beatAt < LIVENESS_TIMEOUT_MS - MARGIN_MS;
 
   async function beat(): Promise<void> {
     const askedAt = monotonic();
-    const storeNow = await store.beat(node, ALIVE_MS, clock.now());
+    const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now());
     const answeredAt = monotonic();
     told(storeNow, askedAt, answeredAt);
     // Judged when the answer is here: a process stopped while it waited has a gap too.
-    if (!sure(askedAt) || answeredAt - askedAt >= ALIVE_MS - MARGIN_MS) {
+    if (!sure(askedAt) || answeredAt - askedAt >= LIVENESS_TIMEOUT_MS - MARGIN_MS) {
       since = answeredAt;
       sinceTime = clock.now();
     }
@@ -67,7 +67,7 @@ export async function joinNodes(parts: MembershipParts): Promise<Membership> {
   }
 
   function again(): void {
-    cancel = clock.after(BEAT_MS, () => {
+    cancel = clock.after(HEARTBEAT_MS, () => {
       underWay = beat()
         .catch((error: unknown) => failed('beat', error))
         .then(() => {
@@ -79,22 +79,26 @@ export async function joinNodes(parts: MembershipParts): Promise<Membership> {
   await beat();
   again();
   return {
-    holds: (takenAt) => sure(monotonic()) && takenAt >= sinceTime,
-    judges() {
+    isLeaseValid: (takenAt) => sure(monotonic()) && takenAt >= sinceTime,
+    canDetectDeadNodes() {
       const now = monotonic();
-      return sure(now) && now - since >= ALIVE_MS;
+      return sure(now) && now - since >= LIVENESS_TIMEOUT_MS;
     },
     async leave() {
       stopped = true;
       cancel();
       await underWay;
-      await store.leave(node.name);
+      await store.removeNode(node.name);
     },
   };
 }
 
 /** Of the only node on a store that no other can have: nobody else takes anything over. */
-export const ALONE: Membership = { holds: () => true, judges: () => false, leave: async () => undefined };
+export const SINGLE_NODE: Membership = {
+  isLeaseValid: () => true,
+  canDetectDeadNodes: () => false,
+  leave: async () => undefined,
+};
 
 // How old things are, in running time: read from the clock and the monotonic clock whenever asked, and kept in the store,
 // so that it goes on after a restart and is the same on every node.
@@ -106,36 +110,36 @@ const KEEP_MS = 15_000;
 /** So long a restart may take and still count as running. */
 const RESTART_MS = 60_000;
 
-export interface Ages {
+export interface AgeClock {
   /** The greatest time such that whatever was dated up to then is at least `ageMs` old. */
-  datedBefore(ageMs: number): number;
+  cutoffFor(ageMs: number): number;
   /** The time at which something dated `at` would have been dated, had the clock always run as it does now. */
-  asDatedNow(at: number): number;
+  toCurrentClock(at: number): number;
   /**
    * False just after a step of the clock. Until then other nodes may not have said by the new time that they live, and
    * what is being committed may have a lease by the old time.
    */
-  settled(): boolean;
+  isSettled(): boolean;
 }
 
 interface AgesParts {
-  readonly clock: SteadyClock;
-  readonly store: Pick<NodeStore, 'keepRunningTime'>;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly clock: MonotonicClock;
+  readonly store: Pick<NodeStore, 'updateRunningTime'>;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 /** Resolves once the running time has been read and kept; rejects where the store refuses it. `stop` ends the keeping. */
-export async function keepAges(parts: AgesParts): Promise<{ readonly ages: Ages; stop(): Promise<void> }> {
-  const { clock, store, failed } = parts;
+export async function startAgeClock(parts: AgesParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
+  const { clock, store, onError: failed } = parts;
   let keptAt = clock.monotonic();
-  let kept = await store.keepRunningTime(RESTART_MS, clock.now());
+  let kept = await store.updateRunningTime(RESTART_MS, clock.now());
   let stopped = false;
   let cancel: () => void = () => undefined;
   let underWay: Promise<void> = Promise.resolve();
 
   async function keep(): Promise<void> {
     const askedAt = clock.monotonic();
-    kept = await store.keepRunningTime(askedAt - keptAt, clock.now());
+    kept = await store.updateRunningTime(askedAt - keptAt, clock.now());
     keptAt = askedAt;
   }
 
@@ -154,11 +158,11 @@ export async function keepAges(parts: AgesParts): Promise<{ readonly ages: Ages;
   again();
   return {
     ages: {
-      datedBefore: (ageMs) => datedBefore(current(), ageMs),
-      asDatedNow: (at) => clock.now() - runningAge(current(), at),
-      settled() {
+      cutoffFor: (ageMs) => datedBefore(current(), ageMs),
+      toCurrentClock: (at) => clock.now() - runningAge(current(), at),
+      isSettled() {
         const { ranMs, stretches } = current();
-        return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= ALIVE_MS;
+        return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
       },
     },
     async stop() {

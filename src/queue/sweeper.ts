@@ -7,7 +7,7 @@ import type { PublishOf } from '../model/events.ts';
 import { IDEMPOTENCY_MS, LONGEST_RETRY_MS, type Policy } from '../model/message.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import { LEASE_MS } from './attempt.ts';
-import type { Ages } from './membership.ts';
+import type { AgeClock } from './membership.ts';
 
 const EXPIRE_EVERY_MS = 5_000;
 /** Of the rounds above, one in so many also looks for leases that this node does not know of. */
@@ -44,13 +44,13 @@ const UNKNOWN = {
 export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
-  readonly ages: Ages;
+  readonly ages: AgeClock;
   readonly policy: Policy & { readonly keepBodyMs: number };
   readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
   /** True where this node can tell which other nodes are dead: then it takes over what they held. */
-  readonly judges: () => boolean;
+  readonly canDetectDeadNodes: () => boolean;
   /** All that this node holds a lease of, as far as it knows: their leases are not over, whatever the clock shows. */
-  readonly holding: () => readonly string[];
+  readonly leasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
 }
 
@@ -61,8 +61,8 @@ export function startSweeper({
   ages,
   policy,
   store,
-  judges,
-  holding,
+  canDetectDeadNodes: judges,
+  leasedMessageIds: holding,
   publish,
 }: SweeperParts): () => Promise<void> {
   let stopped = false;
@@ -92,28 +92,30 @@ export function startSweeper({
 
   let rounds = 0;
   every(EXPIRE_EVERY_MS, 'expire', async (now) => {
-    const ids = await store.expire(ages.datedBefore(policy.maxAgeMs), now, ROUND, node);
+    const ids = await store.expire(ages.cutoffFor(policy.maxAgeMs), now, ROUND, node);
     for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN });
     const { onUncertain } = policy;
     rounds += 1;
     // A lease whose giving was committed while its answer was lost would wait for its end, held by nobody.
     const own = rounds % AUDIT_EVERY === 0 ? { ownUntil: now + LEASE_MS - KNOWN_MS } : {};
-    if (ages.settled()) {
+    if (ages.isSettled()) {
       const common = { now, onUncertain, by: node, everyLease: false, deadNodes: judges(), except: holding() };
       const back = await store.recover({ ...common, ...own });
       if (back > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count: back });
     }
     return ids.length;
   });
-  every(HASTEN_EVERY_MS, 'hasten', (now) => store.hasten(now + LONGEST_RETRY_MS, now, ROUND));
+  every(HASTEN_EVERY_MS, 'resetDistantDueTimes', (now) =>
+    store.resetDistantDueTimes(now + LONGEST_RETRY_MS, now, ROUND),
+  );
   every(ERASE_EVERY_MS, 'erase', () =>
-    store.erase(ages.datedBefore(policy.keepBodyMs), ages.datedBefore(IDEMPOTENCY_MS), ROUND),
+    store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_MS), ROUND),
   );
   every(FEEDBACK_EVERY_MS, 'forget feedback', () =>
-    store.forgetFeedback(ages.datedBefore(FEEDBACK_MS), MOST_KEPT_FEEDBACK, ROUND),
+    store.purgeFeedback(ages.cutoffFor(FEEDBACK_MS), MOST_KEPT_FEEDBACK, ROUND),
   );
   every(TRAFFIC_EVERY_MS, 'sweep traffic', () =>
-    store.sweepTraffic(ages.datedBefore(MINUTES_MS), ages.datedBefore(HOURS_MS), ROUND),
+    store.purgeTraffic(ages.cutoffFor(MINUTES_MS), ages.cutoffFor(HOURS_MS), ROUND),
   );
 
   return async () => {

@@ -1,37 +1,34 @@
-/** Opens the store that the settings name. */
+/** Chooses the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import type { Store } from './contract.ts';
+import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from './environment.ts';
 import type { FilesFault } from './sqlite/thread.ts';
-import { MACHINE, type Surroundings } from './surroundings.ts';
 
 export interface OpenOptions {
-  /** True for a service. Only one service may use an embedded file. */
+  /** True for a service, which may be the only one on an embedded file. */
   readonly exclusive: boolean;
-  /** True for a short command: an embedded store starts no thread, and each call is complete when it returns. */
+  /** True for a caller that asks little and ends: an embedded store starts no thread, and each call is done when it returns. */
   readonly inCaller?: boolean;
-  /** The node's name, which the database server shows. */
+  /** The node's name, shown by the database server. */
   readonly node?: string;
-  /** Called with one line for each setting of the database that endangers accepted messages. */
+  /** Told, in one line each, what endangers mail on this database. */
   readonly warn?: (line: string) => void;
-  /** Called with one line if opening waits for more than a few seconds. */
-  readonly waiting?: (line: string) => void;
-  /** Clock and random source. A simulation replaces them. Default: those of the system. */
-  readonly surroundings?: Surroundings;
-  /**
-   * Called within one second after files of an embedded database were removed or replaced, and with null when they are
-   * back.
-   */
+  /** Told in one line what the opening waits for, where that takes more than a few seconds. */
+  readonly onWait?: (line: string) => void;
+  /** Clock and random source of a simulation. Default: those of the machine. */
+  readonly environment?: StoreEnvironment;
+  /** Called within one second after files of an embedded database were removed or replaced; with null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
-/** Opens the store. Rejects with a StoreError. Loads only the modules of that database. */
+/** Opens the store; rejects with a StoreError. Only the files of that database are loaded. */
 export async function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
   const {
     exclusive,
     node = 'command',
     warn = () => undefined,
-    waiting = () => undefined,
-    surroundings = MACHINE,
+    onWait: waiting = () => undefined,
+    environment: surroundings = SYSTEM_ENVIRONMENT,
     onFilesFault,
   } = options;
   const { inCaller = surroundings.simulated } = options;
@@ -42,7 +39,7 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
         path: database.path,
         exclusive,
         inCaller,
-        surroundings,
+        environment: surroundings,
         ...(onFilesFault === undefined ? {} : { onFilesFault }),
       });
     }
@@ -52,9 +49,9 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
         setting: database,
         service: exclusive,
         application: `postrider ${node}`,
-        surroundings,
+        environment: surroundings,
         warn,
-        waiting,
+        onWait: waiting,
       });
     }
   }

@@ -1,15 +1,15 @@
 /**
- * Transfer of a store to another database: the tables of the embedded store with their columns, in the order in which
- * they are copied. Messages are copied page by page, each with its body, its queue row and its history.
+ * Moving a store: the tables of the embedded one with their columns, as data, in the order in which they are moved. The
+ * mail requests themselves go page by page, each with its body, its place in the queue and its history.
  */
 import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
 export interface TransferTable {
   readonly name: string;
-  /** Rows are read and compared in this order. */
+  /** Read and compared in this order. */
   readonly key: readonly string[];
   readonly columns: readonly string[];
-  /** 0 and 1 in the source, false and true in the target. */
+  /** 0 and 1 there, false and true here. */
   readonly booleans?: readonly string[];
 }
 
@@ -105,15 +105,12 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   },
 ];
 
-/**
- * Tables that are copied with the messages, and tables that have no meaning in another store or are rebuilt from the
- * messages.
- */
-export const MOVED_WITH_MAIL: readonly string[] = ['mail_request', 'body', 'event'];
-export const LEFT_BEHIND: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
+/** Tables that are moved with the mail requests, and those that mean nothing in another store or are made anew from the mail. */
+export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
+export const TABLES_NOT_TRANSFERRED: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
 
-/** A message with everything that belongs to it. The members are the columns. */
-export interface MovedMail {
+/** A mail request on its way, with all that belongs to it. */
+export interface TransferredMessage {
   readonly id: string;
   readonly account_id: number;
   readonly key_id: number;
@@ -129,10 +126,10 @@ export interface MovedMail {
   readonly subject: string;
   readonly message: string | null;
   readonly handing_over: boolean;
-  readonly events: readonly MovedEvent[];
+  readonly events: readonly TransferredEvent[];
 }
 
-export interface MovedEvent {
+export interface TransferredEvent {
   readonly at: number;
   readonly verb: string;
   readonly by: string;
@@ -140,30 +137,30 @@ export interface MovedEvent {
   readonly attempt: string | null;
 }
 
-export type MovedRow = Readonly<Record<string, unknown>>;
+export type TransferredRow = Readonly<Record<string, unknown>>;
 
-/** The source of a transfer. */
+/** Where a move reads from. */
 export interface TransferSource {
-  /** Identifies this source. */
+  /** What tells this source from any other. */
   readonly name: string;
-  count(): { readonly mails: number };
-  rows(table: TransferTable): Iterable<MovedRow>;
-  /** Messages with ids greater than `after`, in order of id. */
-  mails(after: string | null, limit: number): readonly MovedMail[];
+  count(): { readonly messages: number };
+  rows(table: TransferTable): Iterable<TransferredRow>;
+  /** Mail requests behind `after`, in order of their ids. */
+  mails(after: string | null, limit: number): readonly TransferredMessage[];
   close(): void;
 }
 
-/** The target of a transfer. */
+/** Where a move writes to. */
 export interface TransferTarget {
-  /** Starts or continues the transfer from this source. Rejects if the database holds anything else. */
+  /** Begins, or goes on with, the move from this source; rejects where the database holds anything else. */
   begin(source: string): Promise<void>;
-  /** The greatest copied id, or null. */
-  lastMail(): Promise<string | null>;
-  write(table: TransferTable, rows: readonly MovedRow[]): Promise<void>;
-  writeMails(mails: readonly MovedMail[]): Promise<void>;
-  rows(table: TransferTable): Promise<readonly MovedRow[]>;
-  mails(after: string | null, limit: number): Promise<readonly MovedMail[]>;
-  /** Marks the transfer as complete: services may start. */
+  /** The last mail request that is there, or null. */
+  lastMessageId(): Promise<string | null>;
+  write(table: TransferTable, rows: readonly TransferredRow[]): Promise<void>;
+  writeMessages(messages: readonly TransferredMessage[]): Promise<void>;
+  rows(table: TransferTable): Promise<readonly TransferredRow[]>;
+  mails(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
+  /** The move is whole: services may run. */
   finish(): Promise<void>;
   close(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
 /** Wraps `transport`. */
-export function simulatorTransport(transport: Transport, clock: Clock): Transport {
+export function withSimulator(transport: Transport, clock: Clock): Transport {
   return {
     // Asked anew each time: some transports follow what their provider allows.
     get concurrency() {

@@ -16,8 +16,8 @@ import { createIntake, type Dispatcher } from '../queue/dispatcher.ts';
 import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
-import { faults } from './events.ts';
-import type { NodePlace } from './node.ts';
+import { createFailureReporter } from './events.ts';
+import type { ClusterNode } from './node.ts';
 
 /** Mail requests of one commit at most, so that no commit takes long. */
 const BATCH = 512;
@@ -27,7 +27,7 @@ const TOUCH_KEYS_MS = 5_000;
 
 export interface ApiParts {
   readonly settings: Settings;
-  readonly place: NodePlace;
+  readonly node: ClusterNode;
   /** What takes messages from here on. */
   readonly transport: Transport;
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'touchKeys'>;
@@ -52,16 +52,16 @@ export interface Api extends AsyncDisposable {
 
 /** Listens; the result's `firstKey` is the raw key where it was stored. Rejects with an Error of one line. */
 export async function startApi(parts: ApiParts): Promise<Api> {
-  const { settings, place, store, transport, health, ready, directory, domains, publish, dispatcher } = parts;
+  const { settings, node: place, store, transport, health, ready, directory, domains, publish, dispatcher } = parts;
   await using stack = new AsyncDisposableStack();
   const { clock } = place;
-  const failed = faults(publish, clock);
-  const accepts = groupCommit(health.watched(store.accept), {
+  const failed = createFailureReporter(publish, clock);
+  const accepts = groupCommit(health.observe(store.accept), {
     maxBatch: BATCH,
     now: clock.monotonic,
     observe: publishCommits('accept', clock, publish),
   });
-  const throttle = place.shared
+  const throttle = place.sharesStore
     ? new SharedThrottle(askTogether(store.takeTokens, clock.now), (error) => failed('throttle', error))
     : new Throttle();
   const listener = createListener({

@@ -11,7 +11,7 @@ const MAX_STALL_MS = 30_000;
 const MAX_SMTP_CONNECTIONS = 250;
 
 /** Shares out the process's descriptors; `concurrency` is how many attempts the transport makes at once. Warns where there are few. */
-export function shareConnections(
+export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,
   descriptors: number,
   concurrency: number,
@@ -35,7 +35,7 @@ export interface ConnectionParts {
 }
 
 /** The connections of a listener that answers few peers: the operator's, or that of provider events. */
-export function connectionsOf(
+export function createHttpConnections(
   listener: HttpListenerName,
   maxConnections: number,
   { settings, clock, publish }: ConnectionParts,

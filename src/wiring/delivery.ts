@@ -8,21 +8,21 @@ import { watchDomains } from '../domains/watcher.ts';
 import type { KeyDirectory } from '../http/keys.ts';
 import { loopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
-import { createBreaker, createScreening, heldBackBy } from '../queue/attempt.ts';
+import { createCircuitBreaker, createSuppressionCheck, heldBackBy } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
-import { faults } from './events.ts';
-import type { NodePlace } from './node.ts';
+import { createFailureReporter } from './events.ts';
+import type { ClusterNode } from './node.ts';
 
 /** Settlements of one commit at most, so that no commit takes long. */
 const BATCH = 512;
 
 export interface DeliveryParts {
   readonly settings: Settings;
-  readonly place: NodePlace;
+  readonly node: ClusterNode;
   readonly store: QueueStore & RetentionStore & Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
   readonly health: StoreHealth;
   readonly directory: KeyDirectory;
@@ -38,28 +38,28 @@ export interface Delivery extends AsyncDisposable {
 
 /** Starts to deliver; disposing ends the watch, the sweeps and the queue, the transport last. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
-  const { settings, place, store, health, directory, domains, transport, publish, drainMs } = parts;
+  const { settings, node: place, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership } = place;
-  const failed = faults(publish, clock);
+  const failed = createFailureReporter(publish, clock);
   await checkSecret(settings, store);
   const count = await store.recover({
     now: clock.now(),
-    everyLease: !place.shared,
+    everyLease: !place.sharesStore,
     deadNodes: false,
     onUncertain: settings.onUncertain,
     by: node,
   });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
   const now = clock.monotonic;
-  const settles = groupCommit(health.watched(store.settle), {
+  const settles = groupCommit(health.observe(store.settle), {
     maxBatch: BATCH,
     now,
     observe: publishCommits('settle', clock, publish),
   });
-  const marks = groupCommit(store.mark, { maxBatch: BATCH, now });
-  const screens = groupCommit(store.screen, { maxBatch: BATCH, now });
-  const screening = createScreening(clock, screens.submit);
+  const marks = groupCommit(store.markTransmitting, { maxBatch: BATCH, now });
+  const screens = groupCommit(store.checkSuppression, { maxBatch: BATCH, now });
+  const screening = createSuppressionCheck(clock, screens.submit);
   const dispatcher = createDispatcher({
     node,
     clock,
@@ -67,7 +67,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     random: Math.random,
     policy: settings,
     transport,
-    breaker: createBreaker({ random: Math.random, publish }),
+    breaker: createCircuitBreaker({ random: Math.random, publish }),
     claim: store.claim,
     release: store.release,
     settle: settles.submit,
@@ -78,9 +78,9 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       failed: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: loopRecipient(settings.returnPathDomain),
-    heldBack: heldBackBy(directory, membership),
-    wanted: screening.wanted,
-    noted: screening.note,
+    mustNotAttempt: heldBackBy(directory, membership),
+    mayReceive: screening.mayReceive,
+    onChange: screening.recordChange,
     publish,
   });
   stack.defer(() => transport.close(1_000));
@@ -92,8 +92,8 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       ages,
       policy: settings,
       store,
-      judges: membership.judges,
-      holding: dispatcher.holding,
+      canDetectDeadNodes: membership.canDetectDeadNodes,
+      leasedMessageIds: dispatcher.leasedMessageIds,
       publish,
     }),
   );

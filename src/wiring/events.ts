@@ -2,7 +2,7 @@
 import type { PublishOf } from '../model/events.ts';
 
 /** What parts call when something fails that they go on without. */
-export function faults(
+export function createFailureReporter(
   publish: PublishOf<'node.operation_failed'>,
   clock: { now(): number },
 ): (operation: string, error: unknown) => void {

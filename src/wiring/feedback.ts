@@ -4,7 +4,7 @@ import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
-import { createIntake } from '../feedback/intake.ts';
+import { createFeedbackIntake } from '../feedback/intake.ts';
 import { bind, hostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
@@ -12,7 +12,7 @@ import type { Publish } from '../model/events.ts';
 import { groupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
-import { faults } from './events.ts';
+import { createFailureReporter } from './events.ts';
 
 const BATCH = 64;
 const LOOK_AT_CERTIFICATE_MS = 1_000;
@@ -42,10 +42,10 @@ export interface Feedback extends AsyncDisposable {
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, publish, connections } = parts;
   await using stack = new AsyncDisposableStack();
-  const failed = faults(publish, clock);
+  const failed = createFailureReporter(publish, clock);
   const notRenewed = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
   const commits = groupCommit(store.recordFeedback, { maxBatch: BATCH, now: () => performance.now() });
-  const intake = createIntake({ clock, record: (one) => commits.submit(one), publish });
+  const intake = createFeedbackIntake({ clock, record: (one) => commits.submit(one), publish });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };
   await startSqs();
@@ -64,20 +64,21 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const reader = createReportReader({ clock, beforeThread: setThreadFlags, failed });
     stack.defer(() => reader.close());
     const listener = createSmtpListener({
-      at,
+      listenAddress: at,
       bind,
       clock,
       returnPath,
       name: returnPath.domain,
       certificate: tls === null ? null : readCertificate(tls),
       reader,
-      take: intake.take,
+      recordReport: intake.recordReport,
       publish,
       failed,
     });
     const bound = await listener.start();
     stack.defer(() => listener.close());
-    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renew, notRenewed));
+    if (tls !== null)
+      stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renewCertificate, notRenewed));
     return hostPort(bound);
   }
 
@@ -90,7 +91,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       import('../feedback/ses/sns-certificates.ts'),
     ]);
     const receiver = createSnsReceiver({
-      at,
+      listenAddress: at,
       bind,
       connections,
       clock,
@@ -99,13 +100,14 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       certificates: createSnsCertificates({ fetch, roots: () => getCACertificates('default'), now: clock.now }),
       fetch,
       certificate: tls === null ? null : readCertificate(tls),
-      take: intake.take,
+      recordReport: intake.recordReport,
       publish,
       failed,
     });
     const bound = await receiver.start();
     stack.defer(() => receiver.close());
-    if (tls !== null) stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renew, notRenewed));
+    if (tls !== null)
+      stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renewCertificate, notRenewed));
     return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
   }
 
@@ -120,7 +122,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       clock,
       random: Math.random,
       topics,
-      take: intake.take,
+      recordReport: intake.recordReport,
       publish,
       failed,
     });

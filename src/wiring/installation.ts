@@ -1,21 +1,21 @@
 /** The installation that `doctor` looks at: its database, relay and provider, each loaded and opened only when it is asked. */
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { SteadyClock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DatabaseParts } from '../doctor/database.ts';
 import type { Installation } from '../doctor/installation.ts';
 import { describeError } from '../printing/error-line.ts';
 
 /** `withStore` opens the store of the settings, or gives the one of the running service. */
-export function installationOf(
+export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,
-  clock: SteadyClock,
+  clock: MonotonicClock,
   withStore: Installation['withStore'],
 ): Installation {
   return {
     withStore,
-    async absence() {
+    async missingDatabase() {
       return database.kind === 'sqlite' && !existsSync(database.path) ? whyAbsent(database.path) : null;
     },
     async databaseWarnings() {
@@ -33,12 +33,12 @@ export function installationOf(
       if (transport.kind !== 'smtp') return null;
       return import('../transports/smtp/probe.ts').then(({ probeRelay }) => probeRelay(transport, clock, timeoutMs));
     },
-    async sesAccount(timeoutMs) {
+    async readSesAccount(timeoutMs) {
       if (transport.kind !== 'ses') throw new Error('the transport is not Amazon SES');
       const { createSesClient } = await import('../transports/ses/client.ts');
       const client = await createSesClient(transport, 1, clock);
       try {
-        return await client.account(AbortSignal.timeout(timeoutMs));
+        return await client.getAccount(AbortSignal.timeout(timeoutMs));
       } finally {
         client.close();
       }
@@ -50,7 +50,7 @@ export function installationOf(
 /** Not there yet, or not there any more. Makes nothing. */
 async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
-  const { isServed } = await import('../store/sqlite/files.ts');
+  const { isServeLockHeld: isServed } = await import('../store/sqlite/files.ts');
   try {
     if (isServed(path)) {
       const why = `the database ${path} is missing, and a service runs on it: it was removed or moved`;

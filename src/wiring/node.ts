@@ -5,59 +5,66 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { SteadyClock } from '../clock.ts';
-import { followingClock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
+import { synchronizedClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { NodeBeat } from '../model/node.ts';
-import { type Ages, ALONE, joinNodes, keepAges, type Membership } from '../queue/membership.ts';
+import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 
 /** How long a lone service is listed after its start without a further beat. */
 const ALONE_MS = 3_600_000;
 
-export interface NodePlace {
+export interface ClusterNode {
   readonly name: string;
-  readonly clock: SteadyClock;
-  readonly ages: Ages;
+  readonly clock: MonotonicClock;
+  readonly ages: AgeClock;
   readonly membership: Membership;
   /** True where other nodes may share the store. */
-  readonly shared: boolean;
+  readonly sharesStore: boolean;
   /** Tells the others, and keeps the running time a last time. */
   leave(): Promise<void>;
 }
 
 /** A name unique for this start of the process: host, process, chance. */
-export function nodeName(): string {
+export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
 }
 
 /** Takes this node's place; rejects where the store takes no writes. `clock` is the machine's own. */
-export async function takePlace(
+export async function startNode(
   name: string,
   settings: Settings,
-  store: Pick<NodeStore, 'beat' | 'leave' | 'keepRunningTime'>,
-  clock: SteadyClock,
+  store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime'>,
+  clock: MonotonicClock,
   failed: (what: string, error: unknown) => void,
-): Promise<NodePlace> {
+): Promise<ClusterNode> {
   const node: NodeBeat = { name, roles: [...settings.roles], version: ownVersion() };
   if (settings.database.kind === 'sqlite') {
-    await store.beat(node, ALONE_MS, clock.now());
-    const membership = { ...ALONE, leave: () => store.leave(name) };
-    return withAges({ name, clock, membership, shared: false }, store, failed);
+    await store.recordHeartbeat(node, ALONE_MS, clock.now());
+    const membership = { ...SINGLE_NODE, leave: () => store.removeNode(name) };
+    return withAges({ name, clock, membership, sharesStore: false }, store, failed);
   }
   const { monotonic } = clock;
-  const following = followingClock(clock, monotonic);
-  const membership = await joinNodes({ node, store, clock: following, monotonic, told: following.follow, failed });
-  return withAges({ name, clock: following, membership, shared: true }, store, failed);
+  const following = synchronizedClock(clock, monotonic);
+  const membership = await joinCluster({
+    node,
+    store,
+    clock: following,
+    monotonic,
+    onStoreTime: following.synchronize,
+    onError: failed,
+  });
+  return withAges({ name, clock: following, membership, sharesStore: true }, store, failed);
 }
 
 async function withAges(
-  place: Pick<NodePlace, 'name' | 'clock' | 'membership' | 'shared'>,
-  store: Pick<NodeStore, 'beat' | 'leave' | 'keepRunningTime'>,
+  place: Pick<ClusterNode, 'name' | 'clock' | 'membership' | 'sharesStore'>,
+  store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime'>,
   failed: (what: string, error: unknown) => void,
-): Promise<NodePlace> {
+): Promise<ClusterNode> {
   try {
-    const { ages, stop } = await keepAges({ clock: place.clock, store, failed });
+    const { ages, stop } = await startAgeClock({ clock: place.clock, store, onError: failed });
     const leave = async () => {
       await stop();
       await place.membership.leave();

@@ -9,9 +9,9 @@ import { changeFeed, createLiveUpdates, type LiveUpdates } from '../observabilit
 import { createMetrics, type Metrics, metricHandlers } from '../observability/metrics.ts';
 import { trackRuntimeStatus } from '../observability/runtime-status.ts';
 import { createTraces, traceHandlers } from '../observability/traces.ts';
-import { countTraffic, trafficHandlers } from '../observability/traffic.ts';
+import { startTrafficCounter, trafficHandlers } from '../observability/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
-import { faults } from './events.ts';
+import { createFailureReporter } from './events.ts';
 
 export interface ObservabilityParts {
   readonly settings: Settings;
@@ -21,7 +21,7 @@ export interface ObservabilityParts {
   readonly store: Pick<AccessStore, 'listAudit'> &
     Pick<FeedbackStore, 'lastFeedbackAt'> &
     Pick<OverviewStore, 'changeFeedPosition'> &
-    Pick<TrafficStore, 'putTraffic'>;
+    Pick<TrafficStore, 'writeTraffic'>;
   /** The store's figures of the queue, remembered for a moment. */
   readonly queueFigures: OverviewStore['queueFigures'];
   /** Lines that the log has lost so far. */
@@ -44,16 +44,16 @@ export function startObservability(parts: ObservabilityParts): Observability {
     clock,
     queueFigures,
     lastFeedbackAt,
-    reasons: ERROR_CODES,
+    refusalReasons: ERROR_CODES,
     droppedLines,
   });
   const traces = createTraces(version);
-  const failed = faults(events.publish, clock);
-  const traffic = countTraffic({
+  const failed = createFailureReporter(events.publish, clock);
+  const traffic = startTrafficCounter({
     node,
     clock,
-    put: store.putTraffic,
-    failed: (error) => failed('write figures', error),
+    writeRows: store.writeTraffic,
+    onWriteError: (error) => failed('write figures', error),
   });
   stack.defer(() => traffic.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');

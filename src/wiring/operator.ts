@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import type { SteadyClock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
@@ -16,21 +16,21 @@ import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import type { Events } from '../observability/events.ts';
 import type { InboxContext } from '../operations/context.ts';
-import { createImports, type Imports } from '../operations/suppressions/pace.ts';
-import { audited } from '../operator/audited.ts';
+import { createImportScheduler, type ImportScheduler } from '../operations/suppressions/import-scheduler.ts';
+import { createAuditedStore } from '../operator/audited-store.ts';
 import { createOperatorListener } from '../operator/listener.ts';
 import type { OperatorOptions } from '../operator/ports.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { aboutService } from './about.ts';
-import { faults } from './events.ts';
-import { installationOf } from './installation.ts';
+import { createFailureReporter } from './events.ts';
+import { createInstallation } from './installation.ts';
 import type { Observability } from './observability.ts';
 
 /** Where `npm ci` builds the operator's pages. */
 const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 
 /** What the operator API needs of this installation. */
-export interface OperatorApi {
+export interface OperatorApiOptions {
   readonly version: string;
   /** The settings that the service was started with, secrets masked. */
   readonly describeSettings: () => readonly DescribedSetting[];
@@ -39,8 +39,8 @@ export interface OperatorApi {
 export interface OperatorParts {
   readonly settings: Settings;
   /** Time as all nodes know it. */
-  readonly clock: SteadyClock;
-  readonly machineClock: SteadyClock;
+  readonly clock: MonotonicClock;
+  readonly machineClock: MonotonicClock;
   readonly store: OperatorStore & DoctorStore;
   readonly directory: Pick<KeyDirectory, 'works'>;
   readonly events: Events;
@@ -52,7 +52,7 @@ export interface OperatorParts {
   /** The raw key that the role `api` stores where there is no account yet. */
   readonly firstKey: string;
   /** Null where this process has no operator API. */
-  readonly api: OperatorApi | null;
+  readonly api: OperatorApiOptions | null;
 }
 
 export interface Operator extends AsyncDisposable {
@@ -66,8 +66,8 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock, connections } = parts;
   const captured = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
-  const failed = faults(parts.events.publish, clock);
-  const imports = createImports(parts.store, clock);
+  const failed = createFailureReporter(parts.events.publish, clock);
+  const imports = createImportScheduler(parts.store, clock);
   const operator = createOperatorListener({
     settings,
     clock,
@@ -76,9 +76,9 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     metrics: parts.observability.scrape,
     openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD,
-    captured,
+    inboxContext: captured,
     api: parts.api === null ? null : apiOf(parts, parts.api, imports, captured),
-    failed: (error) => failed('operator', error),
+    onError: (error) => failed('operator', error),
   });
   stack.defer(() => operator.close());
   stack.defer(() => imports.stop());
@@ -91,8 +91,8 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
 
 function apiOf(
   parts: OperatorParts,
-  { version, describeSettings }: OperatorApi,
-  imports: Imports,
+  { version, describeSettings }: OperatorApiOptions,
+  imports: ImportScheduler,
   captured: InboxContext,
 ): OperatorOptions['api'] {
   const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
@@ -100,7 +100,7 @@ function apiOf(
   return {
     store,
     operate(actor) {
-      const own = audited(store, actor, clock.now);
+      const own = createAuditedStore(store, actor, clock.now);
       return {
         actor,
         clock,
@@ -110,7 +110,7 @@ function apiOf(
         status,
         publish,
         store: own,
-        installation: installationOf(settings, machineClock, (work) => work(own)),
+        installation: createInstallation(settings, machineClock, (work) => work(own)),
         describeSettings,
         progress: () => undefined,
         imports,

@@ -1,9 +1,9 @@
 /** The overview, the navigation on a phone, and the audit log. */
 import { expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
-import { accepted } from '../rig/service.ts';
-import { scenario } from '../scenarios/standing.ts';
+import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
 const browsers = browserRig();
@@ -11,10 +11,10 @@ const browsers = browserRig();
 test('with many problems the queue and the health stay on the first screen, and a button shows all problems', async () => {
   const service = await rig.serve(rig.folder());
   for (const name of ['one', 'two', 'three', 'four', 'five', 'six']) {
-    await browsers.ask(service, 'POST', '/accounts', { name });
-    await browsers.ask(service, 'POST', `/accounts/${name}/lock`, { reason: 'unpaid' });
+    await browsers.callApi(service, 'POST', '/accounts', { name });
+    await browsers.callApi(service, 'POST', `/accounts/${name}/lock`, { reason: 'unpaid' });
   }
-  const { page } = await browsers.operator(service, '/');
+  const { page } = await browsers.signedIn(service, '/');
   const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
   const more = page.getByRole('button', { name: /^Show all \d+/ });
   await more.waitFor();
@@ -29,19 +29,19 @@ test('with many problems the queue and the health stay on the first screen, and 
   const fewer = page.getByRole('button', { name: 'Show fewer' });
   expect(await fewer.getAttribute('aria-expanded')).toBe('true');
   expect(await fewer.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
 });
 
 test('the total of a state links to its messages, unless it is zero', async () => {
   const service = await rig.serve(rig.folder());
   for (const to of ['ada@example.com', 'bounce@simulator.postrider.test'])
-    await accepted(service.publicUrl, service.key, { to, subject: `To ${to}` });
-  const { page } = await browsers.operator(service, '/?range=1h');
+    await submitAccepted(service.publicUrl, service.key, { to, subject: `To ${to}` });
+  const { page } = await browsers.signedIn(service, '/?range=1h');
   const bounced = page.getByRole('link', { name: 'Bounced: 1' });
   await bounced.waitFor();
   await page.getByRole('link', { name: 'Delivered: 1' }).waitFor();
   expect(await page.getByRole('link', { name: /^(Accepted|Deferred|Expired): / }).count()).toBe(0);
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   await bounced.focus();
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'To bounce@simulator.postrider.test' }).waitFor();
@@ -51,27 +51,27 @@ test('the total of a state links to its messages, unless it is zero', async () =
 
 test('on a phone the menu has the colour scheme and sign out, and the live state is a status', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, tolerate } = await browsers.operator(service, '/messages', { width: 360 });
+  const { page, allowFaults } = await browsers.signedIn(service, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();
   await page.getByRole('button', { name: 'Navigation' }).click();
   await page.getByRole('button', { name: 'Switch to dark mode' }).click();
   await page.getByRole('button', { name: 'Switch to light mode' }).waitFor();
-  expect(await sidewaysScroll(page)).toEqual([]);
+  expect(await horizontalOverflow(page)).toEqual([]);
   // Requests after the sign-out are refused.
-  tolerate(/status of 401/);
+  allowFaults(/status of 401/);
   await page.getByRole('button', { name: 'Sign out' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('it prints a new link when it starts').waitFor();
-  expect(await sidewaysScroll(page)).toEqual([]);
+  expect(await horizontalOverflow(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
 test('the audit log names the address that was added to a suppression list and removed from it', async () => {
   const service = await rig.serve(rig.folder());
-  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
-  await browsers.ask(service, 'DELETE', '/accounts/default/suppressions/ada@example.com');
-  const { page } = await browsers.operator(service, '/audit');
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
+  await browsers.callApi(service, 'DELETE', '/accounts/default/suppressions/ada@example.com');
+  const { page } = await browsers.signedIn(service, '/audit');
   for (const action of ['suppression.add', 'suppression.remove']) {
     const row = page.getByRole('row').filter({ hasText: action });
     await row.getByRole('link', { name: 'ada@example.com' }).waitFor();

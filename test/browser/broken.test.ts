@@ -1,10 +1,10 @@
 /** Errors in the dashboard are shown where they occur, with a remedy; no page is blank. */
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { browserRig, standIn } from '../rig/browser.ts';
-import { graveFaults } from '../rig/page-checks.ts';
-import { accepted } from '../rig/service.ts';
-import { type StandingService, scenario } from '../scenarios/standing.ts';
+import { browserRig, replaceResponses } from '../rig/browser.ts';
+import { seriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 /** Lines that React and the browser write for the errors of these tests. */
 const EXPECTED_ERRORS = /^error: (TypeError|Error|%o|Failed to load resource|Failed to fetch|The above error)/;
@@ -12,7 +12,7 @@ const ACCOUNTS = /\/assets\/accounts-[^/]*\.js$/;
 
 const rig = scenario();
 const browsers = browserRig();
-let service: StandingService;
+let service: RunningService;
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
 });
@@ -30,10 +30,10 @@ function loadsOf(page: Page): () => number {
 
 describe('a missing file of the dashboard after an upgrade', () => {
   test('makes the dashboard reload itself once, and the page is shown', async () => {
-    const { page, tolerate } = await browsers.operator(service, '/messages');
-    tolerate(EXPECTED_ERRORS);
+    const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+    allowFaults(EXPECTED_ERRORS);
     const loads = loadsOf(page);
-    const restore = await standIn(page, ACCOUNTS, (route) => {
+    const restore = await replaceResponses(page, ACCOUNTS, (route) => {
       restore();
       return route.fulfill({ status: 404, body: '{}' });
     });
@@ -43,15 +43,15 @@ describe('a missing file of the dashboard after an upgrade', () => {
   });
 
   test('that is still missing after the reload is reported in place of the page, and other pages work', async () => {
-    const { page, tolerate } = await browsers.operator(service, '/messages');
-    tolerate(EXPECTED_ERRORS);
+    const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+    allowFaults(EXPECTED_ERRORS);
     const loads = loadsOf(page);
-    const restore = await standIn(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
+    const restore = await replaceResponses(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
     await go(page, 'Accounts');
     await heading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();
     expect(loads()).toBe(1);
-    expect(await graveFaults(page)).toEqual([]);
+    expect(await seriousFaults(page)).toEqual([]);
     await go(page, 'Domains');
     await heading(page, 'Domains').waitFor();
     await go(page, 'Accounts');
@@ -63,8 +63,8 @@ describe('a missing file of the dashboard after an upgrade', () => {
   });
 
   test('causes no reload while the service does not answer', async () => {
-    const { page, tolerate } = await browsers.operator(service, '/messages');
-    tolerate(EXPECTED_ERRORS);
+    const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+    allowFaults(EXPECTED_ERRORS);
     const loads = loadsOf(page);
     await page.route(/.*/, (route) => route.abort());
     await go(page, 'Accounts');
@@ -74,12 +74,14 @@ describe('a missing file of the dashboard after an upgrade', () => {
 });
 
 test('a page that fails to render shows an error in its place, and the other pages work', async () => {
-  const { page, visit, tolerate } = await browsers.operator(service, '/messages');
-  tolerate(EXPECTED_ERRORS);
-  const restore = await standIn(page, '**/api/v1/accounts*', (route) => route.fulfill({ json: { accounts: [null] } }));
+  const { page, visit, allowFaults } = await browsers.signedIn(service, '/messages');
+  allowFaults(EXPECTED_ERRORS);
+  const restore = await replaceResponses(page, '**/api/v1/accounts*', (route) =>
+    route.fulfill({ json: { accounts: [null] } }),
+  );
   await visit('/accounts');
   await heading(page, 'This page cannot be shown').waitFor();
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   await go(page, 'Audit log');
   await heading(page, 'Audit log').waitFor();
   await page.goBack();
@@ -90,20 +92,20 @@ test('a page that fails to render shows an error in its place, and the other pag
 });
 
 test('an error in the frame is shown on a plain page with a remedy', async () => {
-  const { page, visit, tolerate } = await browsers.operator(service, '/messages');
-  tolerate(EXPECTED_ERRORS);
-  const restore = await standIn(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
+  const { page, visit, allowFaults } = await browsers.signedIn(service, '/messages');
+  allowFaults(EXPECTED_ERRORS);
+  const restore = await replaceResponses(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
   await visit('/domains');
   await heading(page, 'The dashboard cannot be shown').waitFor();
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   restore();
   await page.getByRole('button', { name: 'Reload' }).click();
   await heading(page, 'Domains').waitFor();
 });
 
 test('an unknown path shows "Page not found" inside the frame', async () => {
-  const { page, tolerate } = await browsers.operator(service, '/messages');
-  tolerate(/status of 404/);
+  const { page, allowFaults } = await browsers.signedIn(service, '/messages');
+  allowFaults(/status of 404/);
   const answer = await page.goto('/nonsense');
   expect(answer?.status()).toBe(404);
   await heading(page, 'Page not found').waitFor();
@@ -112,8 +114,8 @@ test('an unknown path shows "Page not found" inside the frame', async () => {
 });
 
 test('a browser whose language is not a valid language tag shows every page', async () => {
-  await accepted(service.publicUrl, service.key, { subject: 'A value for the charts' });
-  const { page } = await browsers.operator(service, '/messages', { locale: 'en-US@posix' });
+  await submitAccepted(service.publicUrl, service.key, { subject: 'A value for the charts' });
+  const { page } = await browsers.signedIn(service, '/messages', { locale: 'en-US@posix' });
   // Without this language the test would check nothing.
   const named = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
   expect(named).toBe('en-US@posix');

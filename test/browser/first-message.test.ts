@@ -4,15 +4,15 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import { runCurl } from '../rig/curl.ts';
-import { scenario } from '../scenarios/standing.ts';
+import { scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
 const browsers = browserRig();
 
 test('after the first start the page shows a command, and the message that it submits appears without a reload', async () => {
-  const first = await rig.serveForPeople(rig.folder());
+  const first = await rig.serveWithBanner(rig.folder());
   const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(first.banner)?.[1] ?? '';
-  const { page } = await browsers.stranger(first);
+  const { page } = await browsers.signedOut(first);
   await page.goto(link);
   await page.getByRole('heading', { name: 'Send a first message' }).waitFor();
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
@@ -32,7 +32,7 @@ test('after the first start the page shows a command, and the message that it su
 
 test('an empty inbox opens the first message when it arrives', async () => {
   const service = await rig.serve(rig.folder());
-  const { page } = await browsers.operator(service, '/inbox');
+  const { page } = await browsers.signedIn(service, '/inbox');
   const command = (await page.locator('pre').filter({ hasText: 'curl' }).innerText()).trim();
   expect((await runCurl(command)).status).toBe(201);
   await page.getByRole('heading', { level: 2, name: 'Hello' }).waitFor();
@@ -44,8 +44,8 @@ test('the page of an account shows the account after the overview has listed acc
   await (await rig.serve(folder)).stop();
   // The first key is no longer shown after a restart.
   const service = await rig.serve(folder);
-  await browsers.ask(service, 'POST', '/accounts', { name: 'first-mail' });
-  const { page } = await browsers.operator(service, '/');
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'first-mail' });
+  const { page } = await browsers.signedIn(service, '/');
   await page.getByRole('button', { name: 'Create a key' }).waitFor();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
   await page.getByRole('link', { name: 'first-mail' }).click();

@@ -2,10 +2,10 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { type Elsewhere, hostileHtml, hostileWords, listenElsewhere } from '../rig/hostile.ts';
-import { settled } from '../rig/page-checks.ts';
-import { accepted } from '../rig/service.ts';
-import { type StandingService, scenario } from '../scenarios/standing.ts';
+import { type ForeignServer, hostileHtml, hostileWords, startForeignServer } from '../rig/hostile-content.ts';
+import { waitUntilSettled } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 /** Lines of the browser about content that it blocked; nothing else may happen. */
 const REFUSED =
@@ -13,19 +13,19 @@ const REFUSED =
 
 const rig = scenario();
 const browsers = browserRig();
-let service: StandingService;
-let elsewhere: Elsewhere;
+let service: RunningService;
+let elsewhere: ForeignServer;
 let words: readonly string[];
 let htmlMessageId = '';
 const ids: string[] = [];
 
 beforeAll(async () => {
-  elsewhere = await listenElsewhere();
+  elsewhere = await startForeignServer();
   service = await rig.serve(rig.folder());
   words = hostileWords(elsewhere.url);
   for (const subject of words) {
     ids.push(
-      await accepted(service.publicUrl, service.key, {
+      await submitAccepted(service.publicUrl, service.key, {
         to: `"<img src=x onerror=alert(1)>"@example.com`,
         from: `"<script>alert(2)</script>"@example.org`,
         subject,
@@ -33,32 +33,34 @@ beforeAll(async () => {
       }),
     );
   }
-  htmlMessageId = await accepted(service.publicUrl, service.key, {
+  htmlMessageId = await submitAccepted(service.publicUrl, service.key, {
     subject: 'A hostile message',
     message: hostileHtml(elsewhere.url),
   });
   await vi.waitFor(
     async () => {
-      expect(await browsers.ask(service, 'GET', `/messages/${htmlMessageId}`)).toMatchObject({ state: 'delivered' });
+      expect(await browsers.callApi(service, 'GET', `/messages/${htmlMessageId}`)).toMatchObject({
+        state: 'delivered',
+      });
     },
     { timeout: 60_000 },
   );
   for (const [at, reason] of words.entries()) {
     const name = `account-${at}`;
-    await browsers.ask(service, 'POST', '/accounts', { name });
+    await browsers.callApi(service, 'POST', '/accounts', { name });
     // The service refuses names and reasons with invisible characters.
     if (reason.includes('\u202E')) continue;
-    await browsers.ask(service, 'POST', `/accounts/${name}/keys`, { name: reason.slice(0, 60) });
-    await browsers.ask(service, 'POST', `/accounts/${name}/lock`, { reason });
+    await browsers.callApi(service, 'POST', `/accounts/${name}/keys`, { name: reason.slice(0, 60) });
+    await browsers.callApi(service, 'POST', `/accounts/${name}/lock`, { reason });
   }
   const address = `"<img/src=x/onerror=alert(5)>"@example.com`;
-  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address });
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address });
 });
 afterAll(() => elsewhere.close());
 
 test('hostile subjects, addresses, names and reasons have no effect on any page', async () => {
-  const { page, visit, tolerate } = await browsers.operator(service, '/');
-  tolerate(/status of 40[04] /);
+  const { page, visit, allowFaults } = await browsers.signedIn(service, '/');
+  allowFaults(/status of 40[04] /);
   for (const path of [
     '/',
     '/messages',
@@ -76,18 +78,18 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
     '/audit',
   ]) {
     await visit(path);
-    await settled(page);
+    await waitUntilSettled(page);
     expect(new URL(page.url()).origin, path).toBe(service.operatorUrl);
     // No hostile text became an element.
     const made = page.locator('main script, main img, main meta, main base, main svg[onload]');
     expect(await made.count(), path).toBe(0);
     expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count(), path).toBe(0);
-    expect(elsewhere.asked(), path).toEqual([]);
+    expect(elsewhere.requests(), path).toEqual([]);
   }
 });
 
 test('the page of a message shows hostile text literally and without effect', async () => {
-  const { page } = await browsers.operator(service, '/messages');
+  const { page } = await browsers.signedIn(service, '/messages');
   for (const [at, subject] of words.entries()) {
     await page.goto(`/messages/${ids[at]}`);
     const heading = page.getByRole('heading', { level: 1 });
@@ -97,7 +99,7 @@ test('the page of a message shows hostile text literally and without effect', as
   }
   await page.goto(`/messages/${htmlMessageId}`);
   await page.getByText('HTML, as source').waitFor();
-  expect(elsewhere.asked()).toEqual([]);
+  expect(elsewhere.requests()).toEqual([]);
 });
 
 const LINKS = [
@@ -110,8 +112,8 @@ const LINKS = [
 ];
 
 test('hostile HTML in the inbox runs no script, loads nothing, and no click in it leads anywhere', async () => {
-  const { page, visit, tolerate } = await browsers.operator(service, `/inbox/${htmlMessageId}`);
-  tolerate(REFUSED);
+  const { page, visit, allowFaults } = await browsers.signedIn(service, `/inbox/${htmlMessageId}`);
+  allowFaults(REFUSED);
   const frame = page.frameLocator('iframe');
   for (const name of LINKS) {
     // Each click starts with a fresh frame, so that the effect of one click cannot hide that of the next.
@@ -138,12 +140,12 @@ test('hostile HTML in the inbox runs no script, loads nothing, and no click in i
   });
   await page.getByText('<p>A hostile message</p>').waitFor();
   expect(page.url()).toBe(service.operatorUrl + source);
-  expect(elsewhere.asked()).toEqual([]);
+  expect(elsewhere.requests()).toEqual([]);
 });
 
 /** Gives the page time for any effect: submits a message and waits until live updates show it. */
 async function later(page: Page, subject: string): Promise<void> {
-  await accepted(service.publicUrl, service.key, { subject });
+  await submitAccepted(service.publicUrl, service.key, { subject });
   await page.getByRole('link', { name: subject }).waitFor();
-  expect(elsewhere.asked(), subject).toEqual([]);
+  expect(elsewhere.requests(), subject).toEqual([]);
 }

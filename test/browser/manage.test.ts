@@ -1,21 +1,21 @@
 /** Changes of accounts, keys and suppression lists on the pages, and their effect on clients. */
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { graveFaults } from '../rig/page-checks.ts';
+import { seriousFaults } from '../rig/page-checks.ts';
 import { submit } from '../rig/service.ts';
-import { type StandingService, scenario } from '../scenarios/standing.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
 const browsers = browserRig();
-let service: StandingService;
+let service: RunningService;
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
 });
 
 /** Creates an account, and returns an active key of it. */
 async function account(name: string): Promise<string> {
-  await browsers.ask(service, 'POST', '/accounts', { name });
-  const { key } = await browsers.ask<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
+  await browsers.callApi(service, 'POST', '/accounts', { name });
+  const { key } = await browsers.callApi<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
   await answers(key, 201);
   return key;
 }
@@ -27,14 +27,14 @@ async function answers(key: string, status: number): Promise<void> {
 
 test('locking and unlocking an account takes effect for its clients and on the pages of other operators', async () => {
   const key = await account('shop');
-  const other = await browsers.operator(service, '/accounts/shop');
-  const { page } = await browsers.operator(service, '/accounts');
+  const other = await browsers.signedIn(service, '/accounts/shop');
+  const { page } = await browsers.signedIn(service, '/accounts');
   await page.getByRole('link', { name: 'shop' }).click();
   await page.getByRole('button', { name: 'Lock', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: 'Lock shop?' });
   expect(await dialog.getByRole('button', { name: 'Lock account' }).isDisabled()).toBe(true);
   await dialog.getByRole('textbox', { name: 'Reason' }).fill('the invoice of October is open');
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Lock account' }).click();
   await page.getByText('Locked shop.').waitFor();
   await answers(key, 401);
@@ -51,9 +51,9 @@ test('locking and unlocking an account takes effect for its clients and on the p
 
 test('when two operators change one account, the second change is refused with the current state', async () => {
   await account('shared');
-  const first = await browsers.operator(service, '/accounts/shared');
-  const second = await browsers.operator(service, '/accounts/shared');
-  second.tolerate(/status of 409/);
+  const first = await browsers.signedIn(service, '/accounts/shared');
+  const second = await browsers.signedIn(service, '/accounts/shared');
+  second.allowFaults(/status of 409/);
   for (const [at, { page }] of [first, second].entries()) {
     await page.getByRole('button', { name: 'Lock', exact: true }).click();
     await page
@@ -69,20 +69,20 @@ test('when two operators change one account, the second change is refused with t
     .getByRole('alert')
     .getByText(/changed/)
     .waitFor();
-  const shown = await browsers.ask<{ reason: string }>(service, 'GET', '/accounts/shared');
+  const shown = await browsers.callApi<{ reason: string }>(service, 'GET', '/accounts/shared');
   expect(shown.reason).toBe('reason of operator 1');
 });
 
 test('a rotated key is shown once, and old and new key work during the grace period', async () => {
   const old = await account('rotating');
-  const { page } = await browsers.operator(service, '/accounts/rotating?tab=keys');
+  const { page } = await browsers.signedIn(service, '/accounts/rotating?tab=keys');
   await page.getByRole('button', { name: /^Rotate web/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Create new key' }).click();
   const made = page.getByRole('dialog', { name: /^New key/ });
   const key = (await made.locator('pre').innerText()).trim();
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
   expect(key).not.toBe(old);
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   await answers(key, 201);
   await answers(old, 201);
   await page.keyboard.press('Escape');
@@ -95,13 +95,13 @@ test('a rotated key is shown once, and old and new key work during the grace per
 
 test('an import shows its progress, and a file that is not CSV adds nothing and shows the error', async () => {
   await account('lists');
-  const { page, tolerate } = await browsers.operator(service, '/suppressions?list=lists');
+  const { page, allowFaults } = await browsers.signedIn(service, '/suppressions?list=lists');
   const choose = async (name: string, text: string | Buffer) => {
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     await page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) });
     await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
   };
-  tolerate(/status of 4\d\d .*\/import/);
+  allowFaults(/status of 4\d\d .*\/import/);
   await choose('picture.csv', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff, 0xfe, 0x00, 0x80]));
   await page.getByRole('dialog').getByRole('alert').waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
@@ -113,7 +113,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await progress;
   await page.getByText('30,000 added').waitFor();
   await page.getByText('Skipped rows').first().waitFor();
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   await page.getByRole('dialog').getByText('Close', { exact: true }).click();
   await page.getByLabel('Search', { exact: true }).fill('address29999@');
   await page.getByRole('button', { name: 'address29999@example.com', exact: true }).click();

@@ -1,16 +1,16 @@
 /** The pages of messages: search, explanation, actions, several operators at the same time. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig, standIn } from '../rig/browser.ts';
-import { graveFaults, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
-import { accepted } from '../rig/service.ts';
-import { type StandingService, scenario } from '../scenarios/standing.ts';
+import { browserRig, replaceResponses } from '../rig/browser.ts';
+import { emulateDarkPhone, horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const rig = scenario();
 const browsers = browserRig();
-let service: StandingService;
+let service: RunningService;
 const simulator = (name: string) => `${name}@simulator.postrider.test`;
-const mail = (to: string, subject: string) => accepted(service.publicUrl, service.key, { to, subject });
+const mail = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
 
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 /** Waits until the message is in the state. */
 async function inState(id: string, state: string): Promise<void> {
-  const shown = () => browsers.ask<{ state: string }>(service, 'GET', `/messages/${id}`);
+  const shown = () => browsers.callApi<{ state: string }>(service, 'GET', `/messages/${id}`);
   await expect.poll(async () => (await shown()).state).toBe(state);
 }
 
@@ -32,7 +32,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
     mail(simulator('bounce'), 'Your analytical refund'),
   ]);
   await Promise.all(ids.map((id, at) => inState(id, at === 2 ? 'bounced' : 'delivered')));
-  const { page } = await browsers.operator(service, '/messages');
+  const { page } = await browsers.signedIn(service, '/messages');
   await search(page).fill('analytical');
   await expect
     .poll(() => subjects(page).allInnerTexts())
@@ -50,7 +50,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
     account: 'default',
   });
 
-  const other = await browsers.operator(service, shared.pathname + shared.search, { width: 360 });
+  const other = await browsers.signedIn(service, shared.pathname + shared.search, { width: 360 });
   await other.page.getByRole('link', { name: 'Your analytical refund' }).click();
   await other.page.getByRole('heading', { level: 1, name: 'Your analytical refund' }).waitFor();
   await other.page.goBack();
@@ -69,7 +69,7 @@ test('a long list is shown page by page without a gap', async () => {
   const made = await Promise.all(
     Array.from({ length: 60 }, (_, n) => mail(`many${n}@example.com`, `Batched number ${n}`)),
   );
-  const { page } = await browsers.operator(service, '/messages?q=batched');
+  const { page } = await browsers.signedIn(service, '/messages?q=batched');
   await page.getByRole('button', { name: 'Load more' }).click();
   await page.getByText('All 60 shown').waitFor();
   const shown = await subjects(page).evaluateAll((links) => links.map((link) => String(link.getAttribute('href'))));
@@ -83,13 +83,13 @@ test('a long list is shown page by page without a gap', async () => {
 
 test('an id in the search box opens that message', async () => {
   const id = await mail('ida@example.com', 'Found by its id');
-  const { page } = await browsers.operator(service, '/messages');
+  const { page } = await browsers.signedIn(service, '/messages');
   await search(page).fill(` ${id.toUpperCase()} `);
   await page.getByRole('heading', { level: 1, name: 'Found by its id' }).waitFor();
 });
 
 test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
-  const { page } = await browsers.operator(service, '/audit');
+  const { page } = await browsers.signedIn(service, '/audit');
   const hours = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
   let held = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
@@ -118,8 +118,8 @@ test('a search that exceeds its time limit continues and shows its progress unti
 });
 
 test('an invalid filter in the URL shows the error of the service, and the page keeps working', async () => {
-  const { page, tolerate } = await browsers.operator(service, '/audit');
-  tolerate(/status of 40[04] .*\/messages\?/);
+  const { page, allowFaults } = await browsers.signedIn(service, '/audit');
+  allowFaults(/status of 40[04] .*\/messages\?/);
   for (const [query, line] of [
     ['?state=sent', /^state: "sent" is not one of queued/],
     ['?since=yesterday', /^since: "yesterday" is not a date/],
@@ -128,7 +128,7 @@ test('an invalid filter in the URL shows the error of the service, and the page 
   ] as const) {
     await page.goto(`/messages${query}`);
     await page.getByRole('alert').getByText(line).waitFor();
-    if (query.includes('cursor')) expect(await graveFaults(page)).toEqual([]);
+    if (query.includes('cursor')) expect(await seriousFaults(page)).toEqual([]);
     await page.getByRole('button', { name: 'Clear all filters' }).click();
     await subjects(page).first().waitFor();
   }
@@ -138,8 +138,8 @@ test.each([
   ['01990000-0000-7000-8000-000000000001', 'No message has this id'],
   ['not-an-id', 'This is not a message id'],
 ])('the page of an unknown message (%s) says so and links to the search', async (id, title) => {
-  const { page, visit, tolerate } = await browsers.operator(service, '/audit');
-  tolerate(/status of 40[04] .*\/messages\//);
+  const { page, visit, allowFaults } = await browsers.signedIn(service, '/audit');
+  allowFaults(/status of 40[04] .*\/messages\//);
   await visit(`/messages/${id}`);
   await page.getByText(title).waitFor();
   expect(await page.getByText('postrider message list').count()).toBe(0);
@@ -158,22 +158,22 @@ test.each([
   async (name, state, why) => {
     const id = await mail(simulator(name), `Mail to ${name}`);
     await inState(id, state);
-    const { page } = await browsers.operator(service, `/messages/${id}`);
+    const { page } = await browsers.signedIn(service, `/messages/${id}`);
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
     await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
     await page.getByRole('region', { name: 'Body' }).getByText('Thank you.').waitFor();
-    expect(await graveFaults(page)).toEqual([]);
-    await onPhoneInTheDark(page);
-    expect(await graveFaults(page)).toEqual([]);
-    expect(await sidewaysScroll(page)).toEqual([]);
+    expect(await seriousFaults(page)).toEqual([]);
+    await emulateDarkPhone(page);
+    expect(await seriousFaults(page)).toEqual([]);
+    expect(await horizontalOverflow(page)).toEqual([]);
   },
 );
 
 test('the page of a suppressed message says why the address is suppressed and links to the list', async () => {
   const address = 'gone@example.com';
-  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
   const id = await mail('Gone@Example.com', 'Never to be sent');
-  const { page } = await browsers.operator(service, `/messages/${id}`);
+  const { page } = await browsers.signedIn(service, `/messages/${id}`);
   const explanation = page.getByRole('region', { name: 'Explanation' });
   await explanation
     .getByText(/on the suppression list of account default since .*, because it reported a mail as spam/)
@@ -183,9 +183,9 @@ test('the page of a suppressed message says why the address is suppressed and li
 });
 
 test('the list of queued messages and the page of each show what it waits for, such as a locked account', async () => {
-  await browsers.ask(service, 'POST', '/accounts', { name: 'held' });
-  const { key } = await browsers.ask<{ key: string }>(service, 'POST', '/accounts/held/keys', {});
-  const submit = () => accepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Held back' });
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'held' });
+  const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/held/keys', {});
+  const submit = () => submitAccepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Held back' });
   await expect
     .poll(() =>
       submit().then(
@@ -196,22 +196,22 @@ test('the list of queued messages and the page of each show what it waits for, s
     .toBe('sent');
   const id = await submit();
   await inState(id, 'queued');
-  await browsers.ask(service, 'POST', '/accounts/held/lock', { reason: 'invoice open' });
-  const { page } = await browsers.operator(service, `/messages/${id}`);
+  await browsers.callApi(service, 'POST', '/accounts/held/lock', { reason: 'invoice open' });
+  const { page } = await browsers.signedIn(service, `/messages/${id}`);
   await page.getByText(/It waits because account held was locked at .* \(invoice open\)/).waitFor();
   await page.getByRole('link', { name: 'Account held' }).waitFor();
   await page.getByRole('link', { name: 'Queued messages of this account' }).click();
   const waits = page.getByRole('cell', { name: 'the account’s unlock: invoice open' });
   await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
-  await onPhoneInTheDark(page);
+  await emulateDarkPhone(page);
   await page.getByText('Waits for the account’s unlock: invoice open').first().waitFor();
-  expect(await sidewaysScroll(page)).toEqual([]);
+  expect(await horizontalOverflow(page)).toEqual([]);
 });
 
 test('a message can be opened and cancelled by keyboard alone', async () => {
   const id = await mail(simulator('defer'), 'Cancelled by keyboard');
   await inState(id, 'queued');
-  const { page } = await browsers.operator(service, '/');
+  const { page } = await browsers.signedIn(service, '/');
   const tabTo = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
     for (let n = 0; n < 80; n += 1) {
       await page.keyboard.press('Tab');
@@ -248,11 +248,11 @@ test('a message can be opened and cancelled by keyboard alone', async () => {
 test('when two operators cancel a message, the second gets an error and sees the message cancelled', async () => {
   const id = await mail(simulator('defer'), 'Cancelled by two');
   await inState(id, 'queued');
-  const first = await browsers.operator(service, `/messages/${id}`);
-  const second = await browsers.operator(service, `/messages/${id}`);
-  second.tolerate(/status of 409/);
+  const first = await browsers.signedIn(service, `/messages/${id}`);
+  const second = await browsers.signedIn(service, `/messages/${id}`);
+  second.allowFaults(/status of 409/);
   for (const { page } of [first, second]) await page.getByRole('button', { name: 'Cancel…' }).click();
-  expect(await graveFaults(first.page)).toEqual([]);
+  expect(await seriousFaults(first.page)).toEqual([]);
   const confirm = (page: Page) => page.getByRole('dialog').getByRole('button', { name: 'Cancel message' });
   await confirm(first.page).click();
   await first.page.getByText('The message is cancelled').waitFor();
@@ -266,8 +266,8 @@ test('when two operators cancel a message, the second gets an error and sees the
 test('the dialog that cancels an uncertain message says that it may have arrived', async () => {
   const id = await mail(simulator('defer'), 'Perhaps there');
   await inState(id, 'queued');
-  const { page, visit } = await browsers.operator(service, '/audit');
-  await standIn(page, `**/api/v1/messages/${id}`, async (route) => {
+  const { page, visit } = await browsers.signedIn(service, '/audit');
+  await replaceResponses(page, `**/api/v1/messages/${id}`, async (route) => {
     const answer = await route.fetch();
     await route.fulfill({ response: answer, json: { ...(await answer.json()), state: 'uncertain' } });
   });
@@ -280,7 +280,7 @@ test('the dialog that cancels an uncertain message says that it may have arrived
 
 test('new messages are offered by a button and do not move the rows, and states are updated in place', async () => {
   await inState(await mail('calm@example.com', 'Quiet one'), 'delivered');
-  const { page } = await browsers.operator(service, '/messages?q=quiet');
+  const { page } = await browsers.signedIn(service, '/messages?q=quiet');
   await page.getByText('All 1 shown').waitFor();
   await mail('calm@example.com', 'Quiet two');
   await mail('calm@example.com', 'Quiet three');
@@ -294,8 +294,8 @@ test('new messages are offered by a button and do not move the rows, and states 
   await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
   await row.getByText('queued').waitFor();
-  const reader = await browsers.operator(service, `/messages/${id}`);
-  await browsers.ask(service, 'POST', `/messages/${id}/cancel`);
+  const reader = await browsers.signedIn(service, `/messages/${id}`);
+  await browsers.callApi(service, 'POST', `/messages/${id}/cancel`);
   await row.getByText('cancelled').waitFor();
   await reader.page.getByText('is cancelled: withdrawn by an operator').waitFor();
 });

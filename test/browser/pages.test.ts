@@ -1,31 +1,49 @@
 /** Every page with data on it: axe finds no serious fault in light and dark mode, and a phone does not scroll horizontally. */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { graveFaults, holesInForms, inTheLightAtADesk, onPhoneInTheDark, sidewaysScroll } from '../rig/page-checks.ts';
-import { accepted } from '../rig/service.ts';
-import { type StandingService, scenario } from '../scenarios/standing.ts';
+import {
+  emulateDarkPhone,
+  emulateLightDesktop,
+  gapsInForms,
+  horizontalOverflow,
+  seriousFaults,
+} from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const TO = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
 
 const rig = scenario();
 const browsers = browserRig();
-let service: StandingService;
+let service: RunningService;
 let id = '';
 
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
   const message = '<html><body><h1>Hello</h1><p>It works.</p></body></html>';
-  id = await accepted(service.publicUrl, service.key, { to: TO, subject: `Receipt ${'x'.repeat(120)} end`, message });
+  id = await submitAccepted(service.publicUrl, service.key, {
+    to: TO,
+    subject: `Receipt ${'x'.repeat(120)} end`,
+    message,
+  });
   for (const name of ['bounce', 'defer', 'complaint', 'suppressed'])
-    await accepted(service.publicUrl, service.key, { to: `${name}@simulator.postrider.test`, subject: `To ${name}` });
-  await browsers.ask(service, 'POST', '/accounts', { name: 'acme', volume: '1000', rate: '100/1h', throttle: '5/s' });
-  await browsers.ask(service, 'POST', '/accounts/acme/keys', { name: 'the shop’s web server', expires: '90d' });
-  await browsers.ask(service, 'POST', '/accounts/acme/lock', { reason: 'the invoice of October is open' });
-  await browsers.ask(service, 'POST', '/accounts/default/domains', { domain: 'mail.example.org' });
-  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: TO, reason: 'bounce' });
+    await submitAccepted(service.publicUrl, service.key, {
+      to: `${name}@simulator.postrider.test`,
+      subject: `To ${name}`,
+    });
+  await browsers.callApi(service, 'POST', '/accounts', {
+    name: 'acme',
+    volume: '1000',
+    rate: '100/1h',
+    throttle: '5/s',
+  });
+  await browsers.callApi(service, 'POST', '/accounts/acme/keys', { name: 'the shop’s web server', expires: '90d' });
+  await browsers.callApi(service, 'POST', '/accounts/acme/lock', { reason: 'the invoice of October is open' });
+  await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'mail.example.org' });
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: TO, reason: 'bounce' });
   await vi.waitFor(
     async () => {
-      expect(await browsers.ask(service, 'GET', `/messages/${id}`)).toMatchObject({ state: 'delivered' });
+      expect(await browsers.callApi(service, 'GET', `/messages/${id}`)).toMatchObject({ state: 'delivered' });
     },
     { timeout: 60_000 },
   );
@@ -62,30 +80,30 @@ const DIALOGS: readonly (readonly [button: string, path: string])[] = [
 test.each(DIALOGS)(
   'the dialog “%s” on %s is accessible on a desktop in light mode and on a phone in dark mode',
   async (button, path) => {
-    const { page } = await browsers.operator(service, path, { reducedMotion: true });
+    const { page } = await browsers.signedIn(service, path, { reducedMotion: true });
     await page.getByRole('button', { name: button, exact: true }).click();
     await page.getByRole('dialog').waitFor();
-    for (const look of [inTheLightAtADesk, onPhoneInTheDark]) {
+    for (const look of [emulateLightDesktop, emulateDarkPhone]) {
       await look(page);
-      expect(await graveFaults(page)).toEqual([]);
-      expect(await sidewaysScroll(page)).toEqual([]);
+      expect(await seriousFaults(page)).toEqual([]);
+      expect(await horizontalOverflow(page)).toEqual([]);
     }
-    expect(await holesInForms(page)).toEqual([]);
+    expect(await gapsInForms(page)).toEqual([]);
   },
 );
 
 test.each(Object.entries(PAGES))(
   '%s: accessible on a desktop in light mode and on a phone in dark mode',
   async (_name, paths) => {
-    const { page, visit } = await browsers.operator(service, '/messages/no/page', { reducedMotion: true });
+    const { page, visit } = await browsers.signedIn(service, '/messages/no/page', { reducedMotion: true });
     for (const path of paths()) {
-      await inTheLightAtADesk(page);
+      await emulateLightDesktop(page);
       await visit(path);
-      expect(await graveFaults(page), path).toEqual([]);
+      expect(await seriousFaults(page), path).toEqual([]);
       expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
-      await onPhoneInTheDark(page);
-      expect(await graveFaults(page), `${path} on a phone in dark mode`).toEqual([]);
-      expect(await sidewaysScroll(page), path).toEqual([]);
+      await emulateDarkPhone(page);
+      expect(await seriousFaults(page), `${path} on a phone in dark mode`).toEqual([]);
+      expect(await horizontalOverflow(page), path).toEqual([]);
     }
   },
 );

@@ -3,14 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { type Elsewhere, listenElsewhere } from '../rig/hostile.ts';
-import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
+import { type ForeignServer, startForeignServer } from '../rig/hostile-content.ts';
+import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
 
 const browsers = browserRig();
 
 /** Serves and opens a page with this content; the server is closed after the test. */
-async function opened(html: (elsewhere: Elsewhere) => string, headers: Record<string, string> = {}) {
-  const elsewhere = await listenElsewhere();
+async function opened(html: (elsewhere: ForeignServer) => string, headers: Record<string, string> = {}) {
+  const elsewhere = await startForeignServer();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(
@@ -24,12 +24,12 @@ async function opened(html: (elsewhere: Elsewhere) => string, headers: Record<st
     await elsewhere.close();
   });
   const operatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const somebody = await browsers.stranger({ operatorUrl, stdout: () => '' }, { width: 360 });
+  const somebody = await browsers.signedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
   await somebody.visit('/');
   return { ...somebody, elsewhere };
 }
 
-test.each<[string, (elsewhere: Elsewhere) => string, RegExp]>([
+test.each<[string, (elsewhere: ForeignServer) => string, RegExp]>([
   ['a dialog', () => '<script>setTimeout(() => alert(1))</script>', /^dialog: 1/],
   ['an exception', () => '<script>setTimeout(() => { throw new Error("oh") })</script>', /^exception: oh/],
   ['an error in the console', () => '<script>console.error("bad")</script>', /^error: bad/],
@@ -51,7 +51,7 @@ test.each<[string, (elsewhere: Elsewhere) => string, RegExp]>([
 ])('the rig detects %s', async (_name, html, line) => {
   const { faults } = await opened(html);
   await expect.poll(() => faults().some((fault) => line.test(fault))).toBe(true);
-  browsers.pardon();
+  browsers.clearFaults();
 });
 
 test('the rig detects a breach of the content security policy, which blocks the request', async () => {
@@ -59,12 +59,12 @@ test('the rig detects a breach of the content security policy, which blocks the 
   const { faults, elsewhere } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
   await expect.poll(() => faults().length).toBe(1);
   expect(faults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
-  expect(elsewhere.asked()).toEqual([]);
-  browsers.pardon();
+  expect(elsewhere.requests()).toEqual([]);
+  browsers.clearFaults();
 });
 
 test('the page checks detect horizontal overflow and an accessibility fault', async () => {
   const { page } = await opened(() => '<img src="data:," width="500" height="10">');
-  expect((await graveFaults(page)).join('\n')).toContain('image-alt');
-  expect((await sidewaysScroll(page)).join('\n')).toMatch(/^\d+ px too wide/);
+  expect((await seriousFaults(page)).join('\n')).toContain('image-alt');
+  expect((await horizontalOverflow(page)).join('\n')).toMatch(/^\d+ px too wide/);
 });

@@ -4,8 +4,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { browserRig, signInLink } from '../rig/browser.ts';
-import { accepted } from '../rig/service.ts';
-import { scenario } from '../scenarios/standing.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { scenario } from '../scenarios/running-service.ts';
 
 const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
@@ -29,9 +29,9 @@ async function otherServer() {
 
 test('a server on another port of this host receives the cookie and cannot use it', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, context, visit, tolerate } = await browsers.operator(service, '/');
+  const { page, context, visit, allowFaults } = await browsers.signedIn(service, '/');
   const other = await otherServer();
-  tolerate(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
+  allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
   await page.goto(other.url);
   const cookie = other.seen[0]?.cookie ?? '';
   expect(cookie).toMatch(/^postrider_session=/);
@@ -50,8 +50,8 @@ test('a server on another port of this host receives the cookie and cannot use i
 
 test('tabs share a session, signing out in one tab ends it in all, and a cookie without the secret shows the sign-in page', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, context, tolerate } = await browsers.stranger(service);
-  tolerate(UNAUTHORIZED, /^window: /);
+  const { page, context, allowFaults } = await browsers.signedOut(service);
+  allowFaults(UNAUTHORIZED, /^window: /);
   await page.goto(signInLink(service));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   expect(new URL(page.url()).search).toBe('');
@@ -67,15 +67,15 @@ test('tabs share a session, signing out in one tab ends it in all, and a cookie 
 
 test('live updates show a change, and downloads are complete', async () => {
   const service = await rig.serve(rig.folder());
-  const { page, visit } = await browsers.operator(service, '/inbox');
+  const { page, visit } = await browsers.signedIn(service, '/inbox');
   const html = '<!doctype html><p style="color: green">A green word</p>';
-  await accepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });
+  await submitAccepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });
   await page.getByRole('link', { name: 'Shown by live updates' }).click();
   await page.frameLocator('iframe').getByText('A green word').waitFor();
   const source = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download' }).click();
   expect(readFileSync(await (await source).path(), 'utf8')).toContain('Subject: Shown by live updates\r\n');
-  await browsers.ask(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   await visit('/suppressions?list=default');
   const list = page.waitForEvent('download');
   await page.getByRole('button', { name: /^Export the suppression list/ }).click();

@@ -1,8 +1,8 @@
 /** Without a session only the sign-in page is shown; with one the pages, until the session ends. */
 import { beforeAll, expect, test } from 'vitest';
-import { browserRig, signInLink, standIn } from '../rig/browser.ts';
-import { graveFaults, sidewaysScroll } from '../rig/page-checks.ts';
-import { type StandingService, scenario } from '../scenarios/standing.ts';
+import { browserRig, replaceResponses, signInLink } from '../rig/browser.ts';
+import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
+import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'correct horse battery';
 /** The browser logs every refused request; these are expected. */
@@ -10,8 +10,8 @@ const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
 const rig = scenario();
 const browsers = browserRig();
-let open: StandingService;
-let guarded: StandingService;
+let open: RunningService;
+let guarded: RunningService;
 beforeAll(async () => {
   [open, guarded] = await Promise.all([
     rig.serve(rig.folder()),
@@ -20,28 +20,28 @@ beforeAll(async () => {
 });
 
 test('the printed link signs in once, and every page of a signed-out browser says where to find it', async () => {
-  const { page } = await browsers.stranger(open);
+  const { page } = await browsers.signedOut(open);
   await page.goto(signInLink(open));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-  const stranger = await browsers.stranger(open, { width: 360 });
-  stranger.tolerate(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
+  const stranger = await browsers.signedOut(open, { width: 360 });
+  stranger.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
   await stranger.visit('/messages?state=queued');
   await stranger.page.getByText('If it is not set, open the link that the service printed').waitFor();
-  expect(await graveFaults(stranger.page)).toEqual([]);
-  expect(await sidewaysScroll(stranger.page)).toEqual([]);
+  expect(await seriousFaults(stranger.page)).toEqual([]);
+  expect(await horizontalOverflow(stranger.page)).toEqual([]);
   await stranger.page.goto(signInLink(open));
   await stranger.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
   await stranger.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
-  expect(await graveFaults(stranger.page)).toEqual([]);
-  expect(await sidewaysScroll(stranger.page)).toEqual([]);
+  expect(await seriousFaults(stranger.page)).toEqual([]);
+  expect(await horizontalOverflow(stranger.page)).toEqual([]);
   // In a browser with a session the used link opens the overview.
   await page.goto(signInLink(open));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
 test('an ended session shows the sign-in page with the reason, and signing in returns to the same page', async () => {
-  const { page, context, visit, tolerate } = await browsers.stranger(guarded);
-  tolerate(UNAUTHORIZED);
+  const { page, context, visit, allowFaults } = await browsers.signedOut(guarded);
+  allowFaults(UNAUTHORIZED);
   await visit('/messages?state=queued&to=rita%40example.com');
   const password = page.getByRole('textbox', { name: 'Operator password' });
   const signIn = page.getByRole('button', { name: 'Sign in' });
@@ -65,19 +65,19 @@ test('an ended session shows the sign-in page with the reason, and signing in re
 
 test('without a password signing out asks for confirmation and says how to sign in again', async () => {
   // The link of the other service has been used.
-  const { page, tolerate } = await browsers.operator(await rig.serve(rig.folder()), '/messages');
+  const { page, allowFaults } = await browsers.signedIn(await rig.serve(rig.folder()), '/messages');
   const signOut = page.getByRole('button', { name: 'Sign out' });
   const dialog = page.getByRole('dialog');
   await signOut.click();
   await dialog.getByText('it prints a new link when it starts').waitFor();
   await dialog.getByText('postrider token create').waitFor();
-  expect(await graveFaults(page)).toEqual([]);
+  expect(await seriousFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
 
-  tolerate(UNAUTHORIZED, /ERR_FAILED/);
-  const restore = await standIn(page, '**/api/v1/sign-out', (route) => route.abort());
+  allowFaults(UNAUTHORIZED, /ERR_FAILED/);
+  const restore = await replaceResponses(page, '**/api/v1/sign-out', (route) => route.abort());
   await signOut.click();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await dialog.getByText('The service does not answer').waitFor();
@@ -87,12 +87,12 @@ test('without a password signing out asks for confirmation and says how to sign 
 });
 
 test('with a password signing out asks for no confirmation, and shows an error if it fails', async () => {
-  const { page, tolerate } = await browsers.stranger(guarded);
-  tolerate(UNAUTHORIZED, /ERR_FAILED/);
+  const { page, allowFaults } = await browsers.signedOut(guarded);
+  allowFaults(UNAUTHORIZED, /ERR_FAILED/);
   await page.goto('/messages');
   await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
   await page.keyboard.press('Enter');
-  const restore = await standIn(page, '**/api/v1/sign-out', (route) => route.abort());
+  const restore = await replaceResponses(page, '**/api/v1/sign-out', (route) => route.abort());
   await page.getByRole('button', { name: 'Sign out' }).click();
   const notice = page.getByRole('alert').filter({ hasText: 'The service does not answer' });
   await notice.getByRole('button', { name: 'Close' }).click();

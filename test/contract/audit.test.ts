@@ -1,6 +1,4 @@
-/**
- * Guarantees of every store about the audit log: an operator's change and its entry are stored together or not at all.
- */
+/** What every store promises of the audit log: a change by an operator and its entry are both there or neither is. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -9,8 +7,8 @@ import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMail } from '../rig/mail.ts';
-import { freshDatabase, runAlone } from '../rig/postgres.ts';
+import { NO_LIMITS, newMessage } from '../rig/messages.ts';
+import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
 import { STORES, settingOf } from '../rig/stores.ts';
 
 const BY: Actor = { who: 'token:ci', at: 1_900_000_000_000 };
@@ -40,19 +38,19 @@ const manual = (address: string) => ({ address, reason: 'manual', source: null, 
 
 interface OpenedStore {
   readonly store: Store;
-  /** While true, every write of an audit entry fails in the database. */
+  /** While true no entry can be written or updated: the statement fails in the database. */
   refuseEntries(refused: boolean): Promise<void>;
 }
 
 async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   if (name === 'postgres') {
-    const url = await freshDatabase();
+    const url = await temporaryDatabase();
     const store = await openStore(settingOf(url), { exclusive: true });
     onTestFinished(() => store.close());
     return {
       store,
       refuseEntries: (refused) =>
-        runAlone(
+        runStatement(
           url,
           refused
             ? `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no entry'; END $$;
@@ -78,14 +76,14 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   };
 }
 
-/** Every operator method, with the changes that the tests make. */
+/** What an operator can change, and what the tests change of it. */
 async function prepared(store: Store) {
   const account = await store.createAccount('acme', NO_LIMITS, NOW);
   const accountId = account.kind === 'done' ? account.value.id : 0;
   const made = await store.createKey('acme', { name: 'web', ...secret('a'), expiresAt: null }, NOW);
   const keyId = made.kind === 'done' ? made.value.id : 0;
   const mails = ['retried@example.com', 'cancelled@example.com'].map((to) =>
-    newMail({ accountId, keyId, to, lease: null }),
+    newMessage({ accountId, keyId, to, lease: null }),
   );
   await store.accept(mails);
   await store.addSuppressions('acme', [manual('there@example.com')]);
@@ -133,28 +131,28 @@ const CHANGES: Readonly<
     ),
   'domain.set': (store, _at, by) => store.setSubdomains('example.com', true, by),
   'domain.remove': (store, _at, by) => store.removeDomain('example.com', by),
-  'message.retry': (store, { retried }, by) => store.retryMail(retried, NOW + 60_000, by),
-  'message.cancel': (store, { cancelled }, by) => store.cancelMail(cancelled, NOW, by),
+  'message.retry': (store, { retried }, by) => store.retryMessage(retried, NOW + 60_000, by),
+  'message.cancel': (store, { cancelled }, by) => store.cancelMessage(cancelled, NOW, by),
   'token.create': (store, _at, by) =>
     store.createToken({ name: 'new', prefix: 'po_b', hash: 'e'.repeat(64), expiresAt: 9 }, NOW, by),
   'token.revoke': (store, { tokenId }, by) => store.revokeToken(tokenId, NOW, by),
 };
 
-/** Everything that the changes above can affect. */
+/** All that the changes above can change. */
 async function everything(store: Store, { retried, cancelled }: Prepared) {
   return Promise.all([
     store.listAccounts(),
     store.listKeys('acme'),
     store.listSuppressions('acme', null, 9),
     store.listDomains(),
-    store.showMail(retried),
-    store.showMail(cancelled),
+    store.findMessage(retried),
+    store.findMessage(cancelled),
     store.listTokens(),
   ]);
 }
 
 describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
-  test('a change whose audit entry cannot be written is rejected and not stored', async () => {
+  test('a change whose audit entry cannot be written is refused and does not happen', async () => {
     const { store, refuseEntries } = await opened(name);
     const at = await prepared(store);
     const before = await everything(store, at);
@@ -167,11 +165,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 
-  test('an operator’s change has one audit entry, with the values before and after from its transaction, and no secret', async () => {
+  test('a change by an operator has one entry, with what its transaction saw before and after, and no secret', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     for (const [action, change] of Object.entries(CHANGES)) {
-      // Each change of a domain is computed from the current domain.
+      // Each change of a domain is computed from the domain as it is.
       const now = { ...at, domain: await store.findDomain('example.com') };
       expect((await change(store, now, BY)).kind, action).toBe('done');
     }
@@ -217,7 +215,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['token.revoke']).toEqual(['old', null, null]);
   });
 
-  test('an import of several batches has one entry with correct counts after each batch', async () => {
+  test('an import of several batches has one entry, which is true after each of them', async () => {
     const { store, refuseEntries } = await opened(name);
     await prepared(store);
     const shown = async () =>
@@ -238,7 +236,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     });
     const two = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
     expect(await shown()).toEqual([[head, two]]);
-    // A batch whose entry cannot be updated is not stored either.
+    // A batch whose entry cannot be updated is not there either.
     await refuseEntries(true);
     const lost = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
     await expect(lost).rejects.toThrow('no entry');
@@ -248,7 +246,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
     const { unfinished: _, ...counts } = two;
     expect(await shown()).toEqual([[head, { ...counts, stopped: true }]]);
-    // A second import has its own entry.
+    // A second import has an entry of its own.
     await store.importSuppressions('acme', again, step({ read: 2, end: 'complete' }), BY);
     expect((await shown()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
@@ -256,7 +254,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     ]);
   });
 
-  test('a rejected change, and a change by the service itself, have no entry', async () => {
+  test('a refused change, and one that the service makes by itself, have no entry', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     const stale = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);

@@ -1,10 +1,10 @@
-/** Guarantees of every store about feedback reports. */
+/** What every store promises about what comes back. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
-import type { NewMail } from '../../src/model/message.ts';
+import type { NewMessage } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { attemptWith, idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { attemptWith, idAt, NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -44,9 +44,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** A message that the next hop has accepted with this id. */
-  async function delivered(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMail> {
-    const mail = newMail({ lease: LEASE, to });
+  /** Mail that the next hop took, answering with this id of its own. */
+  async function delivered(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
+    const mail = newMessage({ lease: LEASE, to });
     await store.accept([mail]);
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = attemptWith({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
@@ -56,7 +56,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   const one = async (store: Store, asked: FeedbackReport) => (await store.recordFeedback([asked]))[0];
-  const stateOf = async (store: Store, { id }: NewMail) => (await store.showMail(id))?.state;
+  const stateOf = async (store: Store, { id }: NewMessage) => (await store.findMessage(id))?.state;
   const listed = async (store: Store) => {
     const list = await store.listSuppressions('default', null, 100);
     return list.kind === 'done' ? list.value.map(({ address, reason, source }) => ({ address, reason, source })) : [];
@@ -66,10 +66,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return window.kind === 'done' ? window.value : null;
   };
 
-  test('a bounce changes only its message: state, history, suppression and reputation in one transaction', async () => {
+  test('a bounce changes its mail request alone: state, history, suppression and reputation together', async () => {
     const store = await storeWith();
     const [mail, other] = [await delivered(store), await delivered(store, 'otto@example.com')];
-    const { endedAt } = (await store.showMail(mail.id)) ?? {};
+    const { endedAt } = (await store.findMessage(mail.id)) ?? {};
     const answer = await one(store, report({ id: mail.id }, HARD));
     expect(answer).toMatchObject({
       kind: 'applied',
@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       recipient: mail.to,
       suppressed: true,
     });
-    const details = await store.showMail(mail.id);
+    const details = await store.findMessage(mail.id);
     expect(details).toMatchObject({ state: 'bounced', endedAt, attempts: 1 });
     expect(details?.events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(details?.events.at(-1)).toMatchObject({
@@ -89,7 +89,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await listed(store)).toEqual([{ address: mail.to, reason: 'bounce', source: mail.id }]);
     expect(await counts(store)).toEqual({ emails: 2, bounces: 1, complaints: 0 });
     expect(await stateOf(store, other)).toBe('delivered');
-    expect(await store.accept([newMail({ to: mail.to })])).toMatchObject([{ state: 'suppressed' }]);
+    expect(await store.accept([newMessage({ to: mail.to })])).toMatchObject([{ state: 'suppressed' }]);
   });
 
   test('the same report again, and a further one, change nothing more', async () => {
@@ -109,7 +109,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
   });
 
-  test('of the same report received by two nodes at once, one is applied', async () => {
+  test('of the same report sent to two places at once one is applied', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const twice = report({ id: mail.id }, COMPLAINT);
@@ -118,7 +118,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a complaint changes a delivered message to complained and suppresses the recipient; complaints lock the account', async () => {
+  test('a complaint ends delivered mail as complained and suppresses; complaints lock the account', async () => {
     const store = await storeWith();
     for (const to of ['a@example.com', 'b@example.com']) {
       const { id } = await delivered(store, to);
@@ -131,11 +131,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const locked = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
   const DAY_MS = 86_400_000;
 
-  test('a recipient who reports every message counts once and locks no account', async () => {
+  test('one recipient who reports every message counts once, and locks nobody', async () => {
     const store = await storeWith();
-    // A message accepted before the first report. The spellings are of one mailbox.
+    // Mail from before the first report; the spellings are those of one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
-    const mails: NewMail[] = [];
+    const mails: NewMessage[] = [];
     for (const to of [...spellings, ...spellings]) mails.push(await delivered(store, to));
     const batch = mails.map(({ id }) => report({ id }, COMPLAINT));
     const half = batch.length / 2;
@@ -150,7 +150,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await locked(store))?.reason).toContain('2 complaints');
   });
 
-  test('a recipient counts once even if reports name another address or the suppression is removed in between', async () => {
+  test('one recipient counts once also where reports name somebody else, or the suppression is removed between them', async () => {
     const store = await storeWith();
     const about = (recipient: string): Notice => ({ ...HARD, kind: 'complaint', feedbackType: 'abuse', recipient });
     for (const notice of [about('a@elsewhere.example'), about('b@elsewhere.example'), COMPLAINT, COMPLAINT]) {
@@ -162,7 +162,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a recipient counts once over all channels: SMTP, SNS and a queue', async () => {
+  test('one recipient counts once whatever reports the complaint: over SMTP, from SNS, from a queue', async () => {
     const store = await storeWith();
     const sent: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
@@ -175,7 +175,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a bounce and a complaint of one recipient are separate evidence, and each counts once', async () => {
+  test('a bounce and a complaint of one recipient are two pieces of evidence, and each counts once', async () => {
     const store = await storeWith();
     const sent: { notice: Notice; id: string }[] = [];
     for (const notice of [HARD, COMPLAINT, HARD, COMPLAINT])
@@ -185,7 +185,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a recipient counts again after the window and for another account, but not after an unlock within the window', async () => {
+  test('a recipient counts again after the window, for each account, and not after an unlock within it', async () => {
     const store = await storeWith();
     const now = Date.now();
     const complain = async (at: number) => {
@@ -201,17 +201,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toMatchObject({ complaints: 0 });
   });
 
-  test('complainants are purged with the reports of the same time', async () => {
+  test('whose complaint counted is forgotten with the reports of its time', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [{ id }, again] = [await delivered(store, 'rita@example.com'), await delivered(store, 'rita@example.com')];
     await one(store, report({ id }, COMPLAINT, { at: now }));
-    await store.forgetFeedback(now, 100, 10);
+    await store.purgeFeedback(now, 100, 10);
     await one(store, report({ id: again.id }, COMPLAINT, { at: now }));
     expect(await counts(store)).toMatchObject({ complaints: 2 });
   });
 
-  test('complaints of a provider’s simulator lock no account', async () => {
+  test('complaints of a provider’s simulator lock nobody', async () => {
     const store = await storeWith();
     for (const label of ['', '+a', '+b']) {
       const { id } = await delivered(store, `complaint${label}@simulator.amazonses.com`);
@@ -221,7 +221,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a late soft bounce changes only the history', async () => {
+  test('a late soft bounce changes nothing but the history', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     expect(await one(store, report({ id: mail.id }, SOFT))).toMatchObject({
@@ -230,14 +230,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       verb: 'soft-bounced',
       suppressed: false,
     });
-    const details = await store.showMail(mail.id);
+    const details = await store.findMessage(mail.id);
     expect(details?.state).toBe('delivered');
     expect(details?.events.at(-1)).toMatchObject({ verb: 'soft-bounced' });
     expect(await listed(store)).toEqual([]);
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
   });
 
-  test('the provider’s id identifies the message; before the settlement it is unknown', async () => {
+  test('the provider’s own id finds the mail request; before the settlement it is not yet known', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-1' }, HARD);
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
@@ -246,7 +246,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, report({ reference: 'ses-2' }, HARD, { last: true }))).toMatchObject({ kind: 'kept' });
   });
 
-  test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
+  test('what may be another program’s is nothing to us, unless the provider’s id is known', async () => {
     const store = await storeWith();
     const foreign = report({ reference: 'ses-7' }, HARD, { foreign: true, last: true });
     expect(await one(store, foreign)).toEqual({ kind: 'foreign' });
@@ -255,13 +255,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, foreign)).toMatchObject({ kind: 'applied', id: mail.id });
   });
 
-  test('a bounce of a message that is being sent is not applied yet, and is stored if it will not be repeated', async () => {
+  test('a bounce of mail still under way is not yet applied, and kept where it will not come again', async () => {
     const store = await storeWith();
-    const mail = newMail({ lease: LEASE });
+    const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     const early = report({ id: mail.id }, HARD);
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
-    expect((await store.showMail(mail.id))?.events).toHaveLength(1);
+    expect((await store.findMessage(mail.id))?.events).toHaveLength(1);
     expect(await one(store, { ...early, last: true })).toMatchObject({
       kind: 'kept',
       reason: expect.stringContaining('sending'),
@@ -269,7 +269,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await stateOf(store, mail)).toBe('sending');
   });
 
-  test('a stored premature report is applied when it is repeated, and is stored once', async () => {
+  test('what was kept because it came too early is applied when it comes again, and kept once', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-early' }, HARD, { last: true });
     expect(await one(store, early)).toMatchObject({ kind: 'kept' });
@@ -279,7 +279,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, early)).toEqual({ kind: 'repeated' });
   });
 
-  test('a complaint about a bounced message changes no state but suppresses and counts', async () => {
+  test('a complaint about bounced mail changes no state, and still suppresses and counts', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     await store.recordFeedback([report({ id: mail.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
@@ -290,11 +290,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a report about a test message changes its state, and neither suppresses nor counts', async () => {
+  test('a trial of the way back changes its state, and neither suppresses nor counts', async () => {
     const store = await storeWith();
-    const mail = newMail({ lease: LEASE, keyId: 0 });
+    const mail = newMessage({ lease: LEASE, keyId: 0 });
     await store.accept([mail]);
-    await store.settle([{ ...settlementOf({ ...mail, attempts: 1, lease: LEASE }), untallied: true }]);
+    await store.settle([{ ...settlementOf({ ...mail, attempts: 1, lease: LEASE }), excludedFromReputation: true }]);
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied', suppressed: false });
     expect([await listed(store), await counts(store)]).toEqual([[], { emails: 0, bounces: 0, complaints: 0 }]);
   });
@@ -311,9 +311,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a bounce ends an uncertain message, and it is never queued again', async () => {
+  test('a bounce ends uncertain mail, and the queue never takes it again', async () => {
     const store = await storeWith();
-    const mail = newMail({ lease: LEASE });
+    const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     await store.settle([
       settlementOf(
@@ -322,26 +322,30 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ),
     ]);
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied', to: 'bounced' });
-    expect(await store.showMail(mail.id)).toMatchObject({ state: 'bounced', attempts: 1, endedAt: expect.any(Number) });
+    expect(await store.findMessage(mail.id)).toMatchObject({
+      state: 'bounced',
+      attempts: 1,
+      endedAt: expect.any(Number),
+    });
     expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
-    expect(await store.retryMail(mail.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'bounced' });
+    expect(await store.retryMessage(mail.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'bounced' });
     expect(await store.queueFigures()).toMatchObject({ uncertain: 0, queued: 0 });
   });
 
-  test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {
+  test('mail whose body is erased can still bounce, and mail that was never here is kept with the reason', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
-    await store.erase(Date.now() + 1_000, 0, 100);
-    expect((await store.showMail(mail.id))?.message).toBeNull();
+    await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
+    expect((await store.findMessage(mail.id))?.message).toBeNull();
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied' });
     const gone = idAt(Date.now() - 86_400_000);
     expect(await one(store, report({ id: gone }, COMPLAINT))).toMatchObject({
       kind: 'kept',
-      reason: 'the message that the report names is not stored here',
+      reason: 'its mail request is not stored here',
     });
   });
 
-  test('reports that were not understood are listed newest first, by page, and shown in full', async () => {
+  test('what is not understood is listed, the newest first, page by page, and shown whole', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const about = [{ id: mail.id }, null, { id: mail.id }] as const;
@@ -350,9 +354,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(await one(store, report(null, COMPLAINT))).toMatchObject({
       kind: 'kept',
-      reason: 'the report names no message of this installation',
+      reason: 'it names no mail request of this installation',
     });
-    await store.forgetFeedback(0, 3, 10);
+    await store.purgeFeedback(0, 3, 10);
     const all = (await store.listFeedback(null, 3)).slice(1);
     expect(all).toMatchObject([
       { mailId: mail.id, reason: 'there is no report in it', source: 'sqs', summary: 'from <>: Undelivered mail' },
@@ -360,14 +364,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
     const last = all.at(-1)?.id ?? 0;
     expect(await store.listFeedback(last, 9)).toHaveLength(0);
-    const shown = await store.showFeedback(last);
+    const shown = await store.findFeedback(last);
     expect(shown).toMatchObject({ id: last, mailId: null });
     expect([...(shown?.raw ?? [])]).toEqual([0, 255, 10]);
-    expect(await store.showFeedback(12_345)).toBeNull();
+    expect(await store.findFeedback(12_345)).toBeNull();
     expect(await stateOf(store, mail)).toBe('delivered');
   });
 
-  test('old reports, provider references, and stored reports beyond the maximum are purged in batches', async () => {
+  test('old reports, ids of the provider, and more kept ones than are wanted are forgotten in rounds', async () => {
     const store = await storeWith();
     expect(await store.lastFeedbackAt()).toBeNull();
     const mail = await delivered(store, 'rita@example.com', 'ses-9');
@@ -375,12 +379,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN, { at: now })));
     expect(await store.lastFeedbackAt()).toBe(now);
-    expect(await store.forgetFeedback(2, 100, 1)).toBe(1);
-    expect(await store.forgetFeedback(2, 100, 10)).toBe(1);
+    expect(await store.purgeFeedback(2, 100, 1)).toBe(1);
+    expect(await store.purgeFeedback(2, 100, 10)).toBe(1);
     expect(await store.listFeedback(null, 99)).toHaveLength(5);
-    expect(await store.forgetFeedback(2, 2, 10)).toBe(3);
+    expect(await store.purgeFeedback(2, 2, 10)).toBe(3);
     expect((await store.listFeedback(null, 99)).map(({ at }) => at)).toEqual([now, now]);
-    await store.forgetFeedback(now + 1_000, 2, 10);
+    await store.purgeFeedback(now + 1_000, 2, 10);
     expect(await one(store, report({ reference: 'ses-9' }, HARD))).toEqual({ kind: 'not-yet' });
     expect(await stateOf(store, mail)).toBe('delivered');
   });

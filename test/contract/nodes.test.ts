@@ -1,7 +1,7 @@
-/** Guarantees of every store to nodes that share it: liveness, recovery of leases, and token buckets. */
+/** What every store promises to nodes that share it: who is alive, who takes over what, and token buckets. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const beatOf = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
@@ -15,42 +15,42 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  test('running time advances by what the monotonic clock confirms; a greater advance of the clock is a step', async () => {
+  test('running time advances by what the monotonic clock confirms, and a longer advance of the clock is a step', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    const first = await store.keepRunningTime(0, now);
+    const first = await store.updateRunningTime(0, now);
     expect(first.stretches).toHaveLength(1);
     expect(Math.abs(first.seenAt - now)).toBeLessThan(MINUTE);
-    const second = await store.keepRunningTime(MINUTE, first.seenAt + 1_000);
+    const second = await store.updateRunningTime(MINUTE, first.seenAt + 1_000);
     expect(second.stretches).toEqual(first.stretches);
     expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
-    // A store that uses its own time sees no step in the caller's time.
-    const third = await store.keepRunningTime(10, second.seenAt + 3_600_000);
+    // A store that goes by its own time sees no step in what it is told.
+    const third = await store.updateRunningTime(10, second.seenAt + 3_600_000);
     const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
     expect(third.stretches).toHaveLength(1 + steps);
     if (steps === 1) expect(third.ranMs).toBe(second.ranMs);
-    expect(await store.keepRunningTime(MINUTE, third.seenAt)).toMatchObject({ stretches: third.stretches });
+    expect(await store.updateRunningTime(MINUTE, third.seenAt)).toMatchObject({ stretches: third.stretches });
   });
 
-  test('a node with heartbeats is listed with its roles until it leaves', async () => {
+  test('a node that beats is listed with its roles until it leaves', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    const time = await store.beat(beatOf('node-a'), MINUTE, now);
+    const time = await store.recordHeartbeat(beatOf('node-a'), MINUTE, now);
     expect(Math.abs(time - now)).toBeLessThan(MINUTE);
-    await store.beat(beatOf('node-b'), MINUTE, now);
+    await store.recordHeartbeat(beatOf('node-b'), MINUTE, now);
     const listed = await store.listNodes(now);
     expect(listed).toMatchObject([beatOf('node-a'), beatOf('node-b')]);
     expect(listed[0]?.aliveUntil).toBe((listed[0]?.seenAt ?? 0) + MINUTE);
-    await store.leave('node-a');
+    await store.removeNode('node-a');
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
-  test('leases of a dead node are recovered before they expire; leases of a live node are not, even after they expire', async () => {
+  test('what a dead node holds is taken over before its leases end, what a live one holds is not, even after they ended', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    for (const name of ['judge', 'live']) await store.beat(beatOf(name), 10 * MINUTE, now);
-    await store.beat(beatOf('dead'), -1, now);
-    const lease = (owner: string, until: number) => newMail({ lease: { owner, until } });
+    for (const name of ['judge', 'live']) await store.recordHeartbeat(beatOf(name), 10 * MINUTE, now);
+    await store.recordHeartbeat(beatOf('dead'), -1, now);
+    const lease = (owner: string, until: number) => newMessage({ lease: { owner, until } });
     const [dead, live, over] = [
       lease('dead', now + 20 * MINUTE),
       lease('live', now + 20 * MINUTE),
@@ -61,15 +61,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       store.recover({ now, everyLease: false, deadNodes, onUncertain: 'resend', by: 'judge' });
     expect(await recover(false)).toBe(0);
     expect(await recover(true)).toBe(1);
-    const states = await Promise.all([dead, live, over].map(async ({ id }) => (await store.showMail(id))?.state));
+    const states = await Promise.all([dead, live, over].map(async ({ id }) => (await store.findMessage(id))?.state));
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
 
-  test('a node presumed dead cannot settle recovered leases, and their new owner can', async () => {
+  test('a node taken for dead cannot settle what was taken over, and whoever has it now can', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE };
-    const mail = newMail({ lease });
+    const mail = newMessage({ lease });
     await store.accept([mail]);
     await store.recover({ now, everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' });
     const taken = await store.claim({ mails: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
@@ -79,11 +79,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([settlementOf(mine)])).toEqual(['settled']);
   });
 
-  test('a node recovers its own leases except those that it names', async () => {
+  test('a node gives back its own lease that it does not know of, and keeps those that it names', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
-    const [known, unheard] = [newMail({ lease }), newMail({ lease })];
+    const [known, unheard] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([known, unheard]);
     const how = {
       everyLease: false,
@@ -94,11 +94,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     } as const;
     expect(await store.recover({ now, ...how })).toBe(0);
     expect(await store.recover({ now, ownUntil: lease.until, ...how })).toBe(1);
-    expect((await store.showMail(known.id))?.state).toBe('sending');
-    expect((await store.showMail(unheard.id))?.state).toBe('queued');
+    expect((await store.findMessage(known.id))?.state).toBe('sending');
+    expect((await store.findMessage(unheard.id))?.state).toBe('queued');
   });
 
-  test('a token bucket starts full, grants whole tokens, and returns the time of the next one', async () => {
+  test('a token bucket begins full, gives whole tokens, and says when the next one is there', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
@@ -109,7 +109,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.takeTokens([{ ...request, wanted: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
-  test('buckets belong to accounts, and a full bucket stays full under a new limit', async () => {
+  test('buckets are of accounts, and a full one stays full under a new limit', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };

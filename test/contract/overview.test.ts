@@ -1,4 +1,4 @@
-/** Guarantees of every store about traffic over time and the overview. */
+/** What every store promises about figures over time, and about an operator's first look. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
@@ -31,10 +31,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const key = async (store: Store, account: string, name: string, expiresAt: number | null) =>
     done(await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW));
 
-  test('traffic of all nodes is summed by step, and a row written again counts once', async () => {
+  test('figures of every node are summed step by step, a row written again counts once', async () => {
     const store = await opened();
-    await store.putTraffic('one', [row(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) })]);
-    await store.putTraffic('one', [
+    await store.writeTraffic('one', [
+      row(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
+    ]);
+    await store.writeTraffic('one', [
       row(MINUTE_MS, HOUR, {
         accepted: 5,
         delivered: 3,
@@ -46,12 +48,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       row(MINUTE_MS, HOUR + MINUTE_MS, { bounced: 1, ended: 1 }),
       row(HOUR_MS, HOUR, { accepted: 5, delivered: 3, bounced: 1, ended: 4 }),
     ]);
-    await store.putTraffic('two', [
+    await store.writeTraffic('two', [
       row(MINUTE_MS, HOUR, { accepted: 10, latencies: new Map([[9, 10]]) }),
       row(HOUR_MS, HOUR, { accepted: 10, alarmed: 3 }),
       row(HOUR_MS, HOUR + HOUR_MS, { expired: 9 }),
     ]);
-    const minutes = await store.traffic(HOUR, HOUR + 5 * MINUTE_MS, MINUTE_MS);
+    const minutes = await store.readTraffic(HOUR, HOUR + 5 * MINUTE_MS, MINUTE_MS);
     expect(minutes).toMatchObject([
       { at: HOUR, accepted: 15, delivered: 3, bounced: 0 },
       { at: HOUR + MINUTE_MS, accepted: 0, bounced: 1, ended: 1 },
@@ -60,28 +62,28 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [4, 1],
       [9, 12],
     ]);
-    expect(await store.traffic(HOUR, HOUR + 10 * MINUTE_MS, 10 * MINUTE_MS)).toMatchObject([
+    expect(await store.readTraffic(HOUR, HOUR + 10 * MINUTE_MS, 10 * MINUTE_MS)).toMatchObject([
       { at: HOUR, accepted: 15, bounced: 1 },
     ]);
-    expect(await store.traffic(HOUR, HOUR + HOUR_MS, HOUR_MS)).toMatchObject([
+    expect(await store.readTraffic(HOUR, HOUR + HOUR_MS, HOUR_MS)).toMatchObject([
       { at: HOUR, accepted: 15, alarmed: 3, ended: 4 },
     ]);
-    expect(await store.traffic(HOUR + 2 * MINUTE_MS, HOUR + 5 * MINUTE_MS, MINUTE_MS)).toEqual([]);
+    expect(await store.readTraffic(HOUR + 2 * MINUTE_MS, HOUR + 5 * MINUTE_MS, MINUTE_MS)).toEqual([]);
   });
 
-  test('expired minutes and hours are purged in batches, and no others', async () => {
+  test('minutes and hours that are past their time are deleted, a few at a time, and no others', async () => {
     const store = await opened();
     const minutes = [0, 1, 2, 3].map((n) => row(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
-    await store.putTraffic('one', [...minutes, row(HOUR_MS, HOUR, { accepted: 4 })]);
-    expect(await store.sweepTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(2);
-    expect(await store.sweepTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(1);
-    expect(await store.traffic(HOUR, NOW, MINUTE_MS)).toMatchObject([{ at: HOUR + 3 * MINUTE_MS }]);
-    expect(await store.traffic(HOUR, NOW, HOUR_MS)).toHaveLength(1);
-    expect(await store.sweepTraffic(0, HOUR + 1, 2)).toBe(1);
-    expect(await store.traffic(HOUR, NOW, HOUR_MS)).toEqual([]);
+    await store.writeTraffic('one', [...minutes, row(HOUR_MS, HOUR, { accepted: 4 })]);
+    expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(2);
+    expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(1);
+    expect(await store.readTraffic(HOUR, NOW, MINUTE_MS)).toMatchObject([{ at: HOUR + 3 * MINUTE_MS }]);
+    expect(await store.readTraffic(HOUR, NOW, HOUR_MS)).toHaveLength(1);
+    expect(await store.purgeTraffic(0, HOUR + 1, 2)).toBe(1);
+    expect(await store.readTraffic(HOUR, NOW, HOUR_MS)).toEqual([]);
   });
 
-  test('an empty store needs no attention', async () => {
+  test('an empty store wants no attention', async () => {
     const store = await opened();
     expect(await store.overviewFacts(NOW)).toEqual({
       everAccepted: false,
@@ -95,7 +97,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.queueFigures()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
-  test('an account needs attention if it is locked, or its volume is nearly used or expires', async () => {
+  test('accounts want attention that are locked, or whose volume is nearly used or lapses', async () => {
     const store = await opened();
     const made = (name: string, limits: Partial<AccountLimits> = {}) =>
       store.createAccount(name, { ...LIMITS, ...limits }, NOW);
@@ -111,7 +113,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(accounts.map(({ name }) => name)).toEqual(['lapsed', 'lapsing', 'locked', 'used']);
   });
 
-  test('a key needs attention if it expires soon and is in use, or is the last one of its account', async () => {
+  test('keys want attention that expire soon while in use, or as the last of their account', async () => {
     const store = await opened();
     await store.createAccount('two', LIMITS, NOW);
     await store.createAccount('one', LIMITS, NOW);
@@ -128,7 +130,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a rotated key needs attention only if it was used after the new one was created', async () => {
+  test('a rotated key wants attention only once it was used after the new one was made', async () => {
     const store = await opened();
     await store.createAccount('shop', LIMITS, NOW);
     const made = async (name: string, at: number) =>
@@ -148,7 +150,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgotten.id, successors[1]]]);
   });
 
-  test('a domain needs attention if it cannot send yet or lacks a record', async () => {
+  test('domains want attention that cannot send yet, or lack a record', async () => {
     const store = await opened();
     await store.createAccount('acme', LIMITS, NOW);
     const names = ['new.example', 'good.example', 'bare.example'];
@@ -184,7 +186,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the next due time excludes locked accounts, and the change feed moves with every change', async () => {
+  test('the next that is due is told, those of locked accounts aside; and marks move with every change', async () => {
     const store = await opened();
     const marks = [await store.changeFeedPosition(NOW)];
     const accept = async (name: string, at: number, n: number) => {
@@ -214,7 +216,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     marks.push(await store.changeFeedPosition(NOW));
     const token = { name: 'ci', prefix: 'po_a', hash: 'a'.repeat(64), expiresAt: null };
     await store.createToken(token, NOW, { who: 'cli:root', at: NOW });
-    await store.putTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
+    await store.writeTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
     marks.push(await store.changeFeedPosition(NOW));
     expect(marks[1]).toMatchObject({ newestId: '0192a3b4-c5d6-7000-8000-000000000000', audit: 0, counted: 0 });
     expect(marks[2]).toMatchObject({ audit: 1, counted: 3, refused: 1 });

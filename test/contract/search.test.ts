@@ -1,21 +1,25 @@
-/**
- * Guarantees of every store about searches: complete, newest first, and the same whatever part of the messages is
- * indexed.
- */
+/** What every store promises of searches: complete, newest first, the same whatever of the mail is in the index. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type NewMail, STATES, type State } from '../../src/model/message.ts';
+import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
 import { timeOf } from '../../src/model/submission.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { leastIdAt } from '../../src/store/rules/messages.ts';
-import { ALL_FIELDS, type Field, type MailSearch, matches, type Want, wantsOf } from '../../src/store/search/query.ts';
-import { idAt, NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { minIdAt } from '../../src/store/rules/messages.ts';
+import {
+  ALL_FIELDS,
+  type Field,
+  type MessageSearch,
+  matches,
+  parseSearchText,
+  type SearchCriterion,
+} from '../../src/store/search/query.ts';
+import { idAt, NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
-const EVERYTHING: MailSearch = {
+const EVERYTHING: MessageSearch = {
   wants: [],
   accountId: null,
   state: null,
@@ -25,7 +29,8 @@ const EVERYTHING: MailSearch = {
   limit: 50,
 };
 
-const wanted = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly Want[] => wantsOf(text, fields) ?? [];
+const wanted = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
+  parseSearchText(text, fields) ?? [];
 
 describe.each(STORES)('the $name store', ({ open }) => {
   async function storeWith(): Promise<Store> {
@@ -36,20 +41,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Indexes everything accepted before `until`, in segments of at least this many messages. */
+  /** Indexes everything accepted before `until`, in segments of at least so many. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let steps = 0;
-    while ((await store.indexMail({ horizon: leastIdAt(until), least: 1, now })).worked) steps += 1;
+    while ((await store.indexMessages({ horizon: minIdAt(until), least: 1, now })).worked) steps += 1;
     return steps;
   }
 
   /** All pages of a search. */
-  async function pagesOf(store: Store, search: Partial<MailSearch>, budgetMs = 5_000): Promise<string[]> {
+  async function pagesOf(store: Store, search: Partial<MessageSearch>, budgetMs = 5_000): Promise<string[]> {
     const ids: string[] = [];
     let before: string | null = null;
     for (let page = 0; page < 2_000; page += 1) {
-      const asked: MailSearch = { ...EVERYTHING, ...search, before };
-      const { mails, searchedTo } = await store.searchMail(asked, budgetMs);
+      const asked: MessageSearch = { ...EVERYTHING, ...search, before };
+      const { messages: mails, searchedTo } = await store.searchMessages(asked, budgetMs);
       expect(mails.length).toBeLessThanOrEqual(asked.limit);
       ids.push(...mails.map(({ id }) => id));
       if (searchedTo === null) return ids;
@@ -64,7 +69,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     throw new Error('the pages have no end');
   }
 
-  const find = (store: Store, text: string, more: Partial<MailSearch> = {}) =>
+  const find = (store: Store, text: string, more: Partial<MessageSearch> = {}) =>
     pagesOf(store, { wants: wanted(text), ...more });
 
   test.each([false, true])(
@@ -72,21 +77,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
     async (indexed) => {
       const store = await storeWith();
       const at = (n: number) => ({ acceptedAt: START + n });
-      const rita = newMail({
+      const rita = newMessage({
         ...at(1),
         to: 'Rita.Smith+News@Example.COM',
         recipient: 'rita.smith+news@example.com',
         subject: 'Your receipt 4711',
       });
-      const koeln = newMail({
+      const koeln = newMessage({
         ...at(2),
         to: 'bob@köln.example',
         recipient: 'bob@xn--kln-sna.example',
         from: 'shop@mail.example.org',
         subject: 'GRÜSSE aus der Straße',
       });
-      const han = newMail({ ...at(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
-      const other = newMail({
+      const han = newMessage({ ...at(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
+      const other = newMessage({
         ...at(4),
         accountId: 2,
         to: 'ann@example.com.au',
@@ -95,7 +100,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       });
       await store.accept([rita, koeln, han, other]);
       if (indexed) await indexUntil(store, START + 1_000);
-      const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMail[]])[] = [
+      const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMessage[]])[] = [
         ['rita', ALL_FIELDS, [other, rita]],
         ['RIT', ALL_FIELDS, [other, rita]],
         ['"rit"', ALL_FIELDS, []],
@@ -124,7 +129,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['nothing', ALL_FIELDS, []],
       ];
       for (const [text, fields, found] of cases) {
-        const wants = wantsOf(text, fields) ?? [];
+        const wants = parseSearchText(text, fields) ?? [];
         expect([text, await pagesOf(store, { wants })]).toEqual([text, found.map(({ id }) => id)]);
       }
       expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
@@ -134,11 +139,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     },
   );
 
-  /** A message in the given state. */
-  async function bringTo(store: Store, mail: NewMail, state: State): Promise<void> {
+  /** A mail request brought into the state. */
+  async function bringTo(store: Store, mail: NewMessage, state: State): Promise<void> {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
     await store.accept([{ ...mail, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
-    if (state === 'cancelled') await store.cancelMail(mail.id, START);
+    if (state === 'cancelled') await store.cancelMessage(mail.id, START);
     const leased = { id: mail.id, attempts: 1, lease: LEASE };
     if (state === 'delivered' || state === 'bounced' || state === 'expired') {
       await store.settle([settlementOf(leased, { to: state })]);
@@ -148,7 +153,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.settle([{ ...rest, changes: [...changes, ...settlementOf(leased, { to: 'complained' }).changes] }]);
     }
     if (state === 'uncertain') {
-      await store.mark([{ id: mail.id, owner: LEASE.owner, attempts: 1 }]);
+      await store.markTransmitting([{ id: mail.id, owner: LEASE.owner, attempts: 1 }]);
       const recover = { now: START, everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'node-a' } as const;
       await store.recover(recover);
     }
@@ -156,10 +161,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test.each([false, true])('every state is found, alone and with words (indexed: %s)', async (indexed) => {
     const store = await storeWith();
-    const mails = new Map<State, NewMail>();
-    // The state that needs the recovery of all leases comes first.
+    const mails = new Map<State, NewMessage>();
+    // What takes every lease back comes first.
     for (const [n, state] of [...STATES].reverse().entries()) {
-      const mail = newMail({ acceptedAt: START + n, to: `${state}@example.com` });
+      const mail = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
       mails.set(state, mail);
       await bringTo(store, mail, state);
     }
@@ -169,7 +174,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect([state, text, await find(store, text, { state })]).toEqual([state, text, [id]]);
       expect(await find(store, 'nothing', { state })).toEqual([]);
       expect(await find(store, '', { state, accountId: 2 })).toEqual([]);
-      expect((await store.searchMail({ ...EVERYTHING, state }, 1_000)).mails).toMatchObject([{ id, state }]);
+      expect((await store.searchMessages({ ...EVERYTHING, state }, 1_000)).messages).toMatchObject([{ id, state }]);
     }
   });
 
@@ -206,14 +211,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     budgetMs: fc.constantFrom(0, 5_000),
   });
 
-  test('searches find what a plain filter over all rows finds, for every part indexed and every page size', async () => {
+  test('searches find what a plain filter over all rows finds, whatever is indexed and however the pages are cut', async () => {
     const store = await storeWith();
     const seed = fc.sample(mailOf, { numRuns: 160, seed: 6 });
     let at = START;
-    const mails: { mail: NewMail; state: State }[] = [];
+    const mails: { mail: NewMessage; state: State }[] = [];
     for (const { after, state, ...given } of seed) {
       at += after;
-      const mail = newMail({ ...given, acceptedAt: at, recipient: given.to.toLowerCase() });
+      const mail = newMessage({ ...given, acceptedAt: at, recipient: given.to.toLowerCase() });
       mails.push({ mail, state });
     }
     for (const { mail, state } of mails) await bringTo(store, mail, state);
@@ -236,16 +241,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
       }
     };
     await ask();
-    // First the newest part, then more in small segments, then everything.
+    // The newest part, then more in small segments, then all.
     for (const until of [START + 500, START + 700, START + 701, START + 1_200, at + 1]) {
       await indexUntil(store, until);
       if (until === START + 500 || until === at + 1) await ask();
     }
   });
 
-  test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
+  test('pages have no gaps and no doubles while mail is accepted and indexed', async () => {
     const store = await storeWith();
-    const mails = Array.from({ length: 300 }, (_, n) => newMail({ acceptedAt: START + n, subject: `Number ${n % 3}` }));
+    const mails = Array.from({ length: 300 }, (_, n) =>
+      newMessage({ acceptedAt: START + n, subject: `Number ${n % 3}` }),
+    );
     await store.accept(mails);
     const expected = mails
       .filter((_, n) => n % 3 === 1)
@@ -255,50 +262,50 @@ describe.each(STORES)('the $name store', ({ open }) => {
     let before: string | null = null;
     for (let page = 0; ; page += 1) {
       const asked = { ...EVERYTHING, wants: wanted('number "1"'), limit: 7, before };
-      const { mails: some, searchedTo } = await store.searchMail(asked, page % 2 === 0 ? 0 : 5_000);
+      const { messages: some, searchedTo } = await store.searchMessages(asked, page % 2 === 0 ? 0 : 5_000);
       found.push(...some.map(({ id }) => id));
       if (searchedTo === null) break;
       before = searchedTo;
-      await store.accept([newMail({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
-      await store.indexMail({ horizon: leastIdAt(START + 20 * page), least: 1, now: START + page * MINUTE });
+      await store.accept([newMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
+      await store.indexMessages({ horizon: minIdAt(START + 20 * page), least: 1, now: START + page * MINUTE });
     }
     expect(found.filter((id) => timeOf(id) < START + 1_000)).toEqual(expected);
   });
 
-  test('a message that was committed late is in the index some minutes later', async () => {
+  test('mail that was committed late is in the index some minutes later', async () => {
     const store = await storeWith();
-    const early = Array.from({ length: 20 }, (_, n) => newMail({ acceptedAt: START + 2 * n }));
+    const early = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
     await store.accept(early);
     await indexUntil(store, START + 100);
-    const late = newMail({ acceptedAt: START + 11, to: 'late@example.com' });
+    const late = newMessage({ acceptedAt: START + 11, to: 'late@example.com' });
     await store.accept([late]);
     expect(await indexUntil(store, START + 100, START + MINUTE)).toBe(0);
     expect(await indexUntil(store, START + 100, START + 10 * MINUTE)).toBe(1);
     expect(await find(store, 'late@example.com')).toEqual([late.id]);
     expect(await find(store, 'receipt')).toHaveLength(21);
-    // The segment is verified, the pages of the replaced one are purged, and then no work is left.
+    // It is looked at again, its forerunner's pages are thrown away, and then there is nothing more to do.
     expect(await indexUntil(store, START + 100, START + 20 * MINUTE)).toBe(2);
     expect(await indexUntil(store, START + 100, START + 30 * MINUTE)).toBe(0);
     expect(await find(store, 'late@example.com')).toEqual([late.id]);
   });
 
-  test('an empty store has nothing to index, and nothing after the horizon is indexed', async () => {
+  test('nothing is indexed where there is nothing, nor past the horizon', async () => {
     const store = await storeWith();
-    expect(await store.indexMail({ horizon: leastIdAt(START), least: 1, now: START })).toEqual({
+    expect(await store.indexMessages({ horizon: minIdAt(START), least: 1, now: START })).toEqual({
       worked: false,
       waiting: 0,
       newer: 0,
     });
-    await store.accept([newMail({ acceptedAt: START })]);
+    await store.accept([newMessage({ acceptedAt: START })]);
     expect(await indexUntil(store, START)).toBe(0);
     expect(await indexUntil(store, START + 1)).toBe(1);
-    await store.accept([newMail({ acceptedAt: START + 1 }), newMail({ acceptedAt: START + 2 })]);
-    expect(await store.indexMail({ horizon: leastIdAt(START + 9), least: 3, now: START })).toEqual({
+    await store.accept([newMessage({ acceptedAt: START + 1 }), newMessage({ acceptedAt: START + 2 })]);
+    expect(await store.indexMessages({ horizon: minIdAt(START + 9), least: 3, now: START })).toEqual({
       worked: false,
       waiting: 2,
       newer: 0,
     });
-    expect(await store.indexMail({ horizon: leastIdAt(START + 9), least: 2, now: START })).toMatchObject({
+    expect(await store.indexMessages({ horizon: minIdAt(START + 9), least: 2, now: START })).toMatchObject({
       worked: true,
     });
     expect(await find(store, 'receipt')).toHaveLength(3);

@@ -1,18 +1,15 @@
-/**
- * A store in the caller's thread with an injected clock and random source: two runs with the same seed give the same
- * results.
- */
+/** A store in the caller's thread, on a clock and a source of chance that are handed in: the same run twice gives the same. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { mailIds } from '../../src/model/submission.ts';
-import type { Surroundings } from '../../src/store/surroundings.ts';
+import type { StoreEnvironment } from '../../src/store/environment.ts';
 import { virtualClock } from '../rig/clock.ts';
-import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
 
-/** Numbers in [0, 1), the same for each seed (mulberry32). */
+/** Numbers in [0, 1), the same from each seed (mulberry32). */
 function chance(seed: number): () => number {
   let state = seed;
   return () => {
@@ -24,12 +21,12 @@ function chance(seed: number): () => number {
 }
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
-  /** Accepts, claims, settles and reads at random. Resolves to all answers of the store. */
+  /** Accepts, claims, settles and looks, as chance will have it; resolves to everything that the store said. */
   async function run(seed: number): Promise<readonly unknown[]> {
     const clock = virtualClock(START);
     const random = chance(seed);
-    const surroundings: Surroundings = { clock, random, simulated: true };
-    const store = await open({ surroundings });
+    const surroundings: StoreEnvironment = { clock, random, simulated: true };
+    const store = await open({ environment: surroundings });
     onTestFinished(() => store.close());
     const said: unknown[] = [];
     const note = async (answer: Promise<unknown>) => said.push(await answer);
@@ -40,14 +37,14 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     const ids = mailIds(null, uuid);
     await note(store.createAccount('default', { ...NO_LIMITS, rate: { limit: 30, periodMs: 60_000 } }, clock.now()));
     await note(store.createAccount('other', NO_LIMITS, clock.now()));
-    await note(store.keepRunningTime(0, clock.now()));
+    await note(store.updateRunningTime(0, clock.now()));
     const all: string[] = [];
     for (let round = 0; round < 12; round += 1) {
       const now = clock.now();
-      await note(store.beat(NODE, 15_000, now));
+      await note(store.recordHeartbeat(NODE, 15_000, now));
       await note(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, wanted: 3 }], now));
       const batch = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
-        newMail({
+        newMessage({
           id: ids.next(now),
           acceptedAt: now,
           accountId: random() < 0.5 ? 1 : 2,
@@ -73,12 +70,12 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
       await note(store.recover({ ...recovery, now: clock.now() }));
     }
     await note(store.listNodes(clock.now()));
-    await note(store.keepRunningTime(1_000, clock.now()));
+    await note(store.updateRunningTime(1_000, clock.now()));
     await note(store.queueFigures());
     await note(store.listAccounts());
     await note(store.reputations(clock.now()));
-    await note(store.indexMail({ horizon: ids.next(clock.now()), least: 1, now: clock.now() }));
-    for (const id of all) await note(store.showMail(id));
+    await note(store.indexMessages({ horizon: ids.next(clock.now()), least: 1, now: clock.now() }));
+    for (const id of all) await note(store.findMessage(id));
     return said;
   }
 
@@ -88,17 +85,17 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     expect(first.length).toBeGreaterThan(90);
   });
 
-  test('another seed gives other results', async () => {
+  test('another seed gives others', async () => {
     expect(await run(8)).not.toEqual(await run(7));
   });
 
-  test('only the injected clock determines the time', async () => {
+  test('only the clock handed in says what time it is', async () => {
     const clock = virtualClock(START);
-    const store = await open({ surroundings: { clock, random: () => 0.5, simulated: true } });
+    const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
     onTestFinished(() => store.close());
-    expect(await store.beat(NODE, 15_000, clock.now())).toBe(START);
+    expect(await store.recordHeartbeat(NODE, 15_000, clock.now())).toBe(START);
     await clock.advance(3_600_000);
-    expect(await store.beat(NODE, 15_000, clock.now())).toBe(START + 3_600_000);
-    expect((await store.keepRunningTime(0, clock.now())).seenAt).toBe(START + 3_600_000);
+    expect(await store.recordHeartbeat(NODE, 15_000, clock.now())).toBe(START + 3_600_000);
+    expect((await store.updateRunningTime(0, clock.now())).seenAt).toBe(START + 3_600_000);
   });
 });

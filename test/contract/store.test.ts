@@ -1,12 +1,12 @@
-/** Guarantees of every store. The list of stores is at the end. */
+/** What every store promises; the list of stores is at the end. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptAnswer, Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
-/** Limits for this many messages of any size. */
+/** Room for so many mail requests, whatever their size. */
 const room = (mails: number) => ({ mails, bytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -22,11 +22,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const kinds = (answers: readonly AcceptAnswer[]) =>
     answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
-  test('an accepted message is found again with its four fields', async () => {
+  test('an accepted mail request is found again with its four fields', async () => {
     const store = await storeWith();
-    const mail = newMail({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
+    const mail = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([mail])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
-    const shown = await store.showMail(mail.id);
+    const shown = await store.findMessage(mail.id);
     expect(shown).toMatchObject({
       id: mail.id,
       state: 'queued',
@@ -38,28 +38,28 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
 
-  test('an unknown id finds nothing', async () => {
+  test('an unknown id shows nothing', async () => {
     const store = await storeWith();
-    expect(await store.showMail(newMail().id)).toBeNull();
+    expect(await store.findMessage(newMessage().id)).toBeNull();
   });
 
-  test('the histories of several messages equal those of each, without the message text', async () => {
+  test('the standings of several are what is shown of each, without the message', async () => {
     const store = await storeWith();
-    const mails = [newMail(), newMail({ to: 'max@example.com' })];
+    const mails = [newMessage(), newMessage({ to: 'max@example.com' })];
     await store.accept(mails);
     const ids = mails.map(({ id }) => id).reverse();
-    const shown = await Promise.all(ids.map((id) => store.showMail(id)));
+    const shown = await Promise.all(ids.map((id) => store.findMessage(id)));
     const standings = shown.map((mail) => {
       const { message: _, ...standing } = mail ?? { message: null };
       return standing;
     });
-    expect(await store.mailStandings([...ids, newMail().id, 'no id'])).toEqual(standings);
+    expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(standings);
   });
 
-  test('volume is exact within a batch and over concurrent batches', async () => {
+  test('volume is exact within a batch and over batches under way together', async () => {
     const store = await storeWith({ volume: 25 });
     const batches = await Promise.all(
-      Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMail()))),
+      Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMessage()))),
     );
     const all = kinds(batches.flat());
     expect(all.filter((kind) => kind === 'accepted')).toHaveLength(25);
@@ -70,22 +70,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('an expired volume refuses with its own reason, and a new volume starts at zero', async () => {
     const now = Date.now();
     const store = await storeWith({ volume: 1, volumeExpiresAt: now + 1_000 });
-    expect(kinds(await store.accept([newMail({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
-    expect(kinds(await store.accept([newMail({ acceptedAt: now }), newMail({ acceptedAt: now })]))).toEqual([
+    expect(kinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
+    expect(kinds(await store.accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]))).toEqual([
       'accepted',
       'volume-exhausted',
     ]);
     await store.setAccount('default', { volume: 1, volumeExpiresAt: null }, now);
-    expect(kinds(await store.accept([newMail({ acceptedAt: now })]))).toEqual(['accepted']);
+    expect(kinds(await store.accept([newMessage({ acceptedAt: now })]))).toEqual(['accepted']);
   });
 
-  test('a rate limit accepts exactly its number in each period and reports what is left', async () => {
+  test('a rate limit lets exactly its number through in each period and says what is left', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([
-      newMail({ acceptedAt: at }),
-      newMail({ acceptedAt: at + 300 }),
-      newMail({ acceptedAt: at + 999 }),
+      newMessage({ acceptedAt: at }),
+      newMessage({ acceptedAt: at + 300 }),
+      newMessage({ acceptedAt: at + 999 }),
     ]);
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'rate-limit-exceeded']);
     expect(
@@ -95,76 +95,76 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [0, 700],
       [0, 1],
     ]);
-    expect(kinds(await store.accept([newMail({ acceptedAt: at + 1_000 })]))).toEqual(['accepted']);
+    expect(kinds(await store.accept([newMessage({ acceptedAt: at + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('a refused message is not stored and uses no volume', async () => {
+  test('a refused mail request leaves no row and costs no volume', async () => {
     const store = await storeWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
-    const refused = newMail();
-    expect(kinds(await store.accept([newMail(), refused]))).toEqual(['accepted', 'rate-limit-exceeded']);
-    expect(await store.showMail(refused.id)).toBeNull();
+    const refused = newMessage();
+    expect(kinds(await store.accept([newMessage(), refused]))).toEqual(['accepted', 'rate-limit-exceeded']);
+    expect(await store.findMessage(refused.id)).toBeNull();
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
   });
 
   test('a locked account is refused in the accepting transaction itself', async () => {
     const store = await storeWith();
     await store.lockAccount('default', 'abuse', Date.now());
-    expect(kinds(await store.accept([newMail()]))).toEqual(['locked']);
+    expect(kinds(await store.accept([newMessage()]))).toEqual(['locked']);
     await store.unlockAccount('default', Date.now());
-    expect(kinds(await store.accept([newMail()]))).toEqual(['accepted']);
+    expect(kinds(await store.accept([newMessage()]))).toEqual(['accepted']);
   });
 
-  test('the same idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
+  test('the same idempotency key gives the first id, costs no volume, and clashes with another payload', async () => {
     const store = await storeWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
-    const first = newMail({ idempotency });
+    const first = newMessage({ idempotency });
     const answers = await store.accept([
       first,
-      newMail({ idempotency }),
-      newMail({ idempotency: { key: 'order-1', fingerprint: 'bb' } }),
+      newMessage({ idempotency }),
+      newMessage({ idempotency: { key: 'order-1', fingerprint: 'bb' } }),
     ]);
     expect(answers.slice(1)).toEqual([{ kind: 'replayed', id: first.id }, { kind: 'idempotency-conflict' }]);
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
-    expect(kinds(await store.accept([newMail()]))).toEqual(['accepted']);
-    expect(await store.accept([newMail({ idempotency })])).toEqual([{ kind: 'replayed', id: first.id }]);
+    expect(kinds(await store.accept([newMessage()]))).toEqual(['accepted']);
+    expect(await store.accept([newMessage({ idempotency })])).toEqual([{ kind: 'replayed', id: first.id }]);
   });
 
-  test('an idempotency key expires after 24 hours and belongs to one account', async () => {
+  test('an idempotency key is free again after 24 hours, and belongs to its account alone', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
-    const later = newMail({ idempotency, acceptedAt: at + 24 * 3_600_000 });
+    const later = newMessage({ idempotency, acceptedAt: at + 24 * 3_600_000 });
     const answers = await store.accept([
-      newMail({ idempotency, acceptedAt: at }),
-      newMail({ idempotency, acceptedAt: at, accountId: 2 }),
+      newMessage({ idempotency, acceptedAt: at }),
+      newMessage({ idempotency, acceptedAt: at, accountId: 2 }),
       later,
     ]);
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
   });
 
-  test('an idempotency key does not expire by a step of the clock', async () => {
+  test('an idempotency key that a step of the clock alone made old is not free', async () => {
     const store = await storeWith();
     const at = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
-    const first = newMail({ idempotency, acceptedAt: at });
-    const stepped = newMail({ idempotency: { ...idempotency, overAt: at - 1 }, acceptedAt: at + 48 * 3_600_000 });
-    const over = newMail({ idempotency: { ...idempotency, overAt: at }, acceptedAt: at + 48 * 3_600_000 });
+    const first = newMessage({ idempotency, acceptedAt: at });
+    const stepped = newMessage({ idempotency: { ...idempotency, overAt: at - 1 }, acceptedAt: at + 48 * 3_600_000 });
+    const over = newMessage({ idempotency: { ...idempotency, overAt: at }, acceptedAt: at + 48 * 3_600_000 });
     await store.accept([first]);
     expect(await store.accept([stepped])).toEqual([{ kind: 'replayed', id: first.id }]);
     expect(kinds(await store.accept([over]))).toEqual(['accepted']);
   });
 
-  test('a hard bounce suppresses that recipient for that account only, in any spelling of case', async () => {
+  test('a hard bounce suppresses that recipient of that account alone, whatever the case of letters', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const mail = newMail({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
+    const mail = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
     await store.accept([mail]);
     await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })]);
     const answers = await store.accept([
-      newMail({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
-      newMail({ to: 'there@example.com' }),
-      newMail({ to: 'gone@example.com', accountId: 2 }),
+      newMessage({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
+      newMessage({ to: 'there@example.com' }),
+      newMessage({ to: 'gone@example.com', accountId: 2 }),
     ]);
     expect(answers.map((answer) => (answer.kind === 'accepted' ? answer.state : answer.kind))).toEqual([
       'suppressed',
@@ -173,20 +173,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a message queued before its recipient was suppressed is not leased but ends as suppressed', async () => {
+  test('mail queued before its recipient was suppressed is not leased but ends suppressed', async () => {
     const store = await storeWith();
-    const [waiting, bouncing] = [newMail(), newMail({ lease: LEASE })];
+    const [waiting, bouncing] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([waiting, bouncing]);
     await store.settle([
       settlementOf({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
     expect((await store.claim(room(10), LEASE, Date.now())).mails).toEqual([]);
-    expect((await store.showMail(waiting.id))?.state).toBe('suppressed');
+    expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
   });
 
-  test('a message is leased once, with the attempt counted and everything needed to send it', async () => {
+  test('a lease is given once, with the attempt counted and everything needed to send', async () => {
     const store = await storeWith();
-    const mail = newMail();
+    const mail = newMessage();
     await store.accept([mail]);
     const [first, second] = await Promise.all([
       store.claim(room(5), LEASE, Date.now()),
@@ -204,9 +204,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('no message is leased before it is due', async () => {
+  test('nothing is leased before it is due', async () => {
     const store = await storeWith();
-    const mail = newMail({ lease: LEASE });
+    const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     const dueAt = Date.now() + 60_000;
     await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
@@ -214,20 +214,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, dueAt)).mails.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
-  test('accounts are served in turn, so a backlog of one does not delay another', async () => {
+  test('accounts take turns, so a backlog of one does not starve another', async () => {
     const store = await storeWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 500 }, () => newMail()));
-    await store.accept([newMail({ accountId: 2 }), newMail({ accountId: 2 })]);
+    await store.accept(Array.from({ length: 500 }, () => newMessage()));
+    await store.accept([newMessage({ accountId: 2 }), newMessage({ accountId: 2 })]);
     const { mails: claimed } = await store.claim(room(20), LEASE, Date.now());
     expect(claimed).toHaveLength(20);
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
 
-  test('if more accounts wait than one claim serves, each is served in turn', async () => {
+  test('with more accounts than one claim serves, each is served in turn', async () => {
     const store = await storeWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 600 }, (_, n) => newMail({ accountId: (n % 150) + 1 })));
+    await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
       for (const { accountId } of (await store.claim(room(100), LEASE, Date.now())).mails) served.add(accountId);
@@ -238,20 +238,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the backlog of one account delays the first message of another by at most one claim', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 2_000 }, () => newMail()));
+    await store.accept(Array.from({ length: 2_000 }, () => newMessage()));
     expect((await store.claim(room(512), LEASE, Date.now())).mails).toHaveLength(512);
-    const first = newMail({ accountId: 2 });
+    const first = newMessage({ accountId: 2 });
     await store.accept([first]);
     const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
     expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
   });
 
-  test('if many accounts have a backlog, a claim serves at least 64 of them, each with its rows per turn', async () => {
+  test('where many accounts have a backlog, a claim serves at least 64 of them, each with no more than its turn', async () => {
     const store = await storeWith();
     await createAccounts(store, 200);
-    await store.accept(Array.from({ length: 4_000 }, (_, n) => newMail({ accountId: (n % 200) + 2 })));
+    await store.accept(Array.from({ length: 4_000 }, (_, n) => newMessage({ accountId: (n % 200) + 2 })));
     const served = new Set<number>();
-    // All 512 go to the lane of first attempts, because the other lane is empty.
+    // Of 512, the lane of first attempts has all, since the other one has nothing.
     for (let round = 0; round < 4; round += 1) {
       const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
       expect(claimed).toHaveLength(512);
@@ -264,7 +264,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(served.size).toBe(200);
   });
 
-  /** Leases in claims of `mails` until nothing more is due. Returns the result of each claim. */
+  /** Leases in claims of `mails` until nothing more is due; gives what each claim gave. */
   async function claimAll(store: Store, mails: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 1_000; ) {
@@ -275,7 +275,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return claims;
   }
 
-  /** As many at once as a store has capacity for on a slow machine: a call waits at most 10 s for a connection. */
+  /** So many together as a store has room for, however slow the machine: a request for a connection waits for 10 s at most. */
   async function createAccounts(store: Store, count: number): Promise<void> {
     for (let from = 0; from < count; from += 100)
       await Promise.all(
@@ -285,21 +285,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
   }
 
-  test('a claim over thousands of accounts with one message each is filled and reports more until nothing is due', async () => {
+  test('a claim is filled over thousands of accounts with one mail each, and says that more is due until nothing is', async () => {
     const store = await storeWith();
     const accounts = 3_000;
     await createAccounts(store, accounts);
-    await store.accept(Array.from({ length: accounts }, (_, n) => newMail({ accountId: n + 2 })));
+    await store.accept(Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2 })));
     const claims = await claimAll(store, 512);
     expect(new Set(claims.flat()).size).toBe(accounts);
     expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
   });
 
-  test('a due message of one of thousands of accounts is found, however many others wait for a later time', async () => {
+  test('what is due in one of thousands of accounts is found, however many others wait for a later time', async () => {
     const store = await storeWith();
     const accounts = 4_500;
     await createAccounts(store, accounts);
-    const mails = Array.from({ length: accounts }, (_, n) => newMail({ accountId: n + 2, lease: LEASE }));
+    const mails = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
     await store.accept(mails);
     const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
     await store.settle(
@@ -310,11 +310,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([again.flat(), again.length < 10]).toEqual([[], true]);
   });
 
-  test('a claim leases no more message text than its limit, and the rest stays due', async () => {
+  test('a claim leases no more message text than it has room for, and the rest is still due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
-    await store.accept(Array.from({ length: 20 }, (_, n) => newMail({ message, accountId: (n % 2) + 1 })));
+    await store.accept(Array.from({ length: 20 }, (_, n) => newMessage({ message, accountId: (n % 2) + 1 })));
     const sizes: number[] = [];
     for (let more = true; more; ) {
       const claimed = await store.claim({ mails: 100, bytes: 350_000 }, LEASE, Date.now());
@@ -325,12 +325,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
-  test('a message larger than the limit is leased alone, in either lane, whatever else is due', async () => {
+  test('a message larger than the room gets through alone, in either lane, whatever else is due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const large = newMail({ message: 'x'.repeat(5_000), lease: LEASE });
-    const fresh = newMail({ message: 'x'.repeat(5_000), accountId: 2 });
-    await store.accept([large, fresh, ...Array.from({ length: 30 }, () => newMail({ message: 'x'.repeat(400) }))]);
+    const large = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
+    const fresh = newMessage({ message: 'x'.repeat(5_000), accountId: 2 });
+    await store.accept([large, fresh, ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) }))]);
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle([
       settlementOf({ ...large, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
@@ -343,87 +343,87 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
     expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
-    // Long before the continuous stream of small messages ends.
+    // Long before the small ones, which never stop coming, are through.
     expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
 
   test('retries and first attempts share a claim, whichever has the backlog', async () => {
     const store = await storeWith();
-    const retries = Array.from({ length: 100 }, () => newMail({ lease: LEASE }));
+    const retries = Array.from({ length: 100 }, () => newMessage({ lease: LEASE }));
     await store.accept(retries);
     const deferral = { to: 'queued', dueAt: 1 } as const;
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle(
       retries.map((mail) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
-    await store.accept([newMail(), newMail()]);
+    await store.accept([newMessage(), newMessage()]);
     const { mails: claimed } = await store.claim(room(10), LEASE, Date.now());
     expect(claimed).toHaveLength(10);
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
 
-  test('messages of a locked account wait and continue after the unlock', async () => {
+  test('mail of a locked account waits, and goes on after unlock', async () => {
     const store = await storeWith();
-    await store.accept([newMail()]);
+    await store.accept([newMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
     expect((await store.claim(room(5), LEASE, Date.now())).mails).toEqual([]);
     await store.unlockAccount('default', Date.now());
     expect((await store.claim(room(5), LEASE, Date.now())).mails).toHaveLength(1);
   });
 
-  test('a settlement is fenced: another owner, another attempt or a repetition is lost and changes nothing', async () => {
+  test('a settlement is fenced: another owner, another attempt or a second time is lost and changes nothing', async () => {
     const store = await storeWith();
-    const mail = newMail({ lease: LEASE });
+    const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     const held = { ...mail, attempts: 1, lease: LEASE };
     expect(await store.settle([settlementOf({ ...held, lease: { ...LEASE, owner: 'node-b' } })])).toEqual(['lost']);
     expect(await store.settle([settlementOf({ ...held, attempts: 2 })])).toEqual(['lost']);
     expect(await store.settle([settlementOf(held)])).toEqual(['settled']);
     expect(await store.settle([settlementOf(held, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
-    const shown = await store.showMail(mail.id);
+    const shown = await store.findMessage(mail.id);
     expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
   });
 
-  test('the history keeps each attempt with its transcript', async () => {
+  test('the history keeps each attempt with its conversation', async () => {
     const store = await storeWith();
-    const mail = newMail({ lease: LEASE });
+    const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     const settlement = settlementOf({ ...mail, attempts: 1, lease: LEASE });
     await store.settle([settlement]);
-    expect((await store.showMail(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
+    expect((await store.findMessage(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
-  test('a lease returned without an attempt does not count as one', async () => {
+  test('a lease given back without an attempt does not count as one', async () => {
     const store = await storeWith();
-    await store.accept([newMail()]);
+    await store.accept([newMessage()]);
     const [mail] = (await store.claim(room(1), LEASE, Date.now())).mails;
     if (mail === undefined) throw new Error('nothing leased');
-    await store.settle([{ ...settlementOf(mail, { to: 'queued', dueAt: Date.now() }), uncount: true }]);
+    await store.settle([{ ...settlementOf(mail, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
     expect((await store.claim(room(1), LEASE, Date.now())).mails[0]?.attempts).toBe(1);
   });
 
-  test('a released lease keeps its position in the queue, is not counted, and adds nothing to the history', async () => {
+  test('a lease given back unused is queued in its old place, uncounted, and leaves nothing in the history', async () => {
     const store = await storeWith();
     const at = Date.now();
-    const [first, second] = [newMail({ acceptedAt: at - 5 }), newMail({ acceptedAt: at })];
+    const [first, second] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
     await store.accept([first, second]);
     const [leased] = (await store.claim(room(1), LEASE, at)).mails;
     if (leased === undefined) throw new Error('nothing leased');
     const ref = { id: leased.id, owner: LEASE.owner, attempts: 1 };
     expect(await store.release([{ ...ref, owner: 'node-b' }, ref, ref], at)).toEqual(['lost', 'settled', 'lost']);
-    expect(await store.showMail(first.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
-    expect((await store.showMail(first.id))?.events).toHaveLength(1);
+    expect(await store.findMessage(first.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
+    expect((await store.findMessage(first.id))?.events).toHaveLength(1);
     expect((await store.claim(room(1), LEASE, at)).mails.map(({ id }) => id)).toEqual([first.id]);
   });
 
-  test('a lease whose outcome its node still holds is not recovered, under either policy', async () => {
+  test('a lease whose outcome its node still holds is not taken back, under either policy', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
-    const [kept, marked] = [newMail({ lease }), newMail({ lease })];
+    const [kept, marked] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([kept, marked]);
-    await store.mark([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
+    await store.markTransmitting([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
       const except = [kept.id, marked.id];
       expect(await store.recover({ now, everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except })).toBe(
@@ -434,124 +434,128 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
   });
 
-  test('under hold, a recovered message that was not marked was not attempted; under resend it may have been', async () => {
+  test('taken back under hold, what was not handed over has not been tried; under resend it may have been', async () => {
     const store = await storeWith();
     const lease = { owner: 'dead', until: 1 };
-    const [held, resent] = [newMail({ lease }), newMail({ lease })];
+    const [held, resent] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([held]);
     await store.recover({ now: 2, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a' });
     await store.accept([resent]);
     await store.recover({ now: 2, everyLease: false, deadNodes: false, onUncertain: 'resend', by: 'node-a' });
-    expect([(await store.showMail(held.id))?.attempts, (await store.showMail(resent.id))?.attempts]).toEqual([0, 1]);
-    expect((await store.showMail(resent.id))?.events.at(-1)?.detail).toContain('not known');
+    expect([(await store.findMessage(held.id))?.attempts, (await store.findMessage(resent.id))?.attempts]).toEqual([
+      0, 1,
+    ]);
+    expect((await store.findMessage(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
-  test('an expired lease is recovered, a valid one is not', async () => {
+  test('a lease that ran out is taken back, one still running is not', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [over, running] = [
-      newMail({ lease: { owner: 'dead', until: now - 1 } }),
-      newMail({ lease: { owner: 'alive', until: now + 60_000 } }),
+      newMessage({ lease: { owner: 'dead', until: now - 1 } }),
+      newMessage({ lease: { owner: 'alive', until: now + 60_000 } }),
     ];
     await store.accept([over, running]);
     expect(await store.recover({ now, everyLease: false, deadNodes: false, onUncertain: 'resend', by: 'node-a' })).toBe(
       1,
     );
-    expect([(await store.showMail(over.id))?.state, (await store.showMail(running.id))?.state]).toEqual([
+    expect([(await store.findMessage(over.id))?.state, (await store.findMessage(running.id))?.state]).toEqual([
       'queued',
       'sending',
     ]);
-    expect((await store.showMail(over.id))?.events.at(-1)).toMatchObject({ verb: 'recovered', by: 'node-a' });
+    expect((await store.findMessage(over.id))?.events.at(-1)).toMatchObject({ verb: 'recovered', by: 'node-a' });
   });
 
   test('under hold, a marked lease becomes uncertain and an unmarked one is queued; under resend both are queued', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'dead', until: now };
-    const [marked, unmarked, third] = [newMail({ lease }), newMail({ lease }), newMail({ lease })];
+    const [marked, unmarked, third] = [newMessage({ lease }), newMessage({ lease }), newMessage({ lease })];
     await store.accept([marked, unmarked]);
     expect(
-      await store.mark([
+      await store.markTransmitting([
         { id: marked.id, owner: 'dead', attempts: 1 },
         { id: unmarked.id, owner: 'dead', attempts: 9 },
       ]),
     ).toEqual(['settled', 'lost']);
     await store.recover({ now, everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'node-a' });
-    expect([(await store.showMail(marked.id))?.state, (await store.showMail(unmarked.id))?.state]).toEqual([
+    expect([(await store.findMessage(marked.id))?.state, (await store.findMessage(unmarked.id))?.state]).toEqual([
       'uncertain',
       'queued',
     ]);
     await store.accept([third]);
-    await store.mark([{ id: third.id, owner: 'dead', attempts: 1 }]);
+    await store.markTransmitting([{ id: third.id, owner: 'dead', attempts: 1 }]);
     await store.recover({ now, everyLease: true, deadNodes: false, onUncertain: 'resend', by: 'node-a' });
-    expect((await store.showMail(third.id))?.state).toBe('queued');
+    expect((await store.findMessage(third.id))?.state).toBe('queued');
   });
 
-  test('expiry depends on the time of acceptance, even if the next attempt is hours away', async () => {
+  test('expiry goes by time, also for mail whose next try is hours away', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
-    const [old, young] = [newMail({ acceptedAt: accepted, lease: LEASE }), newMail()];
+    const [old, young] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
     await store.accept([old, young]);
     await store.settle([
       settlementOf({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
     ]);
     expect(await store.expire(accepted, Date.now(), 10, 'node-a')).toEqual([old.id]);
-    expect([(await store.showMail(old.id))?.state, (await store.showMail(young.id))?.state]).toEqual([
+    expect([(await store.findMessage(old.id))?.state, (await store.findMessage(young.id))?.state]).toEqual([
       'expired',
       'queued',
     ]);
   });
 
-  test('a body is purged after the end of its message and never before', async () => {
+  test('a body is erased after its terminal state and never before it', async () => {
     const store = await storeWith();
     const at = Date.now() - 10_000;
-    const [done, waiting] = [newMail({ acceptedAt: at, lease: LEASE }), newMail({ acceptedAt: at })];
+    const [done, waiting] = [newMessage({ acceptedAt: at, lease: LEASE }), newMessage({ acceptedAt: at })];
     await store.accept([done, waiting]);
     const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, attempt: null };
     await store.settle([settlementOf({ ...done, attempts: 1, lease: LEASE }, { event })]);
-    expect(await store.erase(at + 4_999, 0, 10)).toBe(0);
-    expect(await store.erase(at + 5_000, 0, 10)).toBe(1);
-    expect([(await store.showMail(done.id))?.message, (await store.showMail(waiting.id))?.message]).toEqual([
+    expect(await store.purgeBodiesAndKeys(at + 4_999, 0, 10)).toBe(0);
+    expect(await store.purgeBodiesAndKeys(at + 5_000, 0, 10)).toBe(1);
+    expect([(await store.findMessage(done.id))?.message, (await store.findMessage(waiting.id))?.message]).toEqual([
       null,
       waiting.message,
     ]);
   });
 
-  test('idempotency keys are purged as fast as bodies', async () => {
+  test('idempotency keys are forgotten as fast as bodies are erased', async () => {
     const store = await storeWith();
     const at = Date.now() - 100_000;
-    const keyed = (n: number) => newMail({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
+    const keyed = (n: number) => newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
     await store.accept(Array.from({ length: 25 }, (_, n) => keyed(n)));
-    expect([await store.erase(0, at, 10), await store.erase(0, at, 10), await store.erase(0, at, 10)]).toEqual([
-      10, 10, 5,
-    ]);
+    expect([
+      await store.purgeBodiesAndKeys(0, at, 10),
+      await store.purgeBodiesAndKeys(0, at, 10),
+      await store.purgeBodiesAndKeys(0, at, 10),
+    ]).toEqual([10, 10, 5]);
     expect(kinds(await store.accept([keyed(0), keyed(24)]))).toEqual(['accepted', 'accepted']);
   });
 
-  test('a clock set back restarts the period: no account waits longer than its period', async () => {
+  test('a clock set back starts the period again: no account waits for longer than its period', async () => {
     const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
-    expect(kinds(await store.accept([newMail({ acceptedAt: at })]))).toEqual(['accepted']);
+    expect(kinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
     const back = at - 3_600_000;
-    expect(await store.accept([newMail({ acceptedAt: back })])).toMatchObject([
+    expect(await store.accept([newMessage({ acceptedAt: back })])).toMatchObject([
       { kind: 'refused', limits: { rate: { left: 0, resetMs: 1_000 } } },
     ]);
-    expect(kinds(await store.accept([newMail({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
+    expect(kinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('requests slightly out of order get no more than the limit', async () => {
+  test('requests a little out of order get no more than the limit through', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
-    const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMail({ acceptedAt: at + ms })));
+    const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));
     expect(kinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
-  test('due times left too far ahead by a clock set back are reset, and no others', async () => {
+  test('what a clock set back has left due too far ahead is made due, and nothing else', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
-    const mails = due.map((_, n) => newMail({ lease: LEASE, accountId: (n % 2) + 1 }));
+    const mails = due.map((_, n) => newMessage({ lease: LEASE, accountId: (n % 2) + 1 }));
     await store.accept(mails);
     const event = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
     await store.settle(
@@ -562,20 +566,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ),
       ),
     );
-    expect([await store.hasten(now + 100, now, 1), await store.hasten(now + 100, now, 10)]).toEqual([1, 1]);
-    const shown = await Promise.all(mails.map(({ id }) => store.showMail(id)));
+    expect([
+      await store.resetDistantDueTimes(now + 100, now, 1),
+      await store.resetDistantDueTimes(now + 100, now, 10),
+    ]).toEqual([1, 1]);
+    const shown = await Promise.all(mails.map(({ id }) => store.findMessage(id)));
     expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator cancels queued messages, retries waiting ones, and gets the state when it is too late', async () => {
+  test('an operator cancels what is queued, retries what waits, and is told when it is too late', async () => {
     const store = await storeWith();
-    const [queued, sending] = [newMail(), newMail({ lease: LEASE })];
+    const [queued, sending] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([queued, sending]);
-    expect(await store.retryMail(queued.id, Date.now())).toEqual({ kind: 'done' });
-    expect(await store.cancelMail(queued.id, Date.now())).toEqual({ kind: 'done' });
-    expect(await store.cancelMail(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
-    expect(await store.retryMail(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
-    expect(await store.cancelMail(newMail().id, Date.now())).toEqual({ kind: 'missing' });
+    expect(await store.retryMessage(queued.id, Date.now())).toEqual({ kind: 'done' });
+    expect(await store.cancelMessage(queued.id, Date.now())).toEqual({ kind: 'done' });
+    expect(await store.cancelMessage(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
+    expect(await store.retryMessage(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
+    expect(await store.cancelMessage(newMessage().id, Date.now())).toEqual({ kind: 'missing' });
     expect((await store.claim(room(5), LEASE, Date.now())).mails).toEqual([]);
   });
 
@@ -584,14 +591,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
     const mails = [
-      newMail({ acceptedAt: at - 50 }),
-      newMail({ acceptedAt: at, to: 'Max@example.com', accountId: 2 }),
-      newMail({ acceptedAt: at + 50, lease: LEASE }),
+      newMessage({ acceptedAt: at - 50 }),
+      newMessage({ acceptedAt: at, to: 'Max@example.com', accountId: 2 }),
+      newMessage({ acceptedAt: at + 50, lease: LEASE }),
     ];
     await store.accept(mails);
     const all = { accountId: null, state: null, to: null, since: null, limit: 10 };
     const found = async (filter: object) =>
-      (await store.listMail({ ...all, ...filter })).map(({ id }) => mails.findIndex((mail) => mail.id === id));
+      (await store.listMessages({ ...all, ...filter })).map(({ id }) => mails.findIndex((mail) => mail.id === id));
     expect(await found({})).toEqual([2, 1, 0]);
     expect(await found({ limit: 1 })).toEqual([2]);
     expect(await found({ accountId: 2 })).toEqual([1]);
@@ -600,11 +607,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await found({ since: at })).toEqual([2, 1]);
   });
 
-  test('queue figures count open messages and include the oldest', async () => {
+  test('queue figures count what is open and know the oldest', async () => {
     const store = await storeWith();
     const at = Date.now() - 5_000;
-    const first = newMail({ acceptedAt: at });
-    await store.accept([first, newMail(), newMail({ lease: LEASE })]);
+    const first = newMessage({ acceptedAt: at });
+    await store.accept([first, newMessage(), newMessage({ lease: LEASE })]);
     expect(await store.queueFigures()).toEqual({
       queued: 2,
       sending: 1,
@@ -613,7 +620,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('keys are created, listed, rotated with a grace period, and revoked', async () => {
+  test('keys are made, listed, rotated with grace and revoked', async () => {
     const store = await storeWith();
     const now = Date.now();
     expect(await store.createKey('nobody', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
@@ -637,7 +644,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the first key is created with its account, both or neither, and only in an empty store', async () => {
+  test('the first key is made with its account, both or neither, and only on an empty store', async () => {
     const store = await open();
     onTestFinished(() => store.close());
     const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
@@ -648,12 +655,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listKeys('default')).toMatchObject({ kind: 'done', value: [key] });
   });
 
-  test('an account name is unique', async () => {
+  test('an account name is taken once', async () => {
     const store = await storeWith();
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
   });
 
-  test('watching the directory reports everything at first and then each change', async () => {
+  test('the directory tells everything at first and then each change', async () => {
     const store = await storeWith({ volume: 3 });
     const seen: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seen.push(changes));
@@ -663,7 +670,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
   });
 
-  test('keys are found by their digests with their accounts as soon as they are created; unknown digests are left out', async () => {
+  test('keys are found by their digests with their accounts as soon as they are made; others are left out', async () => {
     const store = await storeWith();
     const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
@@ -690,21 +697,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['default', null],
       ['second', 'abuse'],
     ]);
-    // As recent as what the watch has reported by now.
+    // As new as what the watch says by now.
     expect(all.revision).toBe(seen[0]?.revision);
   });
 
-  test('new ids are greater than the newest stored id', async () => {
+  test('ids go on after the newest one stored', async () => {
     const store = await storeWith();
     expect(await store.newestId()).toBeNull();
-    const mails = [newMail(), newMail()];
+    const mails = [newMessage(), newMessage()];
     await store.accept(mails);
     expect(await store.newestId()).toBe(mails[1]?.id);
   });
 
-  test('a settlement that the table of transitions lacks is rejected and changes nothing', async () => {
+  test('a settlement that the table of transitions does not have is refused, and changes nothing', async () => {
     const store = await storeWith();
-    const [mail, other] = [newMail({ lease: LEASE }), newMail({ lease: LEASE })];
+    const [mail, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
     await store.accept([mail, other]);
     const held = { ...mail, attempts: 1, lease: LEASE };
     await expect(store.settle([settlementOf(held, { to: 'cancelled' })])).rejects.toThrow('from sending to cancelled');
@@ -713,12 +720,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (delivered === undefined || bounced === undefined) throw new Error('no change');
     const twice = { ...settlementOf(held), changes: [delivered, bounced] };
     await expect(store.settle([twice])).rejects.toThrow('from delivered to expired');
-    expect((await store.showMail(mail.id))?.state).toBe('sending');
+    expect((await store.findMessage(mail.id))?.state).toBe('sending');
   });
 
-  test('a closed store rejects at once', async () => {
+  test('a closed store rejects instead of waiting', async () => {
     const store = await open();
     await store.close();
-    await expect(store.accept([newMail()])).rejects.toThrow('the store is closed');
+    await expect(store.accept([newMessage()])).rejects.toThrow('the store is closed');
   });
 });

@@ -1,22 +1,22 @@
-/** One suite for every transport: the guarantees of src/transports/transport.ts. */
+/** One suite for every transport: what src/transports/transport.ts promises. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import { captureTransport } from '../../src/transports/capture/transport.ts';
-import { sesTransport } from '../../src/transports/ses/transport.ts';
-import { simulatorTransport } from '../../src/transports/simulator.ts';
+import { createCaptureTransport } from '../../src/transports/capture/transport.ts';
+import { createSesTransport } from '../../src/transports/ses/transport.ts';
+import { withSimulator } from '../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
-import { outgoing, smtpTo } from '../rig/smtp-message.ts';
+import { outgoingMessage, smtpTo } from '../rig/smtp-message.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface Subject {
   readonly transport: Transport;
-  /** Where messages go that cannot be delivered: nowhere. */
+  /** Where messages go that cannot be taken: nowhere. */
   readonly broken: Transport;
-  /** The delivered copy of this message, or null. */
+  /** What arrived of this message, or null. */
   arrived(message: OutgoingMessage): Promise<Buffer | null>;
 }
 
@@ -38,8 +38,8 @@ async function smtp(): Promise<Subject> {
 function capture(): Promise<Subject> {
   const folder = temporaryFolder();
   return Promise.resolve({
-    transport: captureTransport(folder, systemClock),
-    broken: captureTransport('/dev/null/nowhere', systemClock),
+    transport: createCaptureTransport(folder, systemClock),
+    broken: createCaptureTransport('/dev/null/nowhere', systemClock),
     arrived: async (message) => {
       const file = await readFile(join(folder, 'new', `${message.id}.eml`)).catch(() => null);
       if (file === null) return null;
@@ -55,8 +55,8 @@ async function simulated(): Promise<Subject> {
   const inner = await smtp();
   return {
     ...inner,
-    transport: simulatorTransport(inner.transport, systemClock),
-    broken: simulatorTransport(inner.broken, systemClock),
+    transport: withSimulator(inner.transport, systemClock),
+    broken: withSimulator(inner.broken, systemClock),
   };
 }
 
@@ -66,7 +66,10 @@ async function ses(): Promise<Subject> {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
   const at = (endpoint: string) => {
-    const transport = sesTransport({ region: 'eu-west-1', endpoint, configurationSet: null }, { clock: systemClock });
+    const transport = createSesTransport(
+      { region: 'eu-west-1', endpoint, configurationSet: null },
+      { clock: systemClock },
+    );
     onTestFinished(() => transport.close(100));
     return transport;
   };
@@ -74,7 +77,7 @@ async function ses(): Promise<Subject> {
     transport: at(fake.endpoint),
     broken: at('http://127.0.0.1:1'),
     arrived: (message) => {
-      const taken = fake.taken.filter(({ data }) => data.equals(message.data));
+      const taken = fake.received.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(taken.length === 1 ? (taken[0]?.data ?? null) : null);
     },
   };
@@ -90,24 +93,24 @@ describe.each([
 ] as const)('the transport %s', (_name, make) => {
   test('delivers the exact bytes', async () => {
     const { transport, arrived } = await make();
-    const message = outgoing(BODY);
+    const message = outgoingMessage(BODY);
     const attempt = await transport.attempt(message, null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.length).toBeGreaterThan(0);
     expect((await arrived(message))?.equals(message.data)).toBe(true);
   });
 
-  test('delivers many at once, each once', async () => {
+  test('delivers many at once, each of them once', async () => {
     const { transport, arrived } = await make();
-    const messages = Array.from({ length: 30 }, (_, n) => outgoing(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
+    const messages = Array.from({ length: 30 }, (_, n) => outgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
     expect(attempts.map(({ outcome }) => outcome.kind)).toEqual(messages.map(() => 'delivered'));
     for (const message of messages) expect(await arrived(message)).not.toBeNull();
   });
 
-  test('calls beforeHandover exactly once, before the message is complete', async () => {
+  test('asks beforeHandover exactly once, before the message is complete', async () => {
     const { transport, arrived } = await make();
-    const message = outgoing(BODY);
+    const message = outgoingMessage(BODY);
     let asked = 0;
     const attempt = await transport.attempt(message, async () => {
       asked += 1;
@@ -118,21 +121,21 @@ describe.each([
     expect(await arrived(message)).not.toBeNull();
   });
 
-  test('completes nothing if beforeHandover rejects, and continues with the next message', async () => {
+  test('completes nothing where beforeHandover rejects, and goes on with the next message', async () => {
     const { transport, arrived } = await make();
-    const refused = outgoing(BODY);
+    const refused = outgoingMessage(BODY);
     const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     expect(attempt.outcome.reply.text).toContain('the lease was lost');
-    const next = outgoing('Subject: next\r\n\r\nnext\r\n');
+    const next = outgoingMessage('Subject: next\r\n\r\nnext\r\n');
     expect((await transport.attempt(next, null)).outcome.kind).toBe('delivered');
     expect(await arrived(refused)).toBeNull();
     expect(await arrived(next)).not.toBeNull();
   });
 
-  test('never rejects: a message that cannot be delivered is deferred, with the transport as scope', async () => {
+  test('never rejects: what cannot be taken is deferred and blames the transport', async () => {
     const { broken } = await make();
-    const attempt = await broken.attempt(outgoing(), null);
+    const attempt = await broken.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
@@ -140,7 +143,7 @@ describe.each([
   test('never rejects: an envelope with a line break completes nothing', async () => {
     const { transport, arrived } = await make();
     for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
-      const message = outgoing('Subject: injected\r\n\r\n', envelope);
+      const message = outgoingMessage('Subject: injected\r\n\r\n', envelope);
       const attempt = await transport.attempt(message, null);
       expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'unknown', scope: 'message' });
       expect(await arrived(message)).toBeNull();
@@ -149,7 +152,7 @@ describe.each([
 
   test('closes', async () => {
     const { transport } = await make();
-    await transport.attempt(outgoing(), null);
+    await transport.attempt(outgoingMessage(), null);
     await transport.close(5_000);
   });
 });

@@ -1,4 +1,4 @@
-/** What a migration computes from the data of an older version, on every store. */
+/** What a migration fills in from what an older version wrote, over every store. */
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -12,7 +12,7 @@ import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { freshDatabase } from '../rig/postgres.ts';
+import { temporaryDatabase } from '../rig/postgres.ts';
 import { STORES, settingOf } from '../rig/stores.ts';
 import { addressText } from '../unit/model/address-texts.ts';
 
@@ -26,7 +26,7 @@ interface Complainant {
 
 interface Suppression extends Complainant {
   readonly reason: string;
-  /** The message of the report; null for an entry of an operator or an import. */
+  /** The message that it follows from; null for an entry of an operator or an import. */
   readonly source: string | null;
 }
 
@@ -35,7 +35,7 @@ const complaint = (recipient: string, at: number, more: Partial<Suppression> = {
   ...more,
 });
 
-/** The migration files before the one with this name, and their folder. */
+/** The files before the one with this name, and the folder that they are in. */
 function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly folder: URL; readonly names: string[] } {
   const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
   const names = readdirSync(folder).sort();
@@ -44,7 +44,7 @@ function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly fold
   return { folder, names: names.slice(0, at) };
 }
 
-/** Writes suppressions into a store as it was before the migration, upgrades it, and returns its complainants. */
+/** Writes suppressions into a store as it was before the migration, upgrades it, and gives its complainants. */
 const UPGRADES = {
   async sqlite(suppressions: readonly Suppression[]) {
     const path = join(temporaryFolder(), 'postrider.db');
@@ -66,7 +66,7 @@ const UPGRADES = {
     return upgraded.prepare('SELECT account_id, recipient, at FROM complainant').all().map(complainantIn);
   },
   async postgres(suppressions: readonly Suppression[]) {
-    const url = await freshDatabase();
+    const url = await temporaryDatabase();
     const setting = settingOf(url);
     if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
     const { folder, names } = filesBefore('postgres', 'complaints-before');
@@ -116,7 +116,7 @@ for (const { name } of STORES) {
     ]);
   });
 
-  test(`${name}: the migration canonicalizes complainants as the code does, for every address`, async () => {
+  test(`${name}: the migration names a complainant as the code does, whatever the address`, async () => {
     const texts = fc.sample(addressText, { numRuns: 1_000, seed: 12 });
     const recipients = new Set(
       texts.map(parseAddress).flatMap((address) => (address === null ? [] : [canonicalAddress(address)])),

@@ -1,7 +1,4 @@
-/**
- * A running service whose clock is stepped: the machine's clock on the embedded store, the server's clock on
- * PostgreSQL.
- */
+/** A running service whose clock is stepped: on the embedded store the machine's clock, on PostgreSQL the server's. */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -10,9 +7,9 @@ import { startService } from '../../src/main.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { OutgoingMessage } from '../../src/transports/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { attemptWith } from '../rig/mail.ts';
-import { freshDatabase, runAlone } from '../rig/postgres.ts';
-import { accepted } from '../rig/service.ts';
+import { attemptWith } from '../rig/messages.ts';
+import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
+import { submitAccepted } from '../rig/service.ts';
 
 const DAY = 86_400_000;
 const MESSAGES = 20;
@@ -35,11 +32,11 @@ async function ofMachine(): Promise<SteppedClock> {
   };
 }
 
-/** The server's clock as its statements see it: a function that precedes the system's in the search path. */
+/** The server's clock as its statements see it: a function that stands before the system's in the search path. */
 async function ofServer(): Promise<SteppedClock> {
-  const database = await freshDatabase();
+  const database = await temporaryDatabase();
   const name = new URL(database).pathname.slice(1);
-  await runAlone(
+  await runStatement(
     database,
     `CREATE SCHEMA held; CREATE TABLE held.step (ms bigint NOT NULL); INSERT INTO held.step VALUES (0);
      CREATE SCHEMA stepped;
@@ -50,7 +47,7 @@ async function ofServer(): Promise<SteppedClock> {
   return {
     database,
     now: Date.now,
-    step: (ms) => runAlone(database, `UPDATE held.step SET ms = ms + ${ms}`),
+    step: (ms) => runStatement(database, `UPDATE held.step SET ms = ms + ${ms}`),
   };
 }
 
@@ -60,7 +57,7 @@ const CLOCKS = [
 ];
 
 describe.each(CLOCKS)('$name', ({ open }) => {
-  test('stepped days ahead while the service runs expires no message: each is tried again and delivered', async () => {
+  test('stepped days ahead while the service runs expires no message: each is tried again, and delivered', async () => {
     const stepped = await open();
     const settings = loadSettings(
       {
@@ -84,23 +81,23 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     const service = await startService(settings, {
       clock: { ...systemClock, now: stepped.now },
       drainMs: 1_000,
-      transport: (transport) => ({ ...transport, attempt }),
+      wrapTransport: (transport) => ({ ...transport, attempt }),
     });
     onTestFinished(() => service.stop());
     const looker = await openStore(settings.database, { exclusive: false });
     onTestFinished(() => looker.close());
     const states = async () => {
-      const listed = await looker.listMail({ accountId: null, state: null, to: null, since: null, limit: 99 });
+      const listed = await looker.listMessages({ accountId: null, state: null, to: null, since: null, limit: 99 });
       return [...new Set(listed.map(({ state }) => state))].sort();
     };
     const ids: string[] = [];
     for (let n = 0; n < MESSAGES; n += 1) {
-      ids.push(await accepted(service.publicUrl ?? '', service.firstKey ?? '', { to: `r${n}@example.com` }));
+      ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to: `r${n}@example.com` }));
     }
     const triedTimes = (times: number) => ids.every((id) => (attempts.get(id) ?? 0) >= times);
     await expect.poll(() => triedTimes(1)).toBe(true);
     for (const times of [2, 3]) {
-      // Due at once by the new time. It is still refused and waits.
+      // Due by the new time at once; still refused, it waits on.
       await stepped.step(2 * DAY);
       await expect.poll(() => triedTimes(times)).toBe(true);
       await expect.poll(states).toEqual(['queued']);

@@ -1,6 +1,6 @@
 /**
- * The database becomes unavailable and returns: acknowledged messages are stored, other calls have failed with one line
- * in bounded time, and the same store works again without intervention.
+ * The database goes away and comes back: whatever was acknowledged is there, what was not has failed with one clear line
+ * in bounded time, and the same store works again without anybody's doing.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -8,13 +8,13 @@ import { StoreError } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
-import { NO_LIMITS, newMail } from '../rig/mail.ts';
-import { followedBy, freshDatabase, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
+import { NO_LIMITS, newMessage } from '../rig/messages.ts';
+import { type PostgresServer, runStatement, startPostgres, startStandby, temporaryDatabase } from '../rig/postgres.ts';
 import { settingOf } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
 const SENDERS = 6;
-/** Time limit of one statement in tests that wait for it. */
+/** One statement's time limit, in tests that wait for it. */
 const LIMIT_MS = 2_000;
 const PATIENCE = { timeout: 60_000 };
 
@@ -25,14 +25,14 @@ async function storeOn(url: string): Promise<Store> {
   return store;
 }
 
-/** Accepts continuously, several batches at once, until ended. */
+/** Accepts without pause, several batches at once, until ended. */
 function startAccepting(accept: Store['accept']) {
   const acknowledged: string[] = [];
   const faults: unknown[] = [];
   let ended = false;
   const send = async () => {
     while (!ended) {
-      const batch = [newMail(), newMail()];
+      const batch = [newMessage(), newMessage()];
       try {
         await accept(batch);
         acknowledged.push(...batch.map(({ id }) => id));
@@ -46,7 +46,7 @@ function startAccepting(accept: Store['accept']) {
   return {
     acknowledged,
     faults,
-    /** Resolves after this many more acknowledgements. */
+    /** Resolves once so many more are acknowledged. */
     async more(count: number): Promise<void> {
       const goal = acknowledged.length + count;
       await expect.poll(() => acknowledged.length).toBeGreaterThanOrEqual(goal);
@@ -58,11 +58,11 @@ function startAccepting(accept: Store['accept']) {
   };
 }
 
-/** Acknowledged ids that are missing from the queue or incomplete. None may be. */
+/** Ids acknowledged that are not in the queue, or not all there: none is right. */
 async function missing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(settingOf(url), { exclusive: false });
   try {
-    const found = await Promise.all(accepting.acknowledged.map((id) => store.showMail(id)));
+    const found = await Promise.all(accepting.acknowledged.map((id) => store.findMessage(id)));
     return accepting.acknowledged.filter((_, at) => found[at]?.state !== 'queued' || found[at]?.message === null);
   } finally {
     await store.close();
@@ -76,7 +76,7 @@ function expectClear(faults: readonly unknown[]): void {
   }
 }
 
-test('a server that crashes repeatedly during accepts loses nothing acknowledged, and the store continues each time', async () => {
+test('a server that crashes again and again under accepts loses nothing acknowledged, and the store goes on each time', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -91,7 +91,7 @@ test('a server that crashes repeatedly during accepts loses nothing acknowledged
   expectClear(accepting.faults);
 }, 120_000);
 
-test('while the server is down each call fails in about two seconds with the remedy, and works at once when it is back', async () => {
+test('while the server is away each call fails in about two seconds with what to do, and works at once when it is back', async () => {
   const server = await startPostgres();
   const store = await storeOn(await server.createDatabase());
   let failed = false;
@@ -102,17 +102,17 @@ test('while the server is down each call fails in about two seconds with the rem
   const took: number[] = [];
   while (took.length < 4) {
     const startedAt = performance.now();
-    await expect(store.accept([newMail()])).rejects.toThrow(/no server listens there\. Start PostgreSQL/);
+    await expect(store.accept([newMessage()])).rejects.toThrow(/nothing listens there\. Start PostgreSQL/);
     took.push(performance.now() - startedAt);
   }
-  // A short delay of the machine must not slow down all of them.
+  // A machine that is slow for a moment does not make all of them slow.
   expect(Math.min(...took)).toBeLessThan(3_000);
   await server.start();
-  await vi.waitFor(() => store.accept([newMail()]), PATIENCE);
+  await vi.waitFor(() => store.accept([newMessage()]), PATIENCE);
   expect(failed).toBe(false);
 }, 120_000);
 
-test('a watched directory reports changes again after the server was down', async () => {
+test('a directory that was watched hears of changes again after the server was away', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -125,14 +125,14 @@ test('a watched directory reports changes again after the server was down', asyn
   await expect.poll(() => locked).toEqual(['default']);
 }, 120_000);
 
-test('ending random connections during accepts loses nothing, and nothing is stored twice', async () => {
+test('an administrator who ends connections at random under accepts loses nothing, and nothing is stored twice', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
   const accepting = startAccepting(store.accept);
   for (let round = 0; round < 25; round += 1) {
     await accepting.more(6);
-    await runAlone(
+    await runStatement(
       url,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.4`,
@@ -144,14 +144,14 @@ test('ending random connections during accepts loses nothing, and nothing is sto
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
   const stored = await countOf(server, url);
-  // The counts equal the stored rows. Each fault may leave one batch that was stored without an acknowledgement.
+  // What was counted is what is stored; what was not acknowledged may be there, at most one batch for each fault.
   expect(account?.volumeUsed).toBe(stored);
   expect(stored - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
   expect(stored - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
-test('a silent network path blocks no call longer than its time limit, and the store continues when a path exists again', async () => {
-  const url = new URL(await freshDatabase());
+test('a path that falls silent holds no call for longer than its time limit, and the store goes on when there is a path again', async () => {
+  const url = new URL(await temporaryDatabase());
   await storeOn(url.href);
   const proxy = await startTcpProxy(Number(url.port));
   url.port = String(proxy.port);
@@ -167,14 +167,14 @@ test('a silent network path blocks no call longer than its time limit, and the s
   expect(await missing(accepting, url.href)).toEqual([]);
 }, 120_000);
 
-test('after a failover to the promoted standby the same store continues there with everything acknowledged', async () => {
+test('after a failover to the promoted standby the same store goes on there, and everything acknowledged is there', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   const { pathname } = new URL(url);
   const store0 = await openStore(settingOf(url), { exclusive: true });
   await store0.createAccount('default', NO_LIMITS, 1);
   await store0.close();
-  const standby = await followedBy(primary);
+  const standby = await startStandby(primary);
   const both = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
   const store = await openStore(settingOf(both), { exclusive: true });
   onTestFinished(() => store.close());
@@ -190,20 +190,20 @@ test('after a failover to the promoted standby the same store continues there wi
   expect(await missing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 
-test('nothing is acknowledged while a required standby is down', async () => {
+test('nothing is acknowledged while the standby that has to have it is away', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   await storeOn(url);
-  const standby = await followedBy(primary);
+  const standby = await startStandby(primary);
   const accept = prepareAccept(poolOn(url));
-  expect((await accept([newMail()])).map(({ kind }) => kind)).toEqual(['accepted']);
+  expect((await accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
   await standby.crash();
-  await expect(accept([newMail()])).rejects.toThrow(StoreError);
+  await expect(accept([newMessage()])).rejects.toThrow(StoreError);
   await standby.start();
-  await vi.waitFor(() => accept([newMail()]), PATIENCE);
+  await vi.waitFor(() => accept([newMessage()]), PATIENCE);
 }, 120_000);
 
-test('the start of a service warns of a server that does not sync, in one line', async () => {
+test('a server that does not sync is warned of at the start of a service, in one line', async () => {
   const server = await startPostgres({ settings: { fsync: 'off' } });
   const url = await server.createDatabase();
   const lines: string[] = [];
@@ -211,7 +211,7 @@ test('the start of a service warns of a server that does not sync, in one line',
   await store.close();
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(
-    /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted messages\. Set fsync=on/,
+    /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted mail\. Set fsync=on/,
   );
 });
 

@@ -1,23 +1,23 @@
 /**
- * Three nodes on one PostgreSQL under load, while nodes are killed, stopped for longer than their leases and continued,
- * and cut off from the database, and while the database ends backends and restarts. Every 201 ends in exactly one
- * terminal state, and duplicates are bounded by the messages in flight at each fault.
+ * Three nodes on one PostgreSQL under load, while nodes are killed, stopped for longer than their leases and woken again,
+ * cut off from the database, and the database itself ends backends and restarts: every 201 ends in exactly one terminal
+ * state, and what arrives twice is bounded by what was in flight at each fault.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { type State, TERMINAL } from '../../src/model/message.ts';
-import { UNRECORDED } from '../../src/queue/dispatcher.ts';
-import { ALIVE_MS } from '../../src/queue/membership.ts';
+import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
+import { LIVENESS_TIMEOUT_MS } from '../../src/queue/membership.ts';
 import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { type PostgresServer, startPostgres } from '../rig/postgres.ts';
-import { askCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
+import { runJsonCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
 import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
 
 const NODES = 3;
 const SENDERS = 12;
 const CONNECTIONS = 4;
-/** The number of messages that one node may have transmitted without a stored outcome. */
-const IN_FLIGHT = CONNECTIONS + UNRECORDED;
+/** What one node may have handed over without its outcome being in the store. */
+const IN_FLIGHT = CONNECTIONS + MAX_UNRECORDED_OUTCOMES;
 const SECRET = 'ab'.repeat(32);
 
 interface Installation {
@@ -29,13 +29,13 @@ interface Installation {
   /** Ids of every 201. */
   readonly acknowledged: Set<string>;
   start(index: number): Promise<ServiceProcess>;
-  /** Resolves after this many more acknowledgements. */
+  /** Resolves once so many more are acknowledged. */
   more(count: number): Promise<void>;
-  /** Ends the load, waits until every 201 has ended, and returns how many arrived more than once. */
+  /** Ends the load and waits until every 201 has its end; gives how many arrived more than once. */
   settled(): Promise<number>;
 }
 
-/** Three nodes, each with its own path to the database, and senders that try one node after another. */
+/** Three nodes, each with its own way to the database, and senders that try one node after another. */
 async function install(): Promise<Installation> {
   const server = await startPostgres();
   const url = await server.createDatabase();
@@ -72,7 +72,7 @@ async function install(): Promise<Installation> {
       }
       const answer = await submit(node.publicUrl, key, {}, {}, AbortSignal.timeout(2_000)).catch(() => null);
       if (answer?.status !== 201) {
-        // Repeating what fails at once would only use processor time.
+        // What fails at once would only take the machine's time from what works.
         await new Promise((resolve) => setTimeout(resolve, 20));
         continue;
       }
@@ -102,22 +102,22 @@ async function install(): Promise<Installation> {
       await end();
       const direct = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
       const list = () =>
-        askCommand<{ id: string; state: State }[]>(folder, ['message', 'list', '--limit', '100000'], direct);
-      // One query: a message recovered between several queries would be in none of them.
+        runJsonCommand<{ id: string; state: State }[]>(folder, ['message', 'list', '--limit', '100000'], direct);
+      // In one look: what is taken over in between would be in none of several.
       const open = async () => (await list()).filter(({ state }) => !TERMINAL.has(state)).length;
       await expect.poll(open, { timeout: 90_000, interval: 500 }).toBe(0);
       const stored = new Map((await list()).map(({ id, state }) => [id, state]));
       expect([...acknowledged].flatMap((id) => (stored.get(id) === 'delivered' ? [] : [[id, stored.get(id)]]))).toEqual(
         [],
       );
-      expect([...acknowledged].filter((id) => !sink.taken.has(id))).toEqual([]);
-      expect([...sink.taken.keys()].filter((id) => stored.get(id) !== 'delivered')).toEqual([]);
-      return [...sink.taken.values()].reduce((sum, times) => sum + times - 1, 0);
+      expect([...acknowledged].filter((id) => !sink.received.has(id))).toEqual([]);
+      expect([...sink.received.keys()].filter((id) => stored.get(id) !== 'delivered')).toEqual([]);
+      return [...sink.received.values()].reduce((sum, times) => sum + times - 1, 0);
     },
   };
 }
 
-test('nodes killed under load: the others recover their leases, and every 201 ends as delivered', async () => {
+test('nodes killed under load: the others take over, and every 201 ends delivered', async () => {
   const { nodes, more, start, settled } = await install();
   let kills = 0;
   for (const index of [0, 2, 1]) {
@@ -129,12 +129,12 @@ test('nodes killed under load: the others recover their leases, and every 201 en
     await more(100);
     if (index !== 1) await start(index);
   }
-  // The last killed node stays dead; the others recover its leases.
+  // The last one killed stays dead: what it held is taken over by those that live.
   const repeated = await settled();
   expect(repeated).toBeLessThanOrEqual(kills * IN_FLIGHT);
 }, 180_000);
 
-test('a node stopped for longer than the liveness timeout starts no old attempt when it continues', async () => {
+test('a node stopped for longer than it is believed alive begins nothing of the past when it wakes', async () => {
   const { nodes, key, more, settled } = await install();
   await more(150);
   const sleeper = nodes[1];
@@ -144,19 +144,19 @@ test('a node stopped for longer than the liveness timeout starts no old attempt 
   onTestFinished(() => sleeper.kill('SIGCONT'));
   const stoppedAt = performance.now();
   await more(150);
-  // The others recover and send everything it held while it is stopped.
+  // Everything it held is taken over and sent by the others, while it sleeps.
   const before = await settled();
   expect(before).toBeLessThanOrEqual(IN_FLIGHT);
-  await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(ALIVE_MS);
+  await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
   sleeper.kill('SIGCONT');
   const works = async () => (await submit(sleeper.publicUrl, key)).status;
   await expect.poll(works).toBe(201);
   for (let n = 0; n < 20; n += 1) await submit(sleeper.publicUrl, key);
-  // It completes the transmissions in progress and sends nothing else that it held.
+  // It goes on with what was on the wire when it was stopped, and sends nothing that it only held.
   expect((await settled()) - before).toBeLessThanOrEqual(CONNECTIONS);
 }, 180_000);
 
-test('cut off, with ended backends and a restarted server: 500s, never a false 201, and recovery without intervention', async () => {
+test('cut off, its backends ended, and the server restarted: 500s, never a false 201, and everything goes on by itself', async () => {
   const { server, proxies, nodes, more, settled } = await install();
   await more(150);
   proxies[0]?.freeze();

@@ -1,7 +1,7 @@
 /**
- * The synchronous standby is down and an administrator cancels the waits for it: PostgreSQL then reports each commit as
- * done although only the primary has it. Nothing of that is acknowledged, neither by the call itself nor by a later one
- * that finds the row, so that after a failover the standby has everything acknowledged.
+ * The synchronous standby is away and an administrator cancels what waits for it: PostgreSQL then calls each commit done,
+ * although only the primary has it. Nothing of that is acknowledged, neither by the call itself nor by a later one that
+ * finds the row there, so that after a failover everything acknowledged is on the standby.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -11,15 +11,15 @@ import type { Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createPool } from '../../src/store/postgres/database.ts';
-import { prove } from '../../src/store/postgres/session.ts';
+import { forceDurableCommit } from '../../src/store/postgres/session.ts';
 import { virtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
-import { extent } from '../rig/extent.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMail, settlementOf } from '../rig/mail.ts';
+import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
-import { followedBy, type PostgresServer, runAlone, startPostgres } from '../rig/postgres.ts';
-import { askCommand, startProcess, submit } from '../rig/service.ts';
+import { type PostgresServer, runStatement, startPostgres, startStandby } from '../rig/postgres.ts';
+import { sampleOrFull } from '../rig/sample.ts';
+import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { settingOf } from '../rig/stores.ts';
 
 const PATIENCE = { timeout: 60_000 };
@@ -42,9 +42,9 @@ interface Pair {
   /** Names both. */
   readonly url: string;
   readonly store: Store;
-  /** Cancels every wait for the standby. Resolves to their number. */
+  /** Cancels every wait for the standby; resolves to how many there were. */
   cancelWaits(end?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
-  /** The primary is lost and the standby is promoted. */
+  /** The primary is lost and the standby takes its place. */
   failOver(): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ async function pair(): Promise<Pair> {
   const first = await openStore(settingOf(alone), { exclusive: true });
   await first.createAccount('default', NO_LIMITS, 1);
   await first.close();
-  const standby = await followedBy(primary);
+  const standby = await startStandby(primary);
   const url = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${name}?sslmode=disable`;
   const store = await openStore(settingOf(url), { exclusive: true });
   onTestFinished(() => store.close());
@@ -81,7 +81,7 @@ async function pair(): Promise<Pair> {
   };
 }
 
-/** The result of a call while every wait for the standby is cancelled repeatedly. */
+/** What a call ends with while every wait for the standby is ended, again and again. */
 async function endOf(
   call: Promise<unknown>,
   { cancelWaits }: Pair,
@@ -102,17 +102,17 @@ async function endOf(
 interface Operation {
   readonly name: string;
   readonly run: (store: Store) => Promise<unknown>;
-  /** A repetition of the call acknowledges nothing. */
+  /** The same call again acknowledges nothing. */
   readonly once?: boolean;
-  /** The answer to the same call once the standby is back. */
+  /** What the same call is answered once the standby is there. */
   readonly again: unknown;
 }
 
-/** Every change that is acknowledged to a client, an operator or a peer, prepared while the standby is up. */
+/** Every change that is acknowledged to a client, an operator or a peer, made ready while the standby is there. */
 async function operations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
-  const [alone, keyed, leased, marked, released, cancelled, reported] = Array.from({ length: 7 }, () => newMail());
+  const [alone, keyed, leased, marked, released, cancelled, reported] = Array.from({ length: 7 }, () => newMessage());
   if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no mail');
   const held = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
   await store.accept([...held, cancelled]);
@@ -139,12 +139,13 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     { name: 'a message', run: (on) => on.accept([alone]), again: [{ kind: 'accepted' }] },
     {
       name: 'a message under an Idempotency-Key',
-      run: (on) => on.accept([newMail({ ...keyed, id: newMail().id, idempotency: { key: 'k', fingerprint: 'f' } })]),
+      run: (on) =>
+        on.accept([newMessage({ ...keyed, id: newMessage().id, idempotency: { key: 'k', fingerprint: 'f' } })]),
       again: [{ kind: 'replayed' }],
     },
     {
       name: 'an Idempotency-Key that is used for something else',
-      run: (on) => on.accept([newMail({ idempotency: { key: 'k', fingerprint: 'other' } })]),
+      run: (on) => on.accept([newMessage({ idempotency: { key: 'k', fingerprint: 'other' } })]),
       again: [{ kind: 'idempotency-conflict' }],
     },
     {
@@ -194,7 +195,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
       again: { kind: 'done', value: { added: 0 } },
     },
     { name: 'a report', run: (on) => on.recordFeedback([report]), again: [{ kind: 'repeated' }] },
-    { name: 'a mark', run: (on) => on.mark(fence(marked)), again: ['settled'] },
+    { name: 'a mark', run: (on) => on.markTransmitting(fence(marked)), again: ['settled'] },
     { name: 'a lease given back', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
     {
       name: 'a settlement',
@@ -203,14 +204,14 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     },
     {
       name: 'a cancelled message',
-      run: (on) => on.cancelMail(cancelled.id, now),
+      run: (on) => on.cancelMessage(cancelled.id, now),
       again: { kind: 'wrong-state', state: 'cancelled' },
     },
     { name: 'the health check', run: (on) => on.probe(), again: undefined },
   ];
 }
 
-/** Objects may have more members than the given ones. */
+/** Objects may have more members than those given. */
 function matching(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(matching);
   if (value === null || typeof value !== 'object') return value;
@@ -219,7 +220,7 @@ function matching(value: unknown): unknown {
 
 const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
 
-test('no change is acknowledged whose wait for the standby was cancelled, nor reported as existing', async () => {
+test('no change is acknowledged whose wait for the standby was cancelled, nor is it said to be there already', async () => {
   const both = await pair();
   const { store, standby } = both;
   const all = await operations(store);
@@ -240,7 +241,7 @@ test('no change is acknowledged whose wait for the standby was cancelled, nor re
   }
 }, 240_000);
 
-test('after repeated cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
+test('after rounds of cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
   const both = await pair();
   const { store, standby, database, url, cancelWaits } = both;
   const folder = temporaryFolder();
@@ -251,14 +252,14 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
     POSTRIDER_SENDERS: 'any',
   };
   const node = await startProcess(folder, settings);
-  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], settings);
+  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], settings);
   const messages = new Set<string>();
   const addresses = new Set<string>();
   let over = false;
   const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
     for (let turn = 0; !over; ) if (await attempt(turn)) turn += 1;
   };
-  // Refused requests are repeated: with the same key, and for the same list, they may find the row.
+  // What was refused is asked for again: under its key, and on the list, it may be found.
   const senders = Array.from({ length: SENDERS }, (_, number) =>
     keepTrying(async (turn) => {
       const headers = { 'Idempotency-Key': `${number}-${turn}` };
@@ -284,13 +285,13 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
     await expect.poll(() => messages.size > (goals[0] ?? 0) && addresses.size > (goals[1] ?? 0)).toBe(true);
   };
   await more(100);
-  for (let round = 0; round < extent(1, 10); round += 1) {
+  for (let round = 0; round < sampleOrFull(1, 10); round += 1) {
     if (round > 0) {
       await standby.start();
       await more(100);
     }
     await standby.crash();
-    for (let cancelled = 0; cancelled < extent(100, 2_000); ) cancelled += await cancelWaits();
+    for (let cancelled = 0; cancelled < sampleOrFull(100, 2_000); ) cancelled += await cancelWaits();
   }
   await both.failOver();
   await more(100);
@@ -301,11 +302,11 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   const listed = await promoted.listSuppressions('default', null, 1_000_000);
   const there = new Set(listed.kind === 'done' ? listed.value.map(({ address }) => address) : []);
   const lost = [...addresses].filter((address) => !there.has(address));
-  for (const id of messages) if ((await promoted.showMail(id)) === null) lost.push(id);
+  for (const id of messages) if ((await promoted.findMessage(id)) === null) lost.push(id);
   expect(lost).toEqual([]);
 }, 600_000);
 
-test('a commit whose connection is ended while it waits for the standby is not acknowledged, whatever the primary reports', async () => {
+test('a commit whose connection is ended while it waits for the standby is not believed, whatever the primary says of it', async () => {
   const both = await pair();
   const { store, standby, primary, database } = both;
   const proxy = await startCommitProxy(primary.port);
@@ -315,14 +316,14 @@ test('a commit whose connection is ended while it waits for the standby is not a
   onTestFinished(() => behind.close());
   await standby.crash();
   proxy.loseAnswer();
-  const calls = [store.accept([newMail()]), behind.accept([newMail()])];
+  const calls = [store.accept([newMessage()]), behind.accept([newMessage()])];
   for (const end of await Promise.all(calls.map((call) => endOf(call, both, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.lost()).toBe(1);
 }, 120_000);
 
-test('while the standby is down, abandoned calls hold no server connection', async () => {
+test('while the standby is away, what was given up holds no connection of the server', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const setting = settingOf(url);
@@ -336,17 +337,16 @@ test('while the standby is down, abandoned calls hold no server connection', asy
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  // A backend applies the reloaded setting at one of its next statements; from then on both calls wait and are
-  // abandoned.
+  // A backend applies the reloaded setting at one of its next statements; from then on both calls wait and are given up.
   const given = async () => {
-    const calls = [pool.sync(), pool.transaction((transaction) => prove(transaction))];
+    const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];
     return (await Promise.allSettled(calls)).map(({ status }) => status);
   };
   await expect.poll(given, PATIENCE).toEqual(['rejected', 'rejected']);
   await expect.poll(waits, PATIENCE).toBe(0);
 }, 120_000);
 
-test('a start that waits for a missing standby reports it once, with the remedy, and continues without it', async () => {
+test('a start that waits for an absent standby says so once, with the remedy, and goes on without it', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
@@ -358,7 +358,11 @@ test('a start that waits for a missing standby reports it once, with the remedy,
   const clock = virtualClock(Date.now());
   const told: string[] = [];
   const surroundings = { clock, random: Math.random, simulated: false };
-  const opening = openStore(settingOf(url), { exclusive: true, surroundings, waiting: (line) => told.push(line) });
+  const opening = openStore(settingOf(url), {
+    exclusive: true,
+    environment: surroundings,
+    onWait: (line) => told.push(line),
+  });
   await expect.poll(waits, PATIENCE).toBe(1);
   expect(told).toEqual([]);
   await vi.waitFor(async () => {
@@ -373,18 +377,18 @@ test('a start that waits for a missing standby reports it once, with the remedy,
   expect(told).toHaveLength(1);
 }, 120_000);
 
-test('behind a pooler that drops startup options, an immediate shutdown loses nothing acknowledged although the role has synchronous_commit=off', async () => {
+test('behind a pooler that drops startup options, nothing acknowledged is lost in an immediate shutdown although the role has synchronous_commit=off', async () => {
   const server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
   const url = new URL(await server.createDatabase());
-  await runAlone(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');
+  await runStatement(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');
   const proxy = await startPoolerProxy(server.port, { options: 'drop' });
   url.port = String(proxy.port);
   const store = await openStore(settingOf(url.href), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  const mails = Array.from({ length: 50 }, () => newMail());
+  const mails = Array.from({ length: 50 }, () => newMessage());
   for (const mail of mails) await store.accept([mail]);
   await server.restart();
-  const found = await vi.waitFor(() => Promise.all(mails.map(({ id }) => store.showMail(id))), PATIENCE);
+  const found = await vi.waitFor(() => Promise.all(mails.map(({ id }) => store.findMessage(id))), PATIENCE);
   expect(found.filter((mail) => mail === null)).toEqual([]);
 }, 120_000);

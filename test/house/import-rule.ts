@@ -6,7 +6,7 @@ import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
 /** Pure: the same input gives the same output, and nothing else happens. */
-export const PURE_ROOMS: readonly string[] = ['model', 'classify', 'message', 'printing'];
+export const PURE_LAYERS: readonly string[] = ['model', 'classify', 'message', 'printing'];
 const STAGES = [
   'http',
   'store',
@@ -73,13 +73,13 @@ const CLOCK = 'clock.ts';
 const LOG = 'src/observability/log.ts';
 
 /** `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
-export function roomOf(path: string): string {
+export function layerOf(path: string): string {
   return path.split('/')[1] ?? path;
 }
 
 /** One line for each import that breaks the rule. */
 export function importViolations(file: SourceFile): readonly string[] {
-  const room = roomOf(file.path);
+  const room = layerOf(file.path);
   return file.imports.flatMap((imported) => {
     const { specifier, typeOnly, names } = imported;
     const fault = specifier.startsWith('.')
@@ -95,7 +95,7 @@ function ownFault(path: string, room: string, specifier: string, typeOnly: boole
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   if (!target.startsWith('src/')) return 'src stands alone; nothing of test, bench or bin belongs in it';
   if (!target.endsWith('.ts')) return 'name the file with its .ts ending';
-  const other = roomOf(target);
+  const other = layerOf(target);
   if (other === room) return null;
   if (target === LOG && path !== 'src/main.ts')
     return 'only observability/log-lines.ts writes the log; publish an event, and give it its line there';
@@ -104,10 +104,10 @@ function ownFault(path: string, room: string, specifier: string, typeOnly: boole
   if (WIRING.includes(room)) return null;
   if (WIRING.includes(other)) return `nothing imports ${other}, which puts the rooms together`;
   if (typeOnly) return null;
-  if (PURE_ROOMS.includes(other) || LOADS[room]?.includes(other) === true) return null;
+  if (PURE_LAYERS.includes(other) || LOADS[room]?.includes(other) === true) return null;
   if (other === CLOCK) return 'the clock is handed in; import its type';
-  if (PURE_ROOMS.includes(room)) return `${room} is pure and may load pure rooms only (${PURE_ROOMS.join(', ')})`;
-  return `${room} may load only itself and the pure rooms (${PURE_ROOMS.join(', ')}); take types, and let main.ts hand the rest in`;
+  if (PURE_LAYERS.includes(room)) return `${room} is pure and may load pure rooms only (${PURE_LAYERS.join(', ')})`;
+  return `${room} may load only itself and the pure rooms (${PURE_LAYERS.join(', ')}); take types, and let main.ts hand the rest in`;
 }
 
 function nodeFault(room: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
@@ -115,7 +115,7 @@ function nodeFault(room: string, specifier: string, typeOnly: boolean, names: re
   if (owners !== undefined && !owners.includes(room) && !typeOnly) {
     return owners.length === 0 ? 'no room starts other programs' : `only ${owners.join(', ')} may`;
   }
-  if (typeOnly || !PURE_ROOMS.includes(room)) return null;
+  if (typeOnly || !PURE_LAYERS.includes(room)) return null;
   const allowed = PURE_NODE[specifier];
   if (allowed === undefined) return `${room} is pure, and of Node may load ${Object.keys(PURE_NODE).join(', ')} only`;
   const strange = allowed === null ? [] : names.filter((name) => !allowed.includes(name));
@@ -133,9 +133,9 @@ function packageFault(room: string, specifier: string, typeOnly: boolean): strin
 }
 
 /** Every room of src must be in one of the lists: a new one is a decision. */
-export function unknownRooms(paths: readonly string[]): readonly string[] {
-  const known = [...PURE_ROOMS, ...STAGES, ...WIRING, 'config', CLOCK];
-  const rooms = new Set(paths.map(roomOf));
+export function unknownLayers(paths: readonly string[]): readonly string[] {
+  const known = [...PURE_LAYERS, ...STAGES, ...WIRING, 'config', CLOCK];
+  const rooms = new Set(paths.map(layerOf));
   return [...rooms]
     .filter((room) => !known.includes(room))
     .map((room) => `src/${room} is in no list of test/house/import-rule.ts`);

@@ -4,7 +4,7 @@
  */
 
 /** Rooms whose input a stranger chooses: clients, relays, remote servers. */
-export const EXPOSED_ROOMS: readonly string[] = [
+export const EXPOSED_LAYERS: readonly string[] = [
   'classify',
   'doctor',
   'domains',
@@ -44,7 +44,7 @@ const SCRIPTS = [
   'Hangul',
 ];
 
-export const LISTED: readonly ListedRegex[] = [
+export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/model/address.ts',
     regex: String.raw`/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! )\p{Zs}/u`,
@@ -66,7 +66,7 @@ export const LISTED: readonly ListedRegex[] = [
     why: 'anchored, at most three characters',
   },
   {
-    file: 'src/operator/framed.ts',
+    file: 'src/operator/frame-html.ts',
     regex: '/<link/gi',
     why: 'fixed text, no repetition',
   },

@@ -6,8 +6,8 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importCycles } from './cycles.ts';
-import { importViolations, PURE_ROOMS, roomOf, unknownRooms } from './import-rule.ts';
-import { EXPOSED_ROOMS, LISTED } from './regex-list.ts';
+import { importViolations, layerOf, PURE_LAYERS, unknownLayers } from './import-rule.ts';
+import { EXPOSED_LAYERS, LISTED_REGEXES } from './regex-list.ts';
 import { filesUnder, lineOf, ROOT, readSource, type SourceFile } from './source.ts';
 
 export interface Rule {
@@ -69,7 +69,7 @@ export const RULES: readonly Rule[] = [
   {
     name: 'a room imports only what it may',
     reason: 'stages that know only types and pure rooms can be tested and replaced alone; docs/flow.md draws them',
-    check: ({ src }) => [...unknownRooms(src.map((file) => file.path)), ...src.flatMap(importViolations)],
+    check: ({ src }) => [...unknownLayers(src.map((file) => file.path)), ...src.flatMap(importViolations)],
   },
   {
     name: 'docs/flow.md names files and functions that exist',
@@ -85,7 +85,7 @@ export const RULES: readonly Rule[] = [
     name: 'pure rooms read no clock, chance, process or network',
     reason: 'what they compute must be repeatable in a test of days in milliseconds',
     check: ({ src }) => {
-      const pure = src.filter((file) => PURE_ROOMS.includes(roomOf(file.path)));
+      const pure = src.filter((file) => PURE_LAYERS.includes(layerOf(file.path)));
       const effects =
         /\b(Date\.now\s*\(|new Date\s*\(\s*\)|Math\.random|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|process\.|fetch\s*\(|console\.|crypto\.(getRandomValues|randomUUID))/g;
       return findInCode(pure, effects, 'an effect in a pure room; have it handed in');
@@ -96,7 +96,7 @@ export const RULES: readonly Rule[] = [
     reason: 'a schedule that reads the machine’s clock cannot be run by a test’s own',
     check: ({ src }) => {
       const stages = src.filter((file) =>
-        ['queue', 'http', 'operator', 'feedback', 'domains'].includes(roomOf(file.path)),
+        ['queue', 'http', 'operator', 'feedback', 'domains'].includes(layerOf(file.path)),
       );
       return findInCode(
         stages,
@@ -165,7 +165,7 @@ export const RULES: readonly Rule[] = [
     reason: 'the log writes events that have a name, and only the fields that each lists',
     check: ({ src }) =>
       findInCode(
-        src.filter((file) => roomOf(file.path) !== 'cli'),
+        src.filter((file) => layerOf(file.path) !== 'cli'),
         /\bconsole\.|\bprocess\.std(out|err)\b/g,
         'hand in the logger',
       ),
@@ -182,12 +182,12 @@ export const RULES: readonly Rule[] = [
     name: 'every regular expression that meets outside bytes is listed',
     reason: 'one nested quantifier lets a stranger stop the service; test/house/regex-list.ts has the reasons',
     check: ({ src }) => {
-      const exposed = src.filter((file) => EXPOSED_ROOMS.includes(roomOf(file.path)));
+      const exposed = src.filter((file) => EXPOSED_LAYERS.includes(layerOf(file.path)));
       const found = exposed.flatMap((file) => file.regexes.map((found) => ({ file: file.path, ...found })));
       const unlisted = found
-        .filter((one) => !LISTED.some((listed) => listed.file === one.file && listed.regex === one.regex))
+        .filter((one) => !LISTED_REGEXES.some((listed) => listed.file === one.file && listed.regex === one.regex))
         .map((one) => `${one.file}:${one.line}: ${one.regex} is not listed`);
-      const stale = LISTED.filter(
+      const stale = LISTED_REGEXES.filter(
         (listed) => !found.some((one) => one.file === listed.file && one.regex === listed.regex),
       );
       const built = findInCode(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { importCycles } from './cycles.ts';
-import { importViolations, unknownRooms } from './import-rule.ts';
+import { importViolations, unknownLayers } from './import-rule.ts';
 import { parseSource } from './source.ts';
 
 function imports(text: string) {
@@ -104,7 +104,7 @@ describe('the import rule', () => {
   });
 
   it('a new room is a decision', () => {
-    expect(unknownRooms(['src/http/a.ts', 'src/clock.ts', 'src/gadgets/a.ts'])).toHaveLength(1);
+    expect(unknownLayers(['src/http/a.ts', 'src/clock.ts', 'src/gadgets/a.ts'])).toHaveLength(1);
   });
 });
 

@@ -6,7 +6,7 @@
 
 import { once } from 'node:events';
 import { SMTPServer } from 'smtp-server';
-import { smtpDialog } from './smtp-dialog.ts';
+import { connectSmtp } from './smtp-client.ts';
 
 export interface BouncingRelay {
   readonly port: number;
@@ -39,7 +39,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
           const notice = noticeFor(address, from, Buffer.concat(chunks).toString('latin1'));
           if (notice === null) continue;
           const sending = (async () => {
-            const dialog = await smtpDialog(feedback());
+            const dialog = await connectSmtp(feedback());
             answers.push(await dialog.send('', from, Buffer.from(notice, 'latin1')));
             dialog.close();
           })();

@@ -16,8 +16,8 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { launchChromium } from './chromium.ts';
 import { type SessionHeaders, signInByLink } from './session.ts';
 
-/** What has to be known of a service (test/scenarios/standing.ts). */
-export interface Visited {
+/** What has to be known of a service (test/scenarios/running-service.ts). */
+export interface BrowsedService {
   readonly operatorUrl: string;
   /** What `serve --json` printed: its first line holds the link. */
   readonly stdout: () => string;
@@ -32,26 +32,26 @@ export interface OperatorOptions {
   readonly locale?: string;
 }
 
-export interface Operator {
+export interface BrowserUser {
   readonly page: Page;
   readonly context: BrowserContext;
   /** Opens an address of the service, such as `/messages?state=queued`, and waits for its page's heading. */
   visit(path: string): Promise<void>;
   /** These are no faults: lines of the console that the test brings about on purpose. */
-  tolerate(...lines: readonly RegExp[]): void;
+  allowFaults(...lines: readonly RegExp[]): void;
   /** What the pages have done so far and must not; the end of the test looks by itself. */
   faults(): readonly string[];
 }
 
 export interface BrowserRig {
   /** Forgets what has been done so far: for the tests of this rig alone. */
-  pardon(): void;
+  clearFaults(): void;
   /** Somebody at a browser who has not signed in. */
-  stranger(service: Visited, options?: OperatorOptions): Promise<Operator>;
+  signedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
   /** Somebody who has, by the link that the service printed, on the page of that path. */
-  operator(service: Visited, path: string, options?: OperatorOptions): Promise<Operator>;
+  signedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
   /** Does by the operator API what a test needs done; throws what it said where it refuses. */
-  ask<T>(service: Visited, method: string, path: string, body?: object): Promise<T>;
+  callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
 }
 
 const PATIENCE_MS = 60_000;
@@ -64,7 +64,7 @@ export function browserRig(): BrowserRig {
   let open: Watched[] = [];
   // The link is good once: whoever comes later in this file brings the session that it began.
   const sessions = new Map<string, Promise<SessionHeaders>>();
-  const sessionOf = (service: Visited) => {
+  const sessionOf = (service: BrowsedService) => {
     const session = sessions.get(service.operatorUrl) ?? signInByLink(signInLink(service));
     sessions.set(service.operatorUrl, session);
     return session;
@@ -86,10 +86,10 @@ export function browserRig(): BrowserRig {
   });
 
   async function stranger(
-    service: Visited,
+    service: BrowsedService,
     { width, dark, reducedMotion, locale }: OperatorOptions = {},
     session: SessionHeaders | null = null,
-  ): Promise<Operator> {
+  ): Promise<BrowserUser> {
     const options: BrowserContextOptions = {
       baseURL: service.operatorUrl,
       viewport: width === undefined ? DESK : { width, height: PHONE_HEIGHT },
@@ -110,22 +110,22 @@ export function browserRig(): BrowserRig {
         await page.goto(path);
         await page.getByRole('heading', { level: 1 }).waitFor();
       },
-      tolerate: watched.tolerate,
+      allowFaults: watched.tolerate,
       faults: watched.faults,
     };
   }
 
   return {
-    stranger: (service, options) => stranger(service, options),
-    pardon: () => {
+    signedOut: (service, options) => stranger(service, options),
+    clearFaults: () => {
       for (const { tolerate } of open) tolerate(/./);
     },
-    async operator(service, path, options) {
+    async signedIn(service, path, options) {
       const somebody = await stranger(service, options, await sessionOf(service));
       await somebody.visit(path);
       return somebody;
     },
-    async ask<T>(service: Visited, method: string, path: string, body?: object): Promise<T> {
+    async callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T> {
       const response = await fetch(`${service.operatorUrl}/api/v1${path}`, {
         method,
         headers: {
@@ -143,7 +143,7 @@ export function browserRig(): BrowserRig {
 }
 
 /** Answers what the page asks of these addresses in the service's place, until what it gives back is called. */
-export async function standIn(
+export async function replaceResponses(
   page: Page,
   addresses: string | RegExp,
   answer: (route: Route) => Promise<void>,
@@ -168,7 +168,7 @@ function storageOf(operatorUrl: string, session: SessionHeaders): Required<Brows
 }
 
 /** The one-time link of a service without a password. */
-export function signInLink(service: Visited): string {
+export function signInLink(service: BrowsedService): string {
   const { signIn } = JSON.parse(service.stdout().split('\n')[0] ?? '') as { signIn: string };
   return signIn;
 }

@@ -1,8 +1,8 @@
 /** A clock that a test moves: days of waiting pass in milliseconds. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { SteadyClock } from '../../src/clock.ts';
+import type { MonotonicClock } from '../../src/clock.ts';
 
-export interface VirtualClock extends SteadyClock {
+export interface VirtualClock extends MonotonicClock {
   /** Goes from timer to timer up to `ms` later, letting everything each one starts run to its end. */
   advance(ms: number): Promise<void>;
   /** Sets what it shows ahead by `ms`, as an administrator does; no time passes. */

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { SettingSpec } from '../../src/config/table.ts';
-import { TABLE } from '../../src/config/table.ts';
+import { SETTINGS_TABLE } from '../../src/config/table.ts';
 
 const PAGE = new URL('../../docs/configuration.md', import.meta.url);
 const BEGIN = '<!-- Generated from src/config/table.ts by `npm run docs`; do not edit by hand. -->\n';
@@ -23,7 +23,7 @@ export function configurationPage(page: string): string {
 }
 
 function settingsText(): string {
-  const specs: readonly SettingSpec<unknown>[] = Object.values(TABLE);
+  const specs: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
   const rows = specs.map(
     (spec) => `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${fallback(spec)} | ${SECRECY[spec.secret]} |`,
   );

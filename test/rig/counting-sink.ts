@@ -6,11 +6,11 @@ import { onTestFinished } from 'vitest';
 export interface CountingSink {
   readonly port: number;
   /** How often each mail request was taken. */
-  readonly taken: ReadonlyMap<string, number>;
+  readonly received: ReadonlyMap<string, number>;
   /** Ids in the order they were taken first. */
   readonly order: readonly string[];
   /** Ends a silence begun with `answerContent: false`. */
-  answerFromNowOn(): void;
+  startAnswering(): void;
 }
 
 const REPLIES: Readonly<Record<string, string>> = {
@@ -67,9 +67,9 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     port,
-    taken,
+    received: taken,
     order,
-    answerFromNowOn: () => {
+    startAnswering: () => {
       answering = true;
     },
   };

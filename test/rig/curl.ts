@@ -1,5 +1,5 @@
 /** The command that a newcomer is given, run without a shell: its words as a shell would hand them to curl, and what curl does. */
-import { type Answer, ask } from '../scenarios/standing.ts';
+import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
 /** The words of the first command in `text` that begins with `curl -i`. */
 export function curlParts(text: string): readonly string[] {
@@ -25,5 +25,5 @@ export function runCurl(text: string): Promise<Answer> {
     } else throw new Error(`what does curl do with ${part}?`);
     at += 1;
   }
-  return ask(url, { method: 'POST', headers, body });
+  return sendRequest(url, { method: 'POST', headers, body });
 }

@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 /** How it breaks off. `finish` half-closes and stays until the server ends the connection. */
-export type Break = 'reset' | 'finish' | 'destroy';
-export const BREAKS: readonly Break[] = ['reset', 'finish', 'destroy'];
+export type Disconnect = 'reset' | 'finish' | 'destroy';
+export const DISCONNECTS: readonly Disconnect[] = ['reset', 'finish', 'destroy'];
 
 export interface Target {
   readonly port: number;
@@ -18,7 +18,13 @@ const STAY_MS = 2_000;
  * Sends the first `bytes` of `whole` and breaks off. Resolves when the connection is over. With `waits` it breaks off only
  * once the first bytes of an answer are there, or the connection is over.
  */
-export function breakOff(target: Target, whole: Buffer, bytes: number, how: Break, waits = false): Promise<void> {
+export function sendAndDisconnect(
+  target: Target,
+  whole: Buffer,
+  bytes: number,
+  how: Disconnect,
+  waits = false,
+): Promise<void> {
   return new Promise((resolve) => {
     const bottom = connect(target.port, '127.0.0.1');
     const top: Socket = target.tls ? connectTls({ socket: bottom, rejectUnauthorized: false }) : bottom;

@@ -39,37 +39,37 @@ const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
     playState !== 'running' || effect.getComputedTiming().iterations === Infinity)`;
 
 /** Resolves when the page has come to rest. */
-export async function settled(page: Page): Promise<void> {
+export async function waitUntilSettled(page: Page): Promise<void> {
   // Not by waitForFunction, which evaluates text inside the page, and that its policy forbids.
   await expect.poll(() => page.evaluate(IS_SETTLED)).toBe(true);
 }
 
 /** The same page on a phone in the dark. */
-export async function onPhoneInTheDark(page: Page): Promise<void> {
+export async function emulateDarkPhone(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.setViewportSize({ width: 360, height: 780 });
 }
 
-export async function inTheLightAtADesk(page: Page): Promise<void> {
+export async function emulateLightDesktop(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
 /** One text for each serious or critical fault: the rule, and where it is broken. */
-export async function graveFaults(page: Page): Promise<readonly string[]> {
-  await settled(page);
+export async function seriousFaults(page: Page): Promise<readonly string[]> {
+  await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));
   return page.evaluate<readonly string[]>(LOOK_WITH_AXE);
 }
 
 /** Empty, or the fields of forms with nothing below them for no reason. */
-export async function holesInForms(page: Page): Promise<readonly string[]> {
-  await settled(page);
+export async function gapsInForms(page: Page): Promise<readonly string[]> {
+  await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(LOOK_FOR_HOLES);
 }
 
 /** Empty, or by how many pixels the page is wider than its window, and what overflows. */
-export async function sidewaysScroll(page: Page): Promise<readonly string[]> {
-  await settled(page);
+export async function horizontalOverflow(page: Page): Promise<readonly string[]> {
+  await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(LOOK_AT_WIDTH);
 }

@@ -7,18 +7,20 @@ import { SHARED_SERVERS, testedVersion } from './postgres-version.ts';
 export type PostgresServer = Server;
 
 /** An empty database on the shared server, dropped after the test. */
-export async function freshDatabase(version: ServerVersion = testedVersion()): Promise<string> {
-  const url = await standingDatabase(version);
+export async function temporaryDatabase(version: ServerVersion = testedVersion()): Promise<string> {
+  const url = await sharedDatabase(version);
   const { pathname } = new URL(url);
-  onTestFinished(() => runAlone(sharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`));
+  onTestFinished(() =>
+    runStatement(sharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`),
+  );
   return url;
 }
 
 /** An empty database on the shared server, gone with it at the end of the run. */
-export async function standingDatabase(version: ServerVersion = testedVersion()): Promise<string> {
+export async function sharedDatabase(version: ServerVersion = testedVersion()): Promise<string> {
   const url = new URL(sharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
-  await runAlone(url.href, `CREATE DATABASE ${name}`);
+  await runStatement(url.href, `CREATE DATABASE ${name}`);
   url.pathname = `/${name}`;
   return url.href;
 }
@@ -37,7 +39,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
 }
 
 /** A standby that every commit on `primary` waits for. */
-export async function followedBy(primary: PostgresServer): Promise<PostgresServer> {
+export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await startPostgres({ standbyOf: primary });
   await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
   await primary.run('SELECT pg_reload_conf()');
@@ -49,7 +51,7 @@ export async function followedBy(primary: PostgresServer): Promise<PostgresServe
 }
 
 /** Runs statements on a database, on a connection of their own. */
-export async function runAlone(url: string, sql: string): Promise<void> {
+export async function runStatement(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
@@ -60,7 +62,7 @@ export async function runAlone(url: string, sql: string): Promise<void> {
 }
 
 /** Every row of every table as text, as whoever reads the database sees them. */
-export async function allRows(url: string): Promise<string> {
+export async function dumpRows(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {

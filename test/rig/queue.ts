@@ -3,27 +3,27 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../src/model/events.ts';
-import type { LeasedMail } from '../../src/model/message.ts';
+import type { LeasedMessage } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
-import type { Breaker } from '../../src/queue/attempt.ts';
+import type { CircuitBreaker } from '../../src/queue/attempt.ts';
 import { createDispatcher, type DispatcherParts } from '../../src/queue/dispatcher.ts';
 import { StoreError } from '../../src/store/error.ts';
-import { pack } from '../../src/store/rules/messages.ts';
+import { packSettlements } from '../../src/store/rules/messages.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { virtualClock } from './clock.ts';
 import { temporaryFolder } from './folder.ts';
-import { attemptWith, NO_LIMITS } from './mail.ts';
+import { attemptWith, NO_LIMITS } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
 /** A closed circuit breaker: it always admits. */
-export const CLOSED_BREAKER: Breaker = {
-  admits: () => true,
+export const CLOSED_BREAKER: CircuitBreaker = {
+  allowsAttempt: () => true,
   retryAt: () => null,
-  note: () => undefined,
-  giveBack: () => undefined,
+  recordOutcome: () => undefined,
+  releaseProbe: () => undefined,
 };
 
 export interface Attempted {
@@ -64,7 +64,7 @@ export function queueRig(
     },
     close: async () => undefined,
   };
-  const prepare = ({ id, from, to, message }: LeasedMail): OutgoingMessage => ({
+  const prepare = ({ id, from, to, message }: LeasedMessage): OutgoingMessage => ({
     id,
     envelope: { from, to, smtputf8: false },
     data: Buffer.from(message),
@@ -72,18 +72,18 @@ export function queueRig(
   const dispatcher = createDispatcher({
     node: 'node-a',
     clock,
-    ages: { asDatedNow: (at) => at },
+    ages: { toCurrentClock: (at) => at },
     random: () => 0.5,
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,
     breaker: CLOSED_BREAKER,
     claim: (room, lease, now) => called(() => store.claim(room, lease, now)),
     release: (batch, now) => called(() => store.release(batch, now)),
-    settle: (settlement) => called(() => store.settle(pack([settlement]))[0] ?? 'lost'),
-    mark: (lease) => called(() => store.mark([lease])[0] ?? 'lost'),
+    settle: (settlement) => called(() => store.settle(packSettlements([settlement]))[0] ?? 'lost'),
+    mark: (lease) => called(() => store.markTransmitting([lease])[0] ?? 'lost'),
     prepare,
-    heldBack: () => false,
-    wanted: () => true,
+    mustNotAttempt: () => false,
+    mayReceive: () => true,
     publish(event) {
       published.push(event);
       if (event.type === 'node.lease_lost') lost.push(event.id);

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
-import { standingDatabase } from './postgres.ts';
+import { sharedDatabase } from './postgres.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
@@ -26,9 +26,9 @@ const databases = new Map<string, Promise<string>>();
  * The store that this run is about: nothing for the embedded one; for PostgreSQL the database that belongs to the service
  * in `folder`, made when first asked for.
  */
-export async function storeOf(folder: string): Promise<Record<string, string>> {
+export async function storeSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
-  const url = databases.get(folder) ?? standingDatabase();
+  const url = databases.get(folder) ?? sharedDatabase();
   databases.set(folder, url);
   return { POSTRIDER_DATABASE: await url };
 }
@@ -51,7 +51,7 @@ export async function startProcess(
     wrap === undefined ? command : ['/bin/sh', '-c', wrap(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
   const child = spawn(file ?? '', args, {
     cwd: folder,
-    env: environment({ ...(await storeOf(folder)), ...settings }),
+    env: environment({ ...(await storeSettings(folder)), ...settings }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let stderr = '';
@@ -93,7 +93,7 @@ export async function runCommand(
 ): Promise<CommandResult> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
-    env: environment({ ...(await storeOf(folder)), ...settings }),
+    env: environment({ ...(await storeSettings(folder)), ...settings }),
     stdio: 'pipe',
   });
   child.stdin.on('error', () => undefined).end(input);
@@ -109,7 +109,7 @@ export async function runCommand(
 }
 
 /** Runs a command with `--json` and parses its answer; throws what it said where it fails. */
-export async function askCommand<T>(
+export async function runJsonCommand<T>(
   folder: string,
   args: readonly string[],
   settings: Record<string, string> = {},
@@ -150,7 +150,7 @@ export function submit(
 }
 
 /** Submits and gives the id of the 201; throws on any other answer. */
-export async function accepted(baseUrl: string, key: string, mail: Submission = {}): Promise<string> {
+export async function submitAccepted(baseUrl: string, key: string, mail: Submission = {}): Promise<string> {
   const response = await submit(baseUrl, key, mail);
   const body = (await response.json()) as { result: { id: string } };
   if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(body)}`);

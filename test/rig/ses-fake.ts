@@ -15,7 +15,7 @@ export interface SesAnswer {
 /** `stall`: no answer; `die`: the connection ends without one; `cut`: it ends in the middle of one; `garbage`: 200 and no JSON. */
 export type SesBehaviour = SesAnswer | 'take' | 'stall' | 'die' | 'cut' | 'garbage';
 
-export interface TakenMessage {
+export interface ReceivedMessage {
   readonly id: string;
   readonly to: readonly string[];
   readonly data: Buffer;
@@ -37,7 +37,7 @@ export interface Identity {
 
 export interface SesFake {
   readonly endpoint: string;
-  readonly taken: readonly TakenMessage[];
+  readonly received: readonly ReceivedMessage[];
   readonly identities: Map<string, Identity>;
   /** Requests seen, as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
@@ -48,7 +48,7 @@ export interface SesFake {
   close(): Promise<void>;
 }
 
-export const fault = (status: number, type: string, message: string): SesAnswer => ({
+export const errorAnswer = (status: number, type: string, message: string): SesAnswer => ({
   status,
   type,
   body: { message },
@@ -68,7 +68,7 @@ export function accountAnswer(more: Record<string, unknown> = {}, quota: Record<
 }
 
 export async function startSesFake(): Promise<SesFake> {
-  const taken: TakenMessage[] = [];
+  const taken: ReceivedMessage[] = [];
   const requests: string[] = [];
   const identities = new Map<string, Identity>();
   let connections = 0;
@@ -90,7 +90,7 @@ export async function startSesFake(): Promise<SesFake> {
     if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
     if (path === '/v2/email/account') return behave(fake.account, response, () => accountAnswer());
     if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
-    answer(response, fault(404, 'NotFoundException', `no such path ${path}`));
+    answer(response, errorAnswer(404, 'NotFoundException', `no such path ${path}`));
   }
 
   function sendEmail(body: Record<string, unknown>, response: ServerResponse): void {
@@ -119,9 +119,9 @@ export async function startSesFake(): Promise<SesFake> {
     const name = decodeURIComponent(path.split('/')[4] ?? String(body.EmailIdentity ?? ''));
     const known = identities.get(name);
     if (method === 'POST' && known !== undefined)
-      return answer(response, fault(400, 'AlreadyExistsException', `Email identity ${name} already exist.`));
+      return answer(response, errorAnswer(400, 'AlreadyExistsException', `Email identity ${name} already exist.`));
     if (method === 'GET' && known === undefined)
-      return answer(response, fault(404, 'NotFoundException', `Email identity ${name} does not exist.`));
+      return answer(response, errorAnswer(404, 'NotFoundException', `Email identity ${name} does not exist.`));
     if (method === 'POST' || path.endsWith('/dkim/signing')) {
       const signing = (body.DkimSigningAttributes ?? body.SigningAttributes) as
         | { DomainSigningSelector?: string; DomainSigningPrivateKey?: string }
@@ -190,7 +190,7 @@ export async function startSesFake(): Promise<SesFake> {
     get endpoint() {
       return endpoint;
     },
-    taken,
+    received: taken,
     identities,
     requests,
     get connections() {

@@ -1,13 +1,13 @@
 /** Messages and settings for tests of transports. */
 import { systemClock } from '../../src/clock.ts';
 import type { SmtpSetting } from '../../src/transports/smtp/connection.ts';
-import { type SmtpDeps, smtpTransport } from '../../src/transports/smtp/transport.ts';
+import { createSmtpTransport, type SmtpParts } from '../../src/transports/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 
 let serial = 0;
 
 /** A message with an id of its own. */
-export function outgoing(
+export function outgoingMessage(
   data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
   envelope: Partial<OutgoingMessage['envelope']> = {},
 ): OutgoingMessage {
@@ -35,6 +35,6 @@ export function smtpSetting(port: number, change: Partial<SmtpSetting> = {}): Sm
 }
 
 /** An SMTP transport to loopback. */
-export function smtpTo(port: number, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpDeps> = {}): Transport {
-  return smtpTransport(smtpSetting(port, change), { clock: systemClock, ...deps });
+export function smtpTo(port: number, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpParts> = {}): Transport {
+  return createSmtpTransport(smtpSetting(port, change), { clock: systemClock, ...deps });
 }

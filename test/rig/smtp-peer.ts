@@ -13,21 +13,21 @@ export interface SmtpPeer {
   /** Connections accepted so far. */
   readonly connections: number;
   /** Command lines heard so far, on all connections. */
-  readonly heard: readonly string[];
+  readonly commands: readonly string[];
   /** Whole messages taken, dots unstuffed. */
   readonly messages: readonly Buffer[];
   /** Ends everything; rejects where a script failed. */
   close(): Promise<void>;
 }
 
-export type Script = (wire: Wire, connection: number) => Promise<void>;
+export type Script = (wire: PeerConnection, connection: number) => Promise<void>;
 
 /** The connection is over: what a script sees when it still waits for something. */
 class Ended extends Error {}
 
 const EHLO = ['peer.example', 'PIPELINING', 'SIZE 10000000', 'SMTPUTF8'];
 
-export class Wire {
+export class PeerConnection {
   readonly #heard: string[];
   readonly #messages: Buffer[];
   #socket: Socket;
@@ -42,16 +42,16 @@ export class Wire {
     this.#listen();
   }
 
-  say(...lines: readonly string[]): void {
-    this.raw(`${lines.join('\r\n')}\r\n`);
+  writeLines(...lines: readonly string[]): void {
+    this.write(`${lines.join('\r\n')}\r\n`);
   }
 
-  raw(bytes: string | Buffer): void {
+  write(bytes: string | Buffer): void {
     if (!this.#ended) this.#socket.write(bytes);
   }
 
   /** The next command line. */
-  async hear(): Promise<string> {
+  async readLine(): Promise<string> {
     for (;;) {
       const at = this.#buffer.indexOf('\r\n');
       if (at >= 0) {
@@ -65,33 +65,33 @@ export class Wire {
   }
 
   /** Hears a command of this verb and answers it. */
-  async answer(verb: string, ...lines: readonly string[]): Promise<string> {
-    const line = await this.hear();
+  async answerCommand(verb: string, ...lines: readonly string[]): Promise<string> {
+    const line = await this.readLine();
     if (!line.startsWith(verb)) throw new Error(`heard ${JSON.stringify(line)} and expected ${verb}`);
-    this.say(...lines);
+    this.writeLines(...lines);
     return line;
   }
 
   /** Greets and answers EHLO with these extensions. */
-  async open(extensions: readonly string[] = EHLO): Promise<void> {
-    this.say('220 peer.example ESMTP');
-    await this.ehlo(extensions);
+  async greet(extensions: readonly string[] = EHLO): Promise<void> {
+    this.writeLines('220 peer.example ESMTP');
+    await this.answerEhlo(extensions);
   }
 
-  async ehlo(extensions: readonly string[] = EHLO): Promise<void> {
+  async answerEhlo(extensions: readonly string[] = EHLO): Promise<void> {
     const lines = extensions.map((text, at) => `250${at === extensions.length - 1 ? ' ' : '-'}${text}`);
-    await this.answer('EHLO', ...lines);
+    await this.answerCommand('EHLO', ...lines);
   }
 
   /** Takes the commands of one message up to the 354. */
-  async envelope(): Promise<void> {
-    await this.answer('MAIL', '250 2.1.0 Ok');
-    await this.answer('RCPT', '250 2.1.5 Ok');
-    await this.answer('DATA', '354 go on');
+  async acceptEnvelope(): Promise<void> {
+    await this.answerCommand('MAIL', '250 2.1.0 Ok');
+    await this.answerCommand('RCPT', '250 2.1.5 Ok');
+    await this.answerCommand('DATA', '354 go on');
   }
 
   /** The message up to its final dot. */
-  async content(): Promise<Buffer> {
+  async readContent(): Promise<Buffer> {
     for (;;) {
       const text = this.#buffer;
       const at = text.indexOf('.\r\n') === 0 ? 0 : text.indexOf('\r\n.\r\n');
@@ -107,31 +107,31 @@ export class Wire {
   }
 
   /** Takes one whole message and says so. */
-  async take(): Promise<void> {
-    await this.envelope();
-    await this.content();
-    this.say('250 2.0.0 Ok: queued');
+  async acceptMessage(): Promise<void> {
+    await this.acceptEnvelope();
+    await this.readContent();
+    this.writeLines('250 2.0.0 Ok: queued');
   }
 
   /** Takes messages until the client says QUIT or goes. */
-  async takeAll(): Promise<void> {
+  async acceptMessages(): Promise<void> {
     for (;;) {
-      const line = await this.hear();
+      const line = await this.readLine();
       if (line === 'QUIT') {
-        this.say('221 bye');
+        this.writeLines('221 bye');
         this.hangUp();
         return;
       }
       if (line.startsWith('DATA')) {
-        this.say('354 go on');
-        await this.content();
+        this.writeLines('354 go on');
+        await this.readContent();
       }
-      this.say('250 2.0.0 Ok');
+      this.writeLines('250 2.0.0 Ok');
     }
   }
 
   /** Waits until this many octets have come. */
-  async octets(count: number): Promise<void> {
+  async waitForBytes(count: number): Promise<void> {
     while (this.#buffer.length < count) await this.#more();
   }
 
@@ -155,7 +155,7 @@ export class Wire {
   }
 
   /** Resolves when the client has gone. */
-  async gone(): Promise<void> {
+  async waitForClose(): Promise<void> {
     while (!this.#ended) await this.#more().catch(() => undefined);
   }
 
@@ -189,14 +189,14 @@ export class Wire {
 
 /** Starts a peer on loopback that runs `script` for each connection, counted from 1. */
 export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
-  const wires = new Set<Wire>();
+  const wires = new Set<PeerConnection>();
   const heard: string[] = [];
   const messages: Buffer[] = [];
   const faults: unknown[] = [];
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
-    const wire = new Wire(socket, heard, messages);
+    const wire = new PeerConnection(socket, heard, messages);
     wires.add(wire);
     script(wire, connections).catch((error: unknown) => {
       if (!(error instanceof Ended)) faults.push(error);
@@ -211,7 +211,7 @@ export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
     get connections() {
       return connections;
     },
-    heard,
+    commands: heard,
     messages,
     async close() {
       for (const wire of wires) wire.destroy();

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { Taken } from '../../src/feedback/intake.ts';
+import type { RecordResult } from '../../src/feedback/intake.ts';
 import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.ts';
 import { createSnsReceiver, type SnsReceiver } from '../../src/feedback/ses/sns-receiver.ts';
 import { bind } from '../../src/http/bind.ts';
@@ -15,13 +15,13 @@ import { type Authority, CERT_URL, makeAuthority, sesEvent, TOPIC } from './sns.
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
-  readonly stranger: Authority;
+  readonly untrusted: Authority;
 }
 
 export async function makeAuthorities(): Promise<Authorities> {
   const [root, other] = await Promise.all([makeAuthority(), makeAuthority('Other Root')]);
   const [signer, stranger] = await Promise.all([root.issue(), other.issue()]);
-  return { root, signer, stranger };
+  return { root, signer, untrusted: stranger };
 }
 
 export interface SnsRig {
@@ -42,14 +42,14 @@ export async function snsRig(
   { root, signer }: Authorities,
   {
     served = {},
-    take = async () => 'recorded' as Taken,
+    take = async () => 'recorded' as RecordResult,
     now = systemClock.now,
     get: ownGet = null,
     certificate = null,
   }: {
     /** What is served where: PEM text, or a status. */
     readonly served?: Readonly<Record<string, string | number>>;
-    readonly take?: (report: FeedbackReport) => Promise<Taken>;
+    readonly take?: (report: FeedbackReport) => Promise<RecordResult>;
     readonly now?: () => number;
     /** Instead of `served`. */
     readonly get?: typeof fetch | null;
@@ -73,15 +73,15 @@ export async function snsRig(
     return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
   }) as typeof fetch;
   const receiver = createSnsReceiver({
-    at: { host: '127.0.0.1', port: 0 },
+    listenAddress: { host: '127.0.0.1', port: 0 },
     bind,
     connections: connectionsFor(),
     clock: { ...systemClock, now },
     topics: [TOPIC],
     certificates: createSnsCertificates({ fetch: get, roots: () => [root.cert], now }),
     fetch: get,
-    certificate: certificate === null ? null : pairOf(certificate),
-    take: (report) => {
+    certificate: certificate === null ? null : keyPairOf(certificate),
+    recordReport: (report) => {
       reports.push(report);
       return take(report);
     },
@@ -125,7 +125,7 @@ export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
     fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
 }
 
-export function pairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
+export function keyPairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
   return { cert: Buffer.from(cert), key: Buffer.from(key) };
 }
 

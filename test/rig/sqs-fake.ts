@@ -14,7 +14,7 @@ interface Held {
 export interface SqsFake {
   readonly queueUrl: string;
   /** Messages not deleted yet. */
-  readonly left: number;
+  readonly remaining: number;
   /** How often each message still or once there was handed out, by number from 0. */
   readonly receives: readonly number[];
   /** Visibility timeouts asked for, in seconds. */
@@ -28,13 +28,13 @@ export interface SqsFake {
   /** The next requests are answered with this status. */
   failNext(count: number, status?: number): void;
   /** The connections of the next requests end without an answer. */
-  dieNext(count: number): void;
+  dropNext(count: number): void;
   /** The next requests are never answered. */
   stallNext(count: number): void;
   /** The next deletions are confirmed and forgotten. */
   loseDeletions(count: number): void;
   /** Shows every message again, as if its visibility were over. */
-  showAgain(): void;
+  makeVisible(): void;
   close(): Promise<void>;
 }
 
@@ -152,7 +152,7 @@ export async function startSqsFake(): Promise<SqsFake> {
   const port = address !== null && typeof address === 'object' ? address.port : 0;
   return {
     queueUrl: `http://127.0.0.1:${port}/000000000000/ses-feedback`,
-    get left() {
+    get remaining() {
       return held.size;
     },
     receives,
@@ -166,7 +166,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     get requests() {
       return requests;
     },
-    dieNext(count) {
+    dropNext(count) {
       dying = count;
     },
     stallNext(count) {
@@ -183,7 +183,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     failNext(count, status = 500) {
       failing = { count, status };
     },
-    showAgain() {
+    makeVisible() {
       for (const message of held.values()) message.visibleAt = 0;
       wake();
     },

@@ -5,13 +5,13 @@ import type { DatabaseSetting } from '../../src/config/settings.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { type OpenOptions, openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from './folder.ts';
-import { freshDatabase } from './postgres.ts';
+import { temporaryDatabase } from './postgres.ts';
 import { testedVersion } from './postgres-version.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
   /** An empty store, gone with the test; the caller closes it. */
-  readonly open: (options?: Pick<OpenOptions, 'surroundings'>) => Promise<Store>;
+  readonly open: (options?: Pick<OpenOptions, 'environment'>) => Promise<Store>;
 }
 
 const SQLITE: TestedStore = {
@@ -21,7 +21,7 @@ const SQLITE: TestedStore = {
 };
 const POSTGRES: TestedStore = {
   name: 'postgres',
-  open: async (options) => openStore(settingOf(await freshDatabase()), { exclusive: true, ...options }),
+  open: async (options) => openStore(settingOf(await temporaryDatabase()), { exclusive: true, ...options }),
 };
 
 /** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL alone. */

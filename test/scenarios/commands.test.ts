@@ -1,30 +1,30 @@
 /** What scripts and people get from the commands: the exact members, plain text in a pipe, one line for each fault. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { accepted, askCommand, runCommand } from '../rig/service.ts';
-import { type StandingService, scenario, UUID_V7 } from './standing.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario, UUID_V7 } from './running-service.ts';
 
 const rig = scenario();
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let id = '';
 beforeAll(async () => {
   folder = rig.folder();
   service = await rig.serve(folder);
-  id = await accepted(service.publicUrl, service.key, { subject: 'Rechnung \u202e Nr. 1' });
+  id = await submitAccepted(service.publicUrl, service.key, { subject: 'Rechnung \u202e Nr. 1' });
 });
 
 const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('--json', () => {
   test('key create gives id and key', async () => {
-    expect(await askCommand(folder, ['key', 'create', 'default', '--name', 'ci', '--expires', '90d'])).toEqual({
+    expect(await runJsonCommand(folder, ['key', 'create', 'default', '--name', 'ci', '--expires', '90d'])).toEqual({
       id: expect.stringMatching(/^key_\d+$/),
       key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
     });
   });
 
   test('message list gives id, state, to, from, subject and at', async () => {
-    const listed = () => askCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
+    const listed = () => runJsonCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
     const mail = {
       id,
       to: 'rita@example.com',
@@ -33,14 +33,14 @@ describe('--json', () => {
       at: ISO,
     };
     await expect.poll(listed).toEqual([{ ...mail, state: 'delivered' }]);
-    expect(await askCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
+    expect(await runJsonCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
     expect(
-      await askCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),
+      await runJsonCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),
     ).toHaveLength(1);
   });
 
   test('message show has id, state, to, from, subject, attempts and events', async () => {
-    const shown = await askCommand<Record<string, unknown>>(folder, ['message', 'show', id]);
+    const shown = await runJsonCommand<Record<string, unknown>>(folder, ['message', 'show', id]);
     expect(shown).toMatchObject({ id, to: 'rita@example.com', from: 'shop@example.org', state: expect.any(String) });
     expect(shown).toHaveProperty('subject');
     expect(shown.attempts).toBeInstanceOf(Array);
@@ -50,14 +50,14 @@ describe('--json', () => {
   test('send gives the id of the 201', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm', key: service.key };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
-    expect(await askCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
+    expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
   });
 
   test('send needs no key beside the store of the service, and leaves none that works', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
-    expect(await askCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
-    const keys = await askCommand<{ name: string; state: string }[]>(folder, ['key', 'list', 'default']);
+    expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
+    const keys = await runJsonCommand<{ name: string; state: string }[]>(folder, ['key', 'list', 'default']);
     expect(keys.filter(({ name }) => name === 'send')).toMatchObject([{ state: 'revoked' }]);
   });
 });

@@ -1,9 +1,9 @@
 /** Idle connections, and clients that pipeline and never read, against the real process and each of its HTTP listeners. */
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { extent } from '../rig/extent.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { accepted, askCommand, residentBytes, type ServiceProcess, startProcess } from '../rig/service.ts';
+import { sampleOrFull } from '../rig/sample.ts';
+import { residentBytes, runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
 import { makeAuthorities, snsRig } from '../rig/sns-receiver.ts';
 
 /** Connections that say nothing; those that the service refuses count as well. */
@@ -37,13 +37,13 @@ async function dropped(service: ServiceProcess, label: string): Promise<number> 
 
 test('idle connections to every listener exhaust no descriptors: keys, sessions and delivery go on', async () => {
   const folder = temporaryFolder();
-  const limit = extent(400, 4_000);
+  const limit = sampleOrFull(400, 4_000);
   const service = await startProcess(
     folder,
     { POSTRIDER_SENDERS: 'any' },
     (command) => `ulimit -n ${limit}; ${command}`,
   );
-  const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
+  const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
   // One that has presented a key stays, whatever comes.
   const known = connect(portOf(service.publicUrl), '127.0.0.1');
   onTestFinished(() => void known.destroy());
@@ -59,7 +59,7 @@ test('idle connections to every listener exhaust no descriptors: keys, sessions 
   await idle(portOf(service.operatorUrl), limit);
   await idle(portOf(service.publicUrl), limit);
 
-  const id = await accepted(service.publicUrl, service.key ?? '');
+  const id = await submitAccepted(service.publicUrl, service.key ?? '');
   const authorization = { Authorization: `Bearer ${token}` };
   const state = async () => {
     const answer = await fetch(`${service.operatorUrl}/api/v1/messages/${id}`, { headers: authorization });
@@ -92,9 +92,9 @@ const get = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r
 test('clients that pipeline and never read are read no further, take no memory, and are closed, on both listeners', async () => {
   const service = await startProcess(temporaryFolder(), { POSTRIDER_SENDERS: 'any' });
   const pid = service.child.pid ?? 0;
-  await accepted(service.publicUrl, service.key ?? '');
+  await submitAccepted(service.publicUrl, service.key ?? '');
   const before = residentBytes(pid);
-  const each = extent(4, 60);
+  const each = sampleOrFull(4, 60);
   const all = [
     ...(await deaf(portOf(service.publicUrl), each, get('/healthz'))),
     ...(await deaf(portOf(service.operatorUrl), each, get('/openapi.json'))),
@@ -102,7 +102,7 @@ test('clients that pipeline and never read are read no further, take no memory, 
   let most = 0;
   const closed = async () => {
     most = Math.max(most, residentBytes(pid));
-    await accepted(service.publicUrl, service.key ?? '');
+    await submitAccepted(service.publicUrl, service.key ?? '');
     return dropped(service, 'reason="unread-answers"');
   };
   await expect.poll(closed, { timeout: 110_000, interval: 200 }).toBe(all.length);

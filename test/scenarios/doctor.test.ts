@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { scenario } from './standing.ts';
+import { scenario } from './running-service.ts';
 
 const rig = scenario();
 let dns: FakeDns;

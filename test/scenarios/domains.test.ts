@@ -1,8 +1,8 @@
 /** Bad input and bad DNS at the commands for sending domains, as real processes beside a running service. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
-import { askCommand, runCommand } from '../rig/service.ts';
-import { scenario } from './standing.ts';
+import { runCommand, runJsonCommand } from '../rig/service.ts';
+import { scenario } from './running-service.ts';
 
 interface DomainAnswer {
   readonly status: string;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 const run = (...args: string[]) => runCommand(folder, args, settings);
-const add = (name: string) => askCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name], settings);
+const add = (name: string) => runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name], settings);
 async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
   const { code, stdout, stderr } = await run('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
@@ -50,7 +50,7 @@ test('a trailing dot, upper case and a name in Unicode are one domain, which is 
     1,
     expect.stringMatching(/xn--bcher-kva.example has been added already/),
   ]);
-  const listed = await askCommand<{ domain: string }[]>(folder, ['domain', 'list'], settings);
+  const listed = await runJsonCommand<{ domain: string }[]>(folder, ['domain', 'list'], settings);
   expect(listed.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);
 });
 
@@ -97,19 +97,19 @@ test('a DNS host that takes no Ed25519 records: the RSA key alone authenticates,
     ['found', 'missing'],
   ]);
 
-  const alone = await askCommand<DomainAnswer>(
+  const alone = await runJsonCommand<DomainAnswer>(
     folder,
     ['domain', 'add', 'default', 'alone.example', '--no-ed25519'],
     settings,
   );
   expect(keysOf(alone).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
-  const rotated = await askCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
+  const rotated = await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
   expect(keysOf(rotated)).toHaveLength(2);
   const again = await run('domain', 'rotate', 'alone.example');
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('domain rotate alone.example --cancel')]);
   const cancelled = await run('domain', 'rotate', 'alone.example', '--cancel');
   expect(cancelled.stdout).toContain(keysOf(rotated)[1]?.name ?? '-');
-  const left = await askCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
+  const left = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
   expect(keysOf(left).map(({ name }) => name)).toEqual(keysOf(alone).map(({ name }) => name));
   expect((await run('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(/there is nothing to cancel/);
 });
@@ -130,7 +130,7 @@ test.each([
 test('a service does not start with another secret than the stored keys have', async () => {
   const other = rig.folder();
   const service = await rig.serve(other, settings);
-  await askCommand(other, ['domain', 'add', 'default', 'sealed.example'], settings);
+  await runJsonCommand(other, ['domain', 'add', 'default', 'sealed.example'], settings);
   await service.stop();
   await expect(rig.serve(other, { ...settings, POSTRIDER_SECRET: 'cd'.repeat(32) })).rejects.toThrow(
     /POSTRIDER_SECRET is not the secret/,

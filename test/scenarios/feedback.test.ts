@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
-import { accepted, askCommand, runCommand } from '../rig/service.ts';
-import { smtpDialog } from '../rig/smtp-dialog.ts';
-import { ask, type StandingService, scenario } from './standing.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { connectSmtp } from '../rig/smtp-client.ts';
+import { type RunningService, scenario, sendRequest } from './running-service.ts';
 
 const rig = scenario();
 const RETURN_PATH = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
@@ -15,7 +15,7 @@ interface Shown {
 }
 
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let relay: BouncingRelay;
 let store: Store;
 
@@ -27,7 +27,7 @@ beforeAll(async () => {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=3`,
     POSTRIDER_SENDERS: 'any',
   });
-  store = await rig.beside(folder);
+  store = await rig.openStore(folder);
 });
 afterAll(async () => {
   await service.stop();
@@ -35,14 +35,19 @@ afterAll(async () => {
 });
 
 const feedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
-const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
-const show = (id: string) => askCommand<Shown>(folder, ['message', 'show', id]);
-const reaches = (id: string, state: string) => expect.poll(async () => (await store.showMail(id))?.state).toBe(state);
+const mailTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const show = (id: string) => runJsonCommand<Shown>(folder, ['message', 'show', id]);
+const reaches = (id: string, state: string) =>
+  expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 const happens = (id: string, verb: string) =>
-  expect.poll(async () => (await store.showMail(id))?.events.map((event) => event.verb)).toContain(verb);
+  expect.poll(async () => (await store.findMessage(id))?.events.map((event) => event.verb)).toContain(verb);
 const suppressed = async () =>
   (
-    await askCommand<{ address: string; reason: string; source: string }[]>(folder, ['suppression', 'list', 'default'])
+    await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, [
+      'suppression',
+      'list',
+      'default',
+    ])
   ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
 
 test('a bounce that comes back later ends the mail request as bounced, suppresses its recipient, and the next one ends suppressed', async () => {
@@ -59,7 +64,7 @@ test('a bounce that comes back later ends the mail request as bounced, suppresse
   expect((await show(await mailTo('Gone@example.net'))).state).toBe('suppressed');
   await reaches(other, 'delivered');
   expect(relay.answers.at(-1)).toMatch(/^250 /);
-  const { text } = await ask(`${service.operatorUrl}/metrics`);
+  const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_reports_total{result="bounced"} 1');
   expect(text).toMatch(/postrider_feedback_last_report_age_seconds \d/);
 });
@@ -85,7 +90,7 @@ test.each([
 test('what is not understood is kept for the operator, and changes nothing', async () => {
   const id = await mailTo('odd@example.net');
   await expect.poll(async () => (await store.listFeedback(null, 10)).map(({ mailId }) => mailId)).toContain(id);
-  const [kept] = await askCommand<{ id: number; message: string; reason: string; summary: string }[]>(folder, [
+  const [kept] = await runJsonCommand<{ id: number; message: string; reason: string; summary: string }[]>(folder, [
     'feedback',
     'list',
   ]);
@@ -112,12 +117,12 @@ test('a forged, foreign or replayed notice changes nothing', async () => {
   const sender = relay.senders.get('victim@example.net') ?? '';
   const bounce = (to: string, from: string) =>
     Buffer.from(deliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
-  const dialog = await smtpDialog(feedbackPort());
+  const dialog = await connectSmtp(feedbackPort());
   const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
   expect(await dialog.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
   // One of another recipient that names this one: a report speaks for its own message alone.
   const gone = relay.senders.get('gone@example.net') ?? '';
-  await dialog.say('RSET');
+  await dialog.command('RSET');
   expect(await dialog.send('', gone, bounce('victim@example.net', gone))).toMatch(/^250 /);
   expect((await show(id)).state).toBe('delivered');
   expect((await suppressed()).join()).not.toContain('victim@');

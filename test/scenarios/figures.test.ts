@@ -1,20 +1,20 @@
 /** What an operator reads about the service: figures that are true, and a log whose reader cannot hurt it. */
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { accepted, submit } from '../rig/service.ts';
-import { ask, type StandingService, scenario, signedIn } from './standing.ts';
+import { submit, submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario, sendRequest, signedIn } from './running-service.ts';
 
 const rig = scenario();
 
-async function figures({ operatorUrl }: StandingService): Promise<readonly string[]> {
-  return (await ask(`${operatorUrl}/metrics`)).text.split('\n');
+async function figures({ operatorUrl }: RunningService): Promise<readonly string[]> {
+  return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
 test('every state a mail request enters is counted, the complaint after the delivery too, and every refusal', async () => {
   const service = await rig.serve(rig.folder());
   const to = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
-    await accepted(service.publicUrl, service.key, to(name));
+    await submitAccepted(service.publicUrl, service.key, to(name));
   const { port } = new URL(service.publicUrl);
   await new Promise<void>((resolve) => {
     const socket = connect(Number(port), '127.0.0.1', () => socket.write('no HTTP\r\n\r\n'));
@@ -39,10 +39,10 @@ test('every state a mail request enters is counted, the complaint after the deli
 test('the inbox shows subjects as they were submitted', async () => {
   const service = await rig.serve(rig.folder());
   const subject = 'Grüße aus Köln 👋 – für alle <b>Kunden</b>, und darum etwas länger als eine Zeile sein darf';
-  await accepted(service.publicUrl, service.key, { subject });
+  await submitAccepted(service.publicUrl, service.key, { subject });
   const headers = await signedIn(service);
   const subjects = async () => {
-    const { text } = await ask(`${service.operatorUrl}/api/v1/inbox`, { headers });
+    const { text } = await sendRequest(`${service.operatorUrl}/api/v1/inbox`, { headers });
     return (JSON.parse(text) as { messages: { subject: string }[] }).messages.map((mail) => mail.subject);
   };
   await expect.poll(subjects).toEqual([subject]);
@@ -57,12 +57,12 @@ test('a reader of the log that stalls stops neither accepting, nor delivering, n
   const client = async () => {
     for (; left > 0; ) {
       left -= 1;
-      await accepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
+      await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
     }
   };
   await Promise.all(Array.from({ length: 32 }, client));
   await expect.poll(() => figures(service)).toContain(`postrider_messages_total{state="delivered"} ${sent}`);
-  expect((await ask(`${service.publicUrl}/readyz`)).status).toBe(200);
+  expect((await sendRequest(`${service.publicUrl}/readyz`)).status).toBe(200);
   service.child.kill('SIGTERM');
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
 import { runCurl } from '../rig/curl.ts';
-import { askCommand, runCommand, submit } from '../rig/service.ts';
-import { ask, idOf, scenario, signedIn } from './standing.ts';
+import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
+import { idOf, scenario, sendRequest, signedIn } from './running-service.ts';
 
 const rig = scenario();
 
 test('a newcomer starts it, pastes the printed command, and finds the mail everywhere it is said to be', async () => {
   const folder = rig.folder();
-  const first = await rig.serveForPeople(folder);
-  const store = await rig.beside(folder);
+  const first = await rig.serveWithBanner(folder);
+  const store = await rig.openStore(folder);
   expect(first.banner).toContain(first.publicUrl);
   expect(first.banner).toContain(`${first.operatorUrl}/inbox`);
   expect(first.banner).toContain('data/inbox');
@@ -36,24 +36,26 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   ]);
   expect(mail.messageId).toBe(`<${id}@example.org>`);
 
-  const page = await ask(`${first.operatorUrl}/inbox`);
+  const page = await sendRequest(`${first.operatorUrl}/inbox`);
   expect([page.status, page.text.includes('<div id="root">')]).toEqual([200, true]);
   const scripts = [...page.text.matchAll(/ src="(\/assets\/[^"]+\.js)"/g)].map(([, path]) => path ?? '');
   expect(scripts).not.toEqual([]);
   for (const path of scripts) {
-    const script = await ask(`${first.operatorUrl}${path}`);
+    const script = await sendRequest(`${first.operatorUrl}${path}`);
     expect([script.status, script.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
   }
   const headers = await signedIn(first);
-  const inbox = await ask(`${first.operatorUrl}/api/v1/inbox`, { headers });
+  const inbox = await sendRequest(`${first.operatorUrl}/api/v1/inbox`, { headers });
   expect(JSON.parse(inbox.text)).toMatchObject({
     messages: [{ id, to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello' }],
     next: null,
   });
-  expect((await ask(`${first.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(source.toString());
+  expect((await sendRequest(`${first.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(
+    source.toString(),
+  );
 
-  await expect.poll(async () => (await store.showMail(id))?.state).toBe('delivered');
-  const shown = await askCommand<{ attempts: { outcome: string }[]; events: { type: string }[] }>(folder, [
+  await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
+  const shown = await runJsonCommand<{ attempts: { outcome: string }[]; events: { type: string }[] }>(folder, [
     'message',
     'show',
     id,
@@ -64,8 +66,8 @@ test('a newcomer starts it, pastes the printed command, and finds the mail every
   expect([people.code, people.stderr, people.stdout.includes('delivered')]).toEqual([0, '', true]);
   expect(await first.stop()).toBe(0);
 
-  const second = await rig.serveForPeople(folder);
+  const second = await rig.serveWithBanner(folder);
   expect(second.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
   expect((await submit(second.publicUrl, first.key)).status).toBe(201);
-  expect((await askCommand<unknown[]>(folder, ['key', 'list', 'default'])).length).toBe(1);
+  expect((await runJsonCommand<unknown[]>(folder, ['key', 'list', 'default'])).length).toBe(1);
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { certificateFor } from '../rig/smtp-certificate.ts';
-import { idOf, scenario } from './standing.ts';
+import { idOf, scenario } from './running-service.ts';
 
 const rig = scenario();
 
@@ -48,7 +48,7 @@ function commonName(url: string): Promise<string> {
 test('the public listener speaks HTTPS, prints a curl that fits, and takes a new certificate over', async () => {
   const folder = rig.folder();
   await renew(folder, 'first.example');
-  const service = await rig.serveForPeople(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
+  const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
   expect(service.banner).toMatch(/curl -ik https:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail /);
   const answer = await post(service.publicUrl, service.key);
   expect(answer.status).toBe(201);

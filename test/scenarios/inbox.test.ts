@@ -1,12 +1,12 @@
 /** The inbox of `capture:` at the real service: hostile mail is shown as data, and only to whoever signed in. */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { accepted, askCommand } from '../rig/service.ts';
+import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
-import { ask, type StandingService, scenario, signedIn } from './standing.ts';
+import { type RunningService, scenario, sendRequest, signedIn } from './running-service.ts';
 
 const rig = scenario();
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let session: SessionHeaders;
 
 beforeAll(async () => {
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 
 const inbox = (path: string, headers: Record<string, string> = session, at = service) =>
-  ask(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
+  sendRequest(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
 
 /** Submits, and waits until it lies in the inbox. */
 async function captured(
@@ -24,7 +24,7 @@ async function captured(
   at = service,
   headers = session,
 ): Promise<string> {
-  const id = await accepted(at.publicUrl, at.key, mail);
+  const id = await submitAccepted(at.publicUrl, at.key, mail);
   await expect.poll(async () => (await inbox(`/${id}`, headers, at)).status).toBe(200);
   return id;
 }
@@ -109,14 +109,14 @@ describe('access', () => {
   test('nothing is told without sign-in, and a token or the password signs in as well', async () => {
     const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const basic = { Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}` };
-    await accepted(guarded.publicUrl, guarded.key, { message: '<html>secret</html>' });
+    await submitAccepted(guarded.publicUrl, guarded.key, { message: '<html>secret</html>' });
     const ids = async () =>
       (JSON.parse((await inbox('', basic, guarded)).text) as { messages: { id: string }[] }).messages.map(
         ({ id }) => id,
       );
     await expect.poll(ids).toHaveLength(1);
     const [id] = await ids();
-    const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
+    const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
     for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {
       expect((await inbox(path, basic, guarded)).status).toBe(200);
       for (const headers of [{}, session, { Authorization: `Bearer ${token}` }]) {

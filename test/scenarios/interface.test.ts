@@ -2,21 +2,21 @@
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { accepted, askCommand, submit } from '../rig/service.ts';
+import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
-import { type Answer, ask, idOf, type StandingService, scenario, signedIn, tally } from './standing.ts';
+import { type Answer, idOf, type RunningService, scenario, sendRequest, signedIn, tally } from './running-service.ts';
 
 const rig = scenario();
 const MAIL = { to: 'rita@example.com', from: 'shop@example.org', subject: 'Your receipt', message: 'Thank you.' };
 const MIB = 1_048_576;
 
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let store: Store;
 /** Of a page that is signed in. */
 let session: SessionHeaders;
 /** A service with a relay and the default sender policy. */
-let relay: StandingService;
+let relay: RunningService;
 
 beforeAll(async () => {
   folder = rig.folder();
@@ -24,7 +24,7 @@ beforeAll(async () => {
     rig.serve(folder),
     rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
   ]);
-  store = await rig.beside(folder);
+  store = await rig.openStore(folder);
   session = await signedIn(service);
 });
 
@@ -38,13 +38,13 @@ interface Request {
   readonly body?: unknown;
 }
 
-function send(at: StandingService, request: Request): Promise<Answer> {
+function send(at: RunningService, request: Request): Promise<Answer> {
   const { method = 'POST', path = '/api/v1/send-mail', key = at.key, type = 'application/json', body = MAIL } = request;
   const headers = new Headers(request.headers);
   if (key !== null) headers.set('Authorization', key);
   if (type !== null) headers.set('Content-Type', type);
   const bytes = body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-  return ask(at.publicUrl + path, {
+  return sendRequest(at.publicUrl + path, {
     method,
     headers,
     ...(method === 'GET' || method === 'HEAD' ? {} : { body: new Uint8Array(bytes) }),
@@ -176,9 +176,9 @@ describe('refusals', () => {
   });
 
   test('no refused request has left a mail request behind', async () => {
-    const before = await askCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
+    const before = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
     await Promise.all(ROWS.map(([, request]) => send(service, request)));
-    expect(await askCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(before);
+    expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(before);
   });
 });
 
@@ -204,16 +204,16 @@ test.each(ACCEPTED)('accepted: %s', async (_what, request) => {
 
 test('health needs no key and tells the truth', async () => {
   for (const path of ['/healthz', '/readyz']) {
-    const answer = await ask(service.publicUrl + path);
+    const answer = await sendRequest(service.publicUrl + path);
     expect([answer.status, JSON.parse(answer.text)]).toMatchObject([200, { result: 'ok' }]);
   }
 });
 
 describe('the message', () => {
   const parsed = async (mail: Partial<typeof MAIL>) => {
-    const id = await accepted(service.publicUrl, service.key, mail);
+    const id = await submitAccepted(service.publicUrl, service.key, mail);
     const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
-    await expect.poll(async () => (await ask(path, { headers: session })).status).toBe(200);
+    await expect.poll(async () => (await sendRequest(path, { headers: session })).status).toBe(200);
     const source = Buffer.from(await (await fetch(path, { headers: session })).arrayBuffer());
     return { source, mail: await PostalMime.parse(source) };
   };
@@ -249,8 +249,8 @@ describe('idempotency', () => {
     const headers = { 'Idempotency-Key': 'order-17' };
     const own = rig.folder();
     const first = await rig.serve(own);
-    const again = (at: StandingService) =>
-      ask(`${at.publicUrl}/api/v1/send-mail`, {
+    const again = (at: RunningService) =>
+      sendRequest(`${at.publicUrl}/api/v1/send-mail`, {
         method: 'POST',
         headers: { Authorization: first.key, 'Content-Type': 'application/json', ...headers },
         body: JSON.stringify(MAIL),
@@ -272,9 +272,9 @@ describe('idempotency', () => {
     const late = await again(second);
     expect([late.status, late.text, late.headers.get('idempotency-replayed')]).toEqual([201, answers[0]?.text, 'true']);
     expect((await submit(second.publicUrl, first.key, { message: 'Other' }, headers)).status).toBe(400);
-    const account = await askCommand<{ volumeUsed: number }>(own, ['account', 'show', 'default']);
+    const account = await runJsonCommand<{ volumeUsed: number }>(own, ['account', 'show', 'default']);
     expect(account.volumeUsed).toBe(1);
-    expect((await askCommand<unknown[]>(own, ['message', 'list'])).length).toBe(1);
+    expect((await runJsonCommand<unknown[]>(own, ['message', 'list'])).length).toBe(1);
   });
 });
 
@@ -294,28 +294,32 @@ describe('simulator addresses', () => {
     ];
     const sent = await Promise.all(
       Object.entries(ENDS).flatMap(([kind, [state]]) =>
-        spellings(kind).map(async (to) => ({ to, state, id: await accepted(service.publicUrl, service.key, { to }) })),
+        spellings(kind).map(async (to) => ({
+          to,
+          state,
+          id: await submitAccepted(service.publicUrl, service.key, { to }),
+        })),
       ),
     );
     const listed = async () => {
-      const all = await Promise.all(sent.map(({ id }) => store.showMail(id)));
+      const all = await Promise.all(sent.map(({ id }) => store.findMessage(id)));
       return all.map((mail) => `${mail?.to} ${mail?.state}`);
     };
     await expect.poll(listed).toEqual(sent.map(({ to, state }) => `${to} ${state}`));
     for (const [kind, [, verbs]] of Object.entries(ENDS)) {
       const id = sent.find(({ to }) => to.startsWith(kind))?.id ?? '';
-      expect((await store.showMail(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
+      expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
     }
-    const inbox = (await ask(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
+    const inbox = (await sendRequest(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
     expect(sent.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 
   test('a simulated bounce suppresses nobody: the next mail to it bounces again', async () => {
     const to = 'bounce@simulator.postrider.test';
-    const ids = [await accepted(service.publicUrl, service.key, { to })];
-    const states = () => Promise.all(ids.map(async (id) => (await store.showMail(id))?.state));
+    const ids = [await submitAccepted(service.publicUrl, service.key, { to })];
+    const states = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
     await expect.poll(states).toEqual(['bounced']);
-    ids.push(await accepted(service.publicUrl, service.key, { to }));
+    ids.push(await submitAccepted(service.publicUrl, service.key, { to }));
     await expect.poll(states).toEqual(['bounced', 'bounced']);
   });
 });

@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { newApiKey } from '../../src/model/credentials.ts';
-import { askCommand, runCommand, submit } from '../rig/service.ts';
-import { type Answer, type StandingService, scenario, tally } from './standing.ts';
+import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
+import { type Answer, type RunningService, scenario, tally } from './running-service.ts';
 
 const rig = scenario();
 const AT_ONCE = 200;
@@ -14,13 +14,13 @@ interface NewKey {
 }
 
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 beforeAll(async () => {
   folder = rig.folder();
   service = await rig.serve(folder);
 });
 
-const command = <T>(...args: string[]) => askCommand<T>(folder, args);
+const command = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 
 /** An account with these limits, and a key of it, which works from now on. */
 async function account(name: string, ...limits: string[]): Promise<NewKey> {
@@ -112,7 +112,7 @@ test('a new key of a new account works from the moment that the command has retu
   const rotated = await command<NewKey>('key', 'rotate', first.id, '--grace', '1m');
   expect((await post(rotated.key)).status).toBe(201);
   // What the commands do in their own process, done in this one.
-  const store = await rig.beside(folder);
+  const store = await rig.openStore(folder);
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
     const { key, prefix, hash } = newApiKey(randomBytes);
@@ -131,7 +131,7 @@ test('a new key of a new account works from the moment that the command has retu
 
 test('a key made after its account was unlocked works at once', async () => {
   await account('unlocked');
-  const store = await rig.beside(folder);
+  const store = await rig.openStore(folder);
   for (let n = 0; n < 10; n += 1) {
     const locked = newApiKey(randomBytes);
     const unlocked = newApiKey(randomBytes);
@@ -174,8 +174,8 @@ test('a locked account keeps its queued mail back until it is unlocked', async (
   const { key } = await account('held');
   const sent = await post(key, {}, { to: 'defer@simulator.postrider.test' });
   const id = (JSON.parse(sent.text) as { result: { id: string } }).result.id;
-  const store = await rig.beside(folder);
-  const tries = async () => (await store.showMail(id))?.attempts;
+  const store = await rig.openStore(folder);
+  const tries = async () => (await store.findMessage(id))?.attempts;
   await expect.poll(tries).toBe(1);
   await soon(key, [401, 'Account locked'], 'account', 'lock', 'held', '--reason', 'abuse');
   await command('message', 'retry', id);

@@ -6,11 +6,11 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
-import { LEFT_BEHIND, MOVED_WITH_MAIL, TRANSFER_TABLES } from '../../src/store/transfer.ts';
+import { MESSAGE_TABLES, TABLES_NOT_TRANSFERRED, TRANSFER_TABLES } from '../../src/store/transfer.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { newMail } from '../rig/mail.ts';
-import { freshDatabase } from '../rig/postgres.ts';
-import { accepted, askCommand, environment, runCommand, startProcess, submit } from '../rig/service.ts';
+import { newMessage } from '../rig/messages.ts';
+import { temporaryDatabase } from '../rig/postgres.ts';
+import { environment, runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
 const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 
@@ -35,18 +35,22 @@ interface Listed {
 }
 
 const list = (folder: string, settings: Record<string, string>) =>
-  askCommand<Listed[]>(folder, ['message', 'list', '--limit', '10000'], settings);
+  runJsonCommand<Listed[]>(folder, ['message', 'list', '--limit', '10000'], settings);
 
 test('a backup taken under load is whole, and restored it holds every mail request accepted before it', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
-  const before = await Promise.all(Array.from({ length: 40 }, () => accepted(service.publicUrl, key)));
+  const before = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
   let over = false;
   const load = (async () => {
     while (!over) await submit(service.publicUrl, key);
   })();
-  const taken = await askCommand<{ bytes: number; secret: string | null }>(folder, ['backup', 'saved.db'], EMBEDDED);
+  const taken = await runJsonCommand<{ bytes: number; secret: string | null }>(
+    folder,
+    ['backup', 'saved.db'],
+    EMBEDDED,
+  );
   over = true;
   await load;
   expect(taken.bytes).toBe(statSync(join(folder, 'saved.db')).size);
@@ -66,7 +70,7 @@ test('a backup taken under load is whole, and restored it holds every mail reque
   await service.ended;
 
   const stopped = temporaryFolder();
-  const restored = await askCommand<{ before: string | null }>(
+  const restored = await runJsonCommand<{ before: string | null }>(
     stopped,
     ['restore', join(folder, 'saved.db')],
     EMBEDDED,
@@ -74,7 +78,7 @@ test('a backup taken under load is whole, and restored it holds every mail reque
   expect(restored.before).toBeNull();
   const ids = new Set((await list(stopped, EMBEDDED)).map(({ id }) => id));
   expect(before.filter((id) => !ids.has(id))).toEqual([]);
-  const twice = await askCommand<{ before: string }>(stopped, ['restore', join(folder, 'saved.db')], EMBEDDED);
+  const twice = await runJsonCommand<{ before: string }>(stopped, ['restore', join(folder, 'saved.db')], EMBEDDED);
   expect(existsSync(join(stopped, twice.before))).toBe(true);
 });
 
@@ -86,12 +90,12 @@ test('a restore says what the backup will send', async () => {
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
     POSTRIDER_SENDERS: 'any',
   });
-  for (let n = 0; n < 2; n += 1) await accepted(service.publicUrl, service.key ?? '');
+  for (let n = 0; n < 2; n += 1) await submitAccepted(service.publicUrl, service.key ?? '');
   await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
   service.kill('SIGTERM');
   await service.ended;
   const [first] = (await list(folder, EMBEDDED)).map(({ at }) => at).sort();
-  expect(await askCommand(folder, ['restore', 'saved.db'], EMBEDDED)).toMatchObject({
+  expect(await runJsonCommand(folder, ['restore', 'saved.db'], EMBEDDED)).toMatchObject({
     queued: 2,
     oldestQueuedAt: first,
   });
@@ -109,7 +113,7 @@ test.each([
 ])('%s is no backup, and the database stays as it is', async (name, content, said) => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
-  const id = await accepted(service.publicUrl, service.key ?? '');
+  const id = await submitAccepted(service.publicUrl, service.key ?? '');
   service.kill('SIGTERM');
   await service.ended;
   if (content !== null) writeFileSync(join(folder, name), content);
@@ -121,18 +125,18 @@ test.each([
 
 test('moved to PostgreSQL, everything is there, the key works, and what was queued is delivered', async () => {
   const folder = temporaryFolder();
-  const url = await freshDatabase();
+  const url = await temporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
   // A relay that refuses connections: mail to it waits.
   const waiting = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
   const first = await startProcess(folder, { ...EMBEDDED, ...waiting });
   const key = first.key ?? '';
   for (const to of ['bounce', 'success', 'complaint']) {
-    await accepted(first.publicUrl, key, { to: `${to}@simulator.postrider.test` });
+    await submitAccepted(first.publicUrl, key, { to: `${to}@simulator.postrider.test` });
   }
-  await askCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
-  await accepted(first.publicUrl, key, { to: 'gone@example.com' });
-  const queued = await accepted(first.publicUrl, key, { subject: 'Grüße \u{1F600}' });
+  await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
+  await submitAccepted(first.publicUrl, key, { to: 'gone@example.com' });
+  const queued = await submitAccepted(first.publicUrl, key, { subject: 'Grüße \u{1F600}' });
   const settled = async () => (await list(folder, EMBEDDED)).map(({ state }) => state).sort();
   await expect.poll(settled).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
 
@@ -142,11 +146,11 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
   first.kill('SIGTERM');
   await first.ended;
   const before = await list(folder, EMBEDDED);
-  const { tables } = await askCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
+  const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
   expect(await list(folder, postgres)).toEqual(before);
   for (const { id } of before) {
-    const shown = (settings: Record<string, string>) => askCommand(folder, ['message', 'show', id], settings);
+    const shown = (settings: Record<string, string>) => runJsonCommand(folder, ['message', 'show', id], settings);
     expect(await shown(postgres)).toEqual(await shown(EMBEDDED));
   }
   const repeated = await runCommand(folder, move);
@@ -154,12 +158,12 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
 
   const second = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
   expect(second.key).toBeNull();
-  await accepted(second.publicUrl, key);
-  await askCommand(folder, ['message', 'retry', queued], postgres);
+  await submitAccepted(second.publicUrl, key);
+  await runJsonCommand(folder, ['message', 'retry', queued], postgres);
   await expect
     .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state)
     .toBe('delivered');
-  expect((await askCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
+  expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
   // Further nodes would not have the file.
   const said = /POSTRIDER_SECRET is not set, so that this node goes by the file data\/secret of its own/;
   expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(said);
@@ -169,10 +173,10 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
 
 test('a move that was killed goes on where it was, and ends whole', async () => {
   const folder = temporaryFolder();
-  const url = await freshDatabase();
-  await askCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
+  const url = await temporaryDatabase();
+  await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
-  for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => newMail()));
+  for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => newMessage()));
   await store.close();
   const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
   const killed = spawn(process.execPath, [LAUNCHER, ...move], { cwd: folder, env: environment({}), stdio: 'ignore' });
@@ -188,31 +192,31 @@ test('a move that was killed goes on where it was, and ends whole', async () => 
   await ended;
   const before = await there();
   expect(before).toBeLessThan(15_000);
-  const { tables } = await askCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
+  const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
 
 test('a database with accounts of its own takes no other store', async () => {
   const folder = temporaryFolder();
-  const url = await freshDatabase();
-  await askCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
-  await askCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
+  const url = await temporaryDatabase();
+  await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
+  await runJsonCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
   const moved = await runCommand(
     folder,
     ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', '-'],
     {},
     url,
   );
-  expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('already contains accounts')]);
+  expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('holds accounts of its own')]);
 });
 
 test('no table of the embedded store is forgotten by a move', async () => {
   const folder = temporaryFolder();
-  await askCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
+  await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));
   const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").all();
   const columns = (name: string) => database.prepare(`SELECT name FROM pragma_table_info('${name}')`).all();
-  const known = [...TRANSFER_TABLES.map(({ name }) => name), ...MOVED_WITH_MAIL, ...LEFT_BEHIND].sort();
+  const known = [...TRANSFER_TABLES.map(({ name }) => name), ...MESSAGE_TABLES, ...TABLES_NOT_TRANSFERRED].sort();
   expect(tables.map(({ name }) => name)).toEqual(known);
   for (const { name, columns: moved } of TRANSFER_TABLES) {
     expect([...moved].sort()).toEqual(

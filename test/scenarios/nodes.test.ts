@@ -8,15 +8,15 @@ import { newApiKey } from '../../src/model/credentials.ts';
 import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { freshDatabase } from '../rig/postgres.ts';
-import { accepted, askCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
+import { temporaryDatabase } from '../rig/postgres.ts';
+import { runJsonCommand, type ServiceProcess, startProcess, submit, submitAccepted } from '../rig/service.ts';
 import { settingOf } from '../rig/stores.ts';
 
 const SECRET = 'cd'.repeat(32);
 
 /** So many nodes on a database of their own, and commands on it. */
 async function installation(count: number, settings: Record<string, string> = {}) {
-  const shared = { POSTRIDER_DATABASE: await freshDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
+  const shared = { POSTRIDER_DATABASE: await temporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
   const folder = temporaryFolder();
   const nodes: ServiceProcess[] = [];
   while (nodes.length < count) nodes.push(await startProcess(temporaryFolder(), shared));
@@ -24,7 +24,7 @@ async function installation(count: number, settings: Record<string, string> = {}
     shared,
     nodes,
     key: nodes[0]?.key ?? '',
-    ask: <T>(...args: string[]) => askCommand<T>(folder, args, shared),
+    ask: <T>(...args: string[]) => runJsonCommand<T>(folder, args, shared),
   };
 }
 
@@ -126,15 +126,15 @@ test('what a node without the role deliver accepts is sent by one that has it', 
   const sink = await startCountingSink();
   const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
   const { nodes, key, shared } = await installation(1, { ...relay, POSTRIDER_ROLES: 'api' });
-  const ids = await Promise.all(Array.from({ length: 20 }, () => accepted(nodes[0]?.publicUrl ?? '', key)));
-  expect(sink.taken.size).toBe(0);
+  const ids = await Promise.all(Array.from({ length: 20 }, () => submitAccepted(nodes[0]?.publicUrl ?? '', key)));
+  expect(sink.received.size).toBe(0);
   await startProcess(temporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
-  await expect.poll(() => ids.filter((id) => sink.taken.get(id) !== 1)).toEqual([]);
+  await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });
 
 test('a node whose clock is days off, and jumps, accepts and sends by the database’s time', async () => {
   const sink = await startCountingSink();
-  const url = await freshDatabase();
+  const url = await temporaryDatabase();
   const folder = temporaryFolder();
   const environment = {
     POSTRIDER_DATABASE: url,
@@ -153,10 +153,10 @@ test('a node whose clock is days off, and jumps, accepts and sends by the databa
   const ids: string[] = [];
   for (const jump of [5, -5, 0]) {
     setBy = jump * 86_400_000;
-    ids.push(await accepted(service.publicUrl ?? '', service.firstKey ?? ''));
+    ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? ''));
   }
-  await expect.poll(() => ids.filter((id) => sink.taken.get(id) !== 1)).toEqual([]);
-  const listed = await askCommand<{ id: string; at: string }[]>(folder, ['message', 'list'], {
+  await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
+  const listed = await runJsonCommand<{ id: string; at: string }[]>(folder, ['message', 'list'], {
     POSTRIDER_DATABASE: url,
     POSTRIDER_SECRET: SECRET,
   });

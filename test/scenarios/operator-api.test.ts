@@ -1,19 +1,19 @@
 /** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DESCRIBED_ROUTES } from '../../src/operator/api-document.ts';
-import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
+import { ROUTE_DESCRIPTIONS } from '../../src/operator/api-document.ts';
+import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { signIn } from '../rig/session.ts';
-import { type StandingService, scenario, signedIn } from './standing.ts';
+import { type RunningService, scenario, signedIn } from './running-service.ts';
 
 const rig = scenario();
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let token = '';
 
 beforeAll(async () => {
   folder = rig.folder();
   service = await rig.serve(folder);
-  ({ token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
 });
 afterAll(async () => {
   await service.stop();
@@ -60,7 +60,7 @@ describe('signing in', () => {
       { Authorization: 'Basic OnNlY3JldA==' },
       bearer('po_wrong'),
     ]) {
-      for (const { method, path, outside, access } of DESCRIBED_ROUTES) {
+      for (const { method, path, outsideApi: outside, access } of ROUTE_DESCRIPTIONS) {
         if (method !== 'GET' || path.includes('{') || outside || access === 'none') continue;
         const answer = await ask(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
@@ -194,9 +194,9 @@ describe('signing in', () => {
     const session: Record<string, string> = await signedIn(fresh);
     expect((await at('HEAD', '/api/v1/accounts', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
-    const { token: script } = await askCommand<{ token: string }>(folder, ['token', 'create', 'script']);
+    const { token: script } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'script']);
     expect((await at('GET', '/api/v1/session', bearer(script))).body).toMatchObject({ firstKey: null });
-    const [first] = await askCommand<readonly { id: string }[]>(folder, ['key', 'list', 'default']);
+    const [first] = await runJsonCommand<readonly { id: string }[]>(folder, ['key', 'list', 'default']);
     await runCommand(folder, ['key', 'revoke', first?.id ?? '']);
     await expect.poll(async () => (await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: null });
     expect((await at('POST', '/api/v1/sign-out', { ...session, Origin: 'http://evil.example' })).status).toBe(403);
@@ -248,7 +248,7 @@ describe('signing in', () => {
   });
 
   test('a revoked or expired token is refused', async () => {
-    const made = await askCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
+    const made = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
     expect((await ask('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(200);
     await runCommand(folder, ['token', 'revoke', String(made.id)]);
     expect((await ask('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(401);
@@ -262,7 +262,7 @@ test('an account, its limits, its keys: made, shown, changed, locked, and refuse
   const { key: raw, id } = key as { key: string; id: string };
   // The listener knows of it within a second.
   await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
-  const mail = await accepted(service.publicUrl, raw);
+  const mail = await submitAccepted(service.publicUrl, raw);
   expect((await api('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
     rate: '1000/1h',
     volume: 100,
@@ -309,7 +309,7 @@ test('messages are found page by page, by words, address, account and state', as
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1)
     ids.unshift(
-      await accepted(service.publicUrl, service.key, {
+      await submitAccepted(service.publicUrl, service.key, {
         to: `page${n}@paging.example.com`,
         subject: `Invoice ${n} of five`,
       }),
@@ -437,7 +437,7 @@ test('the document names every route, and the page for people shows it without a
   const operations = Object.values(paths).flatMap((methods) =>
     Object.values(methods).map(({ operationId }) => operationId),
   );
-  expect(operations.sort()).toEqual(DESCRIBED_ROUTES.map(({ operation }) => operation).sort());
+  expect(operations.sort()).toEqual(ROUTE_DESCRIPTIONS.map(({ operationId: operation }) => operation).sort());
   expect(new Set(operations).size).toBe(operations.length);
   const page = await ask('GET', '/reference');
   expect(page.status).toBe(200);
@@ -453,7 +453,7 @@ test('the longest address there can be is taken off its list by its path', async
 });
 
 test('a message tells its key, which event was which attempt, what it waits for, and why its recipient is suppressed', async () => {
-  const deferred = await accepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
+  const deferred = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
   const show = async (id: string) => (await api('GET', `/messages/${id}`)).body;
   await expect
     .poll(() => show(deferred))
@@ -479,7 +479,7 @@ test('a message tells its key, which event was which attempt, what it waits for,
 
   await api('POST', '/accounts/default/suppressions', { address: 'gone@example.com', reason: 'complaint' });
   await api('POST', '/accounts/*/suppressions', { address: 'gone@example.com' });
-  const suppressed = await accepted(service.publicUrl, service.key, { to: 'Gone@Example.com' });
+  const suppressed = await submitAccepted(service.publicUrl, service.key, { to: 'Gone@Example.com' });
   expect(await show(suppressed)).toMatchObject({
     state: 'suppressed',
     suppressions: [

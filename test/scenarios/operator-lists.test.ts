@@ -1,18 +1,18 @@
 /** Suppression lists through the operator API: searched, explained, sent up and down as files, whatever the file is. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accepted, askCommand, runCommand } from '../rig/service.ts';
-import { type StandingService, scenario, signedIn } from './standing.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario, signedIn } from './running-service.ts';
 
 const rig = scenario();
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let token = '';
 
 beforeAll(async () => {
   folder = rig.folder();
   service = await rig.serve(folder);
-  ({ token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
 });
 afterAll(async () => {
   await service.stop();
@@ -70,9 +70,9 @@ test('a list is searched by address and by domain, page by page', async () => {
 });
 
 test('why an address is suppressed is one answer: every list that has it, with reason, time and the message that caused it', async () => {
-  const id = await accepted(service.publicUrl, service.key, { to: 'why@example.com' });
+  const id = await submitAccepted(service.publicUrl, service.key, { to: 'why@example.com' });
   // As the refusal of a mail server writes it.
-  const store = await rig.beside(folder);
+  const store = await rig.openStore(folder);
   await store.addSuppressions('default', [
     { address: 'why@example.com', reason: 'bounce', source: id, at: Date.now() },
   ]);
@@ -247,7 +247,7 @@ describe('an import', () => {
     const first = await rig.serve(own);
     const session = await signedIn(first);
     const body = Array.from({ length: 60_000 }, (_, n) => `user${n}@stopped.example\n`).join('');
-    const send = ({ operatorUrl }: StandingService, headers: Record<string, string>) =>
+    const send = ({ operatorUrl }: RunningService, headers: Record<string, string>) =>
       fetch(`${operatorUrl}/api/v1/accounts/default/suppressions/import`, {
         method: 'POST',
         headers: { ...headers, Origin: operatorUrl, 'Content-Type': 'text/csv' },
@@ -262,7 +262,7 @@ describe('an import', () => {
       progress += value;
     }
     expect(await first.stop()).toBe(0);
-    const entries = await askCommand<{ action: string; after: { added: number } }[]>(own, ['audit']);
+    const entries = await runJsonCommand<{ action: string; after: { added: number } }[]>(own, ['audit']);
     expect(entries).toMatchObject([
       { action: 'suppression.import', after: { added: expect.any(Number), bytes: body.length, stopped: true } },
     ]);
@@ -355,7 +355,7 @@ test('an account tells its limits, their use and its reputation as numbers', asy
   const { key } = (await (await post('/accounts/gauged/keys', {})).json()) as { key: string };
   await expect
     .poll(() =>
-      accepted(service.publicUrl, key).then(
+      submitAccepted(service.publicUrl, key).then(
         () => true,
         () => false,
       ),

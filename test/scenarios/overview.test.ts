@@ -1,19 +1,19 @@
 /** An operator's first look at the whole service: figures that are true and stay, and what changes told as it happens. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
-import { type StandingService, scenario } from './standing.ts';
+import { type RunningService, scenario } from './running-service.ts';
 
 const rig = scenario();
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let token = '';
 const streams: AbortController[] = [];
 
 beforeAll(async () => {
   folder = rig.folder();
   service = await rig.serve(folder);
-  ({ token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
+  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
 });
 afterAll(async () => {
   for (const stream of streams) stream.abort();
@@ -64,7 +64,7 @@ const simulated = (name: string) => ({ to: `${name}@simulator.postrider.test` })
 test('figures, queue and health are those of what was sent, also after the service was started anew', async () => {
   expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
-    await accepted(service.publicUrl, service.key, simulated(name));
+    await submitAccepted(service.publicUrl, service.key, simulated(name));
   const counted = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
   await expect.poll(async () => (await overview()).totals).toMatchObject(counted);
   await expect.poll(async () => (await overview()).queue).toMatchObject({ queued: 1, sending: 0 });
@@ -78,7 +78,7 @@ test('figures, queue and health are those of what was sent, also after the servi
   expect(told.health.find(({ part }) => part === 'transport')?.text).toContain('takes messages');
   for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(counted);
   // The last ones counted were written at the stop.
-  await accepted(service.publicUrl, service.key, simulated('suppressed'));
+  await submitAccepted(service.publicUrl, service.key, simulated('suppressed'));
   expect(await service.stop()).toBe(0);
   service = await rig.serve(folder);
   expect((await overview()).totals).toMatchObject({ ...counted, accepted: 7, suppressed: 2 });
@@ -88,11 +88,11 @@ test('figures, queue and health are those of what was sent, also after the servi
 
 test('what was accepted is told within moments, and what the command line changes beside the service', async () => {
   const { topics } = await listen();
-  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default']);
+  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
   await expect.poll(topics).toEqual(expect.arrayContaining(['accounts', 'audit']));
   const before = topics().length;
   await expect
-    .poll(async () => accepted(service.publicUrl, key, simulated('success')).catch(() => null))
+    .poll(async () => submitAccepted(service.publicUrl, key, simulated('success')).catch(() => null))
     .not.toBeNull();
   await expect.poll(() => topics().slice(before)).toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
   await runCommand(folder, ['suppression', 'add', 'default', 'rita@example.com']);
@@ -100,22 +100,22 @@ test('what was accepted is told within moments, and what the command line change
 });
 
 test('what an operator cancels through this node has left the queue by the figures too', async () => {
-  const store = await rig.beside(folder);
+  const store = await rig.openStore(folder);
   const hour = 3_600_000;
   const ended = async () => {
     const now = Date.now();
-    const steps = await store.traffic(now - (now % hour) - hour, now + hour, hour);
+    const steps = await store.readTraffic(now - (now % hour) - hour, now + hour, hour);
     return steps.reduce((sum, step) => sum + step.ended, 0);
   };
-  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'default']);
+  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
   const deferred = { id: '' };
   await expect
     .poll(async () => {
-      deferred.id = await accepted(service.publicUrl, key, simulated('defer')).catch(() => '');
+      deferred.id = await submitAccepted(service.publicUrl, key, simulated('defer')).catch(() => '');
       return deferred.id;
     })
     .not.toBe('');
-  await expect.poll(async () => (await store.showMail(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
+  await expect.poll(async () => (await store.findMessage(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
   // Whatever was counted before is written.
   let before = -1;
   const settled = async () => {
@@ -153,16 +153,16 @@ test('while the next hop takes nothing, what waits for it says so, with why and 
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
     POSTRIDER_SENDERS: 'any',
   });
-  const { token: mine } = await askCommand<{ token: string }>(own, ['token', 'create', 'ci']);
+  const { token: mine } = await runJsonCommand<{ token: string }>(own, ['token', 'create', 'ci']);
   const get = async <T>(path: string) => {
     const answer = await fetch(`${dead.operatorUrl}/api/v1${path}`, { headers: { Authorization: `Bearer ${mine}` } });
     return (await answer.json()) as T;
   };
-  for (const to of ['a', 'b', 'c']) await accepted(dead.publicUrl, dead.key, { to: `${to}@example.com` });
+  for (const to of ['a', 'b', 'c']) await submitAccepted(dead.publicUrl, dead.key, { to: `${to}@example.com` });
   const transport = async () =>
     (await get<Told>('/overview?range=1h')).health.find(({ part }) => part === 'transport')?.text;
   await expect.poll(transport).toMatch(/takes nothing|took nothing/);
-  const id = await accepted(dead.publicUrl, dead.key, { to: 'd@example.com' });
+  const id = await submitAccepted(dead.publicUrl, dead.key, { to: 'd@example.com' });
   const { explanation } = await get<{ explanation: readonly string[] }>(`/messages/${id}/explain`);
   const text = explanation.join(' ');
   expect(text).toContain('the next hop took nothing several times in a row');

@@ -1,8 +1,8 @@
 /** What reaches a terminal: no character that acts on it, and no password of a mistyped setting. */
 import { expect, test } from 'vitest';
 import { isUnprintable } from '../../src/printing/escape.ts';
-import { askCommand, runCommand, submit } from '../rig/service.ts';
-import { idOf, scenario } from './standing.ts';
+import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
+import { idOf, scenario } from './running-service.ts';
 
 const rig = scenario();
 
@@ -19,16 +19,16 @@ const acting = (text: string) =>
 test('C1 controls and separators in a subject are carried, and escaped in text, JSON and the operator API', async () => {
   const folder = rig.folder();
   const settings = { POSTRIDER_SENDERS: 'any' };
-  await askCommand(folder, ['account', 'create', 'shop']);
-  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
-  const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'reader']);
+  await runJsonCommand(folder, ['account', 'create', 'shop']);
+  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
+  const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'reader']);
   const service = await rig.serve(folder, settings);
   const subject = `Hello ${CARRIED} there`;
   const sent = await submit(service.publicUrl, key, { subject });
   expect(sent.status).toBe(201);
   const id = idOf(await sent.text());
-  const store = await rig.beside(folder);
-  await expect.poll(async () => (await store.showMail(id))?.state).toBe('delivered');
+  const store = await rig.openStore(folder);
+  await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
 
   const shown = await runCommand(folder, ['message', 'show', id, '--json']);
   expect(JSON.parse(shown.stdout)).toMatchObject({ subject });

@@ -3,9 +3,9 @@ import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
-import { accepted, askCommand } from '../rig/service.ts';
+import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { type StandingService, scenario } from './standing.ts';
+import { type RunningService, scenario } from './running-service.ts';
 
 const rig = scenario();
 
@@ -18,7 +18,7 @@ interface Shown {
 }
 
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 let server: RealSmtpServer;
 let store: Store;
 /** Local parts that are put off for now. */
@@ -38,7 +38,7 @@ beforeAll(async () => {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${server.port}?connections=3`,
     POSTRIDER_SENDERS: 'any',
   });
-  store = await rig.beside(folder);
+  store = await rig.openStore(folder);
 });
 afterAll(async () => {
   // The server would wait for the connections that the service keeps.
@@ -46,9 +46,10 @@ afterAll(async () => {
   await server.close();
 });
 
-const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
-const show = (id: string) => askCommand<Shown>(folder, ['message', 'show', id]);
-const reaches = (id: string, state: string) => expect.poll(async () => (await store.showMail(id))?.state).toBe(state);
+const mailTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const show = (id: string) => runJsonCommand<Shown>(folder, ['message', 'show', id]);
+const reaches = (id: string, state: string) =>
+  expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
 test('a hard bounce suppresses that recipient from then on, and nobody else', async () => {
   const bounced = await mailTo('gone@example.com');
@@ -60,7 +61,7 @@ test('a hard bounce suppresses that recipient from then on, and nobody else', as
   expect((await show(again)).state).toBe('suppressed');
   await reaches(other, 'delivered');
   expect(server.received.map(({ to }) => to)).toEqual([['here@example.com']]);
-  const { explanation } = await askCommand<{ explanation: string[] }>(folder, ['message', 'explain', again]);
+  const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', again]);
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
@@ -68,7 +69,7 @@ test('a deferral waits about a minute and explain says so; retry goes now; cance
   putOff.add('later').add('never');
   const [later, never] = await Promise.all([mailTo('later@example.com'), mailTo('never@example.com')]);
   for (const id of [later, never]) {
-    await expect.poll(async () => (await store.showMail(id))?.attempts).toBe(1);
+    await expect.poll(async () => (await store.findMessage(id))?.attempts).toBe(1);
     await reaches(id, 'queued');
   }
   const waiting = await show(later);
@@ -76,17 +77,17 @@ test('a deferral waits about a minute and explain says so; retry goes now; cance
   expect(waitMs).toBeGreaterThan(40_000);
   expect(waitMs).toBeLessThan(70_000);
   expect(waiting.attempts).toMatchObject([{ outcome: 'deferred', code: 451, enhancedCode: '4.3.2' }]);
-  const { explanation } = await askCommand<{ explanation: string[] }>(folder, ['message', 'explain', later]);
+  const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', later]);
   const told = explanation.join(' ');
   expect(told).toContain('451 4.3.2');
   expect(told).toMatch(/tried once and is tried next at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, in (1 min|[3-6]\d s)/);
   putOff.clear();
-  await askCommand(folder, ['message', 'retry', later]);
+  await runJsonCommand(folder, ['message', 'retry', later]);
   await reaches(later, 'delivered');
-  expect(await askCommand(folder, ['message', 'cancel', never])).toEqual({ id: never, state: 'cancelled' });
+  expect(await runJsonCommand(folder, ['message', 'cancel', never])).toEqual({ id: never, state: 'cancelled' });
   expect((await show(never)).state).toBe('cancelled');
-  await expect(askCommand(folder, ['message', 'retry', never])).rejects.toThrow('is cancelled');
-  await expect(askCommand(folder, ['message', 'cancel', later])).rejects.toThrow('is delivered');
+  await expect(runJsonCommand(folder, ['message', 'retry', never])).rejects.toThrow('is cancelled');
+  await expect(runJsonCommand(folder, ['message', 'cancel', later])).rejects.toThrow('is delivered');
   expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');
 });
 
@@ -125,15 +126,15 @@ test('a relay that is down is probed and not hammered, and has everything once i
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${gate.port}?connections=4`,
     POSTRIDER_SENDERS: 'any',
   });
-  const ids = await Promise.all(Array.from({ length: 60 }, () => accepted(sender.publicUrl, sender.key)));
+  const ids = await Promise.all(Array.from({ length: 60 }, () => submitAccepted(sender.publicUrl, sender.key)));
   const began = Date.now();
   await expect.poll(() => Date.now() - began).toBeGreaterThan(5_000);
   expect(gate.connections).toBeGreaterThan(0);
   expect(gate.connections).toBeLessThanOrEqual(12);
   gate.down = false;
-  const senderStore = await rig.beside(own);
+  const senderStore = await rig.openStore(own);
   // The few that were tried in vain are due in a minute; the others go by themselves, with the probe that succeeds.
-  await expect.poll(() => sink.taken.size).toBeGreaterThanOrEqual(ids.length - gate.connections);
-  for (const id of ids) await senderStore.retryMail(id, Date.now());
-  await expect.poll(() => ids.filter((id) => sink.taken.get(id) !== 1)).toEqual([]);
+  await expect.poll(() => sink.received.size).toBeGreaterThanOrEqual(ids.length - gate.connections);
+  for (const id of ids) await senderStore.retryMessage(id, Date.now());
+  await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });

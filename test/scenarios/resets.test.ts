@@ -6,10 +6,10 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LONG } from '../rig/extent.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { BREAKS, breakOff, type Target } from '../rig/hostile-peer.ts';
-import { accepted, askCommand, type ServiceProcess, startProcess } from '../rig/service.ts';
+import { DISCONNECTS, sendAndDisconnect, type Target } from '../rig/hostile-peer.ts';
+import { LONG } from '../rig/sample.ts';
+import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
 import { certificateFor } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
 
@@ -94,7 +94,7 @@ async function attack(target: Target, sent: Readonly<Record<string, string | Buf
   const tasks = Object.values(sent).flatMap((one) => {
     const whole = Buffer.from(one as string, 'latin1');
     return positions(whole.length, random).flatMap((at) =>
-      BREAKS.map((how) => () => breakOff(target, whole, at, how, waits)),
+      DISCONNECTS.map((how) => () => sendAndDisconnect(target, whole, at, how, waits)),
     );
   });
   const work = async (): Promise<void> => {
@@ -166,7 +166,7 @@ test.each([
   for (const port of [publicPort, events]) await attack({ port, tls: false }, hello);
   await answers(service, smtp, secure);
 
-  const { token } = await askCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
+  const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
   const bearer = `Authorization: Bearer ${token}`;
   const operator = { port: portOf(service.operatorUrl), tls: false };
   if (!secure || LONG) {
@@ -200,7 +200,7 @@ test.each([
   );
   expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
   await Promise.all(streams.map(({ body }) => body?.cancel()));
-  if (!secure) await accepted(service.publicUrl, key);
+  if (!secure) await submitAccepted(service.publicUrl, key);
   service.kill('SIGTERM');
   expect(await service.ended).toBe(0);
 });

@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { allRows } from '../rig/postgres.ts';
-import { askCommand, runCommand, storeOf, submit } from '../rig/service.ts';
+import { dumpRows } from '../rig/postgres.ts';
+import { runCommand, runJsonCommand, storeSettings, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
-import { ask, idOf, scenario } from './standing.ts';
+import { idOf, scenario, sendRequest } from './running-service.ts';
 
 const rig = scenario();
 
@@ -45,8 +45,8 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     POSTRIDER_OPERATOR_PASSWORD: OPERATOR_PASSWORD,
     POSTRIDER_LOG: 'debug',
   };
-  await askCommand(folder, ['account', 'create', 'shop', '--volume', '4']);
-  const { key } = await askCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
+  await runJsonCommand(folder, ['account', 'create', 'shop', '--volume', '4']);
+  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
   const service = await rig.serve(folder, settings);
   // The store was not empty, so the start itself shows no key.
   expect(service.key).toBe('');
@@ -74,15 +74,15 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     }),
   ]);
   expect(refusals.map(({ status }) => status)).toEqual([403, 400, 400, 400, 401, 401, 405, 404, 400]);
-  const store = await rig.beside(folder);
-  const states = () => Promise.all(ids.map(async (id) => (await store.showMail(id))?.state));
+  const store = await rig.openStore(folder);
+  const states = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
   await expect.poll(states).toEqual(['delivered', 'bounced', 'queued', 'bounced']);
   expect(authenticated).toBeGreaterThan(0);
 
   const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`op:${password}`).toString('base64')}` });
-  const metrics = await ask(`${service.operatorUrl}/metrics`, { headers: basic(OPERATOR_PASSWORD) });
+  const metrics = await sendRequest(`${service.operatorUrl}/metrics`, { headers: basic(OPERATOR_PASSWORD) });
   expect(metrics.status).toBe(200);
-  expect((await ask(`${service.operatorUrl}/metrics`, { headers: basic(WRONG_PASSWORD) })).status).toBe(401);
+  expect((await sendRequest(`${service.operatorUrl}/metrics`, { headers: basic(WRONG_PASSWORD) })).status).toBe(401);
 
   const listings = await Promise.all([
     runCommand(folder, ['config'], settings),
@@ -94,7 +94,11 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     runCommand(folder, ['config'], { ...settings, POSTRIDER_TRANSPORT: `smtp://u:${RELAY_PASSWORD}@h:70000` }),
   ]);
   expect(listings.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 1]);
-  const conversations = await askCommand<{ attempts: unknown[] }>(folder, ['message', 'show', ids[0] ?? ''], settings);
+  const conversations = await runJsonCommand<{ attempts: unknown[] }>(
+    folder,
+    ['message', 'show', ids[0] ?? ''],
+    settings,
+  );
   expect(await service.stop()).toBe(0);
 
   const told = {
@@ -122,8 +126,8 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
   const raw = filesUnder(folder).map((path) => ({ path, bytes: readFileSync(path) }));
-  const { POSTRIDER_DATABASE: url } = await storeOf(folder);
-  const stored = url === undefined ? '' : await allRows(url);
+  const { POSTRIDER_DATABASE: url } = await storeSettings(folder);
+  const stored = url === undefined ? '' : await dumpRows(url);
   expect(raw.some(({ bytes }) => bytes.includes(BODY)) || stored.includes(BODY)).toBe(true);
   expect(secrets.filter((secret) => stored.includes(secret))).toEqual([]);
   for (const { path, bytes } of raw) {

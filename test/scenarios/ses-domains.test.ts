@@ -2,9 +2,9 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
-import { askCommand, runCommand } from '../rig/service.ts';
-import { CREDENTIALS, fault, type SesFake, startSesFake } from '../rig/ses-fake.ts';
-import { scenario } from './standing.ts';
+import { runCommand, runJsonCommand } from '../rig/service.ts';
+import { CREDENTIALS, errorAnswer, type SesFake, startSesFake } from '../rig/ses-fake.ts';
+import { scenario } from './running-service.ts';
 
 interface DomainAnswer {
   readonly status: string;
@@ -32,7 +32,7 @@ afterAll(() => Promise.all([dns.close(), ses.close()]));
 
 const run = (...args: string[]) => runCommand(folder, args, settings);
 const add = (name: string, ...flags: string[]) =>
-  askCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name, ...flags], settings);
+  runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name, ...flags], settings);
 const publish = ({ records }: DomainAnswer) => {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [value] };
@@ -83,7 +83,7 @@ test('with --easy-dkim the provider’s own records are among those to publish a
   Object.assign(ses.identities.get('easy.example') ?? {}, { verified: true });
   const { answer } = await verify('easy.example');
   expect(provider(answer).map(({ found }) => found)).toEqual(['found', 'missing', 'found', 'found']);
-  const shown = await askCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
+  const shown = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
   expect(provider(shown)).toHaveLength(4);
 });
 
@@ -112,7 +112,7 @@ test('after a rotation the provider is given the key that signs', async () => {
   publish(added);
   const before = ses.identities.get('turn.example')?.selector;
   await verify('turn.example');
-  publish(await askCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
+  publish(await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
   await verify('turn.example');
   const after = ses.identities.get('turn.example')?.selector;
   expect(after).not.toBe(before);
@@ -196,7 +196,7 @@ test('doctor warns of the sandbox and fails for a paused account', async () => {
   expect(await finding()).toBe('warning');
   ses.account = { status: 200, body: { SendingEnabled: false, ProductionAccessEnabled: true } };
   expect(await finding()).toBe('failure');
-  ses.account = fault(403, 'AccessDeniedException', 'no');
+  ses.account = errorAnswer(403, 'AccessDeniedException', 'no');
   expect(await finding()).toBe('failure');
   ses.account = 'take';
   expect(await finding()).toBe('ok');

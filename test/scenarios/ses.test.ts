@@ -2,16 +2,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';
-import { accepted, askCommand, runCommand } from '../rig/service.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { CREDENTIALS } from '../rig/ses-fake.ts';
 import { sesEvent, snsMessage, TOPIC } from '../rig/sns.ts';
 import { type SnsHost, startSnsHost } from '../rig/sns-host.ts';
 import { type SqsFake, startSqsFake } from '../rig/sqs-fake.ts';
-import { ask, type StandingService, scenario } from './standing.ts';
+import { type RunningService, scenario, sendRequest } from './running-service.ts';
 
 const rig = scenario();
 let [folder, settings]: [string, Record<string, string>] = ['', {}];
-let service: StandingService;
+let service: RunningService;
 let ses: LocalSes;
 let sns: SnsHost;
 let sqs: SqsFake;
@@ -30,29 +30,29 @@ beforeAll(async () => {
     POSTRIDER_SES_QUEUE: sqs.queueUrl,
   };
   service = await rig.serve(folder, settings);
-  store = await rig.beside(folder);
+  store = await rig.openStore(folder);
 });
 afterAll(async () => {
   await service.stop();
   await Promise.all([ses.close(), sns.close(), sqs.close()]);
 });
 
-const mailTo = (to: string) => accepted(service.publicUrl, service.key, { to });
-const stateOf = async (id: string) => (await store.showMail(id))?.state;
+const mailTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const stateOf = async (id: string) => (await store.findMessage(id))?.state;
 const reaches = (id: string, state: string) => expect.poll(() => stateOf(id)).toBe(state);
 const suppressed = async () =>
-  (await askCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
+  (await runJsonCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
     ({ address, reason }) => `${address} ${reason}`,
   );
 const notify = (message: object) =>
-  ask(service.feedback.http ?? '', {
+  sendRequest(service.feedback.http ?? '', {
     method: 'POST',
     body: JSON.stringify(message),
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
 /** The provider's id of a message, as it is in its history. */
 async function referenceOf(id: string): Promise<string> {
-  const outcome = (await store.showMail(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
+  const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
 }
 async function sent(to: string): Promise<{ id: string; reference: string }> {
@@ -76,11 +76,11 @@ test('a bounce that SNS brings ends the message as bounced, suppresses its recip
   expect(await suppressed()).toEqual(['gone@example.net bounce']);
   expect(await stateOf(await mailTo('gone@example.net'))).toBe('suppressed');
   expect(await stateOf(other.id)).toBe('delivered');
-  const events = (await store.showMail(id))?.events.length;
+  const events = (await store.findMessage(id))?.events.length;
   expect((await notify(message)).status).toBe(200);
   const again = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
   expect((await notify(again)).status).toBe(200);
-  expect((await store.showMail(id))?.events.length).toBe(events);
+  expect((await store.findMessage(id))?.events.length).toBe(events);
 });
 
 test('a complaint out of the queue ends the message as complained, and a delivery is told in its history', async () => {
@@ -94,9 +94,9 @@ test('a complaint out of the queue ends the message as complained, and a deliver
     }),
   );
   await reaches(id, 'complained');
-  await expect.poll(() => sqs.left).toBe(0);
+  await expect.poll(() => sqs.remaining).toBe(0);
   expect(await suppressed()).toContain('spam@example.net complaint');
-  expect((await store.showMail(id))?.events.map(({ verb, by }) => `${verb} ${by}`)).toContain(
+  expect((await store.findMessage(id))?.events.map(({ verb, by }) => `${verb} ${by}`)).toContain(
     'complained feedback:sqs',
   );
 });
@@ -106,7 +106,7 @@ test('a transient bounce changes nothing but the history', async () => {
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
   await notify(snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'full@example.net', detail) }));
   expect(await stateOf(id)).toBe('delivered');
-  expect((await store.showMail(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
+  expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
 });
 
 test('a forged notice has no effect, and is counted', async () => {
@@ -118,7 +118,7 @@ test('a forged notice has no effect, and is counted', async () => {
   );
   expect((await notify(forged)).status).toBe(403);
   expect(await stateOf(id)).toBe('delivered');
-  const { text } = await ask(`${service.operatorUrl}/metrics`);
+  const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
 });
 

@@ -1,8 +1,8 @@
 /** SIGTERM in the middle of everything: whoever was heard is answered, and what was answered with 201 is kept. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
-import { askCommand } from '../rig/service.ts';
-import { idOf, scenario } from './standing.ts';
+import { runJsonCommand } from '../rig/service.ts';
+import { idOf, scenario } from './running-service.ts';
 
 const rig = scenario();
 const SENDERS = 40;
@@ -56,7 +56,12 @@ test('requests under way at SIGTERM are answered whole, and no 201 is lost', asy
   expect(answered.filter(({ status }) => ![201, 429, 500, 503].includes(status))).toEqual([]);
   const ids = answered.filter(({ status }) => status === 201).map(({ text }) => idOf(text));
   expect(new Set(ids).size).toBe(ids.length);
-  const stored = await askCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--limit', '100000']);
+  const stored = await runJsonCommand<{ id: string; state: string }[]>(folder, [
+    'message',
+    'list',
+    '--limit',
+    '100000',
+  ]);
   const known = new Set(stored.map((mail) => mail.id));
   expect(ids.filter((id) => !known.has(id))).toEqual([]);
   expect(stored.filter(({ state }) => state === 'sending')).toEqual([]);

@@ -2,19 +2,19 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { accepted, askCommand, runCommand } from '../rig/service.ts';
-import { type StandingService, scenario } from './standing.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { type RunningService, scenario } from './running-service.ts';
 
 const rig = scenario();
 let folder = '';
-let service: StandingService;
+let service: RunningService;
 beforeAll(async () => {
   folder = rig.folder();
   service = await rig.serve(folder);
 });
 
-const ask = <T>(...args: string[]) => askCommand<T>(folder, args);
-const send = (to: string) => accepted(service.publicUrl, service.key, { to });
+const ask = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
+const send = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
 
 test('an address on the list gets no mail in any spelling, and gets it again once it is removed', async () => {

@@ -1,10 +1,10 @@
 /** Trust from end to end: a domain published in DNS, mail signed with both keys, bounces that suppress and lock. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
-import { accepted, askCommand, runCommand, submit } from '../rig/service.ts';
+import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
 import { verify } from '../unit/message/dkim-verifier.ts';
-import { type StandingService, scenario } from './standing.ts';
+import { type RunningService, scenario } from './running-service.ts';
 
 interface DomainAnswer {
   readonly domain: string;
@@ -17,7 +17,7 @@ let folder = '';
 let settings: Record<string, string> = {};
 let dns: FakeDns;
 let relay: RealSmtpServer;
-let service: StandingService;
+let service: RunningService;
 /** While true the relay puts every recipient off. */
 let putOff = false;
 
@@ -47,8 +47,8 @@ afterAll(async () => {
 });
 
 const from = 'shop@example.org';
-const send = (to: string, key = service.key) => accepted(service.publicUrl, key, { from, to });
-const ask = <T>(...args: string[]) => askCommand<T>(folder, args, settings);
+const send = (to: string, key = service.key) => submitAccepted(service.publicUrl, key, { from, to });
+const ask = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
 const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
 
 function publish({ records }: DomainAnswer): void {

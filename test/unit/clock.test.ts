@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { followingClock } from '../../src/clock.ts';
+import { synchronizedClock } from '../../src/clock.ts';
 import { virtualClock } from '../rig/clock.ts';
 
 /** A machine whose clock can be set, and its monotonic one. */
@@ -9,7 +9,7 @@ function machine() {
   const base = { ...real, now: () => real.now() + setBy };
   return {
     real,
-    clock: followingClock(base, () => real.now() - 1_000_000),
+    clock: synchronizedClock(base, () => real.now() - 1_000_000),
     setBy: (ms: number) => {
       setBy = ms;
     },
@@ -23,7 +23,7 @@ test('before the first answer the time is the machine’s', () => {
 
 test('setting the machine’s clock changes nothing', async () => {
   const { clock, real, setBy } = machine();
-  clock.follow(5_000_000, 0, 0);
+  clock.synchronize(5_000_000, 0, 0);
   setBy(-86_400_000);
   await real.advance(250);
   expect(clock.now()).toBe(5_000_250);
@@ -31,9 +31,9 @@ test('setting the machine’s clock changes nothing', async () => {
 
 test('an answer within its own doubt does not move the time, one beyond it does', () => {
   const { clock } = machine();
-  clock.follow(5_000_000, 0, 0);
-  clock.follow(5_000_060, 0, 100);
+  clock.synchronize(5_000_000, 0, 0);
+  clock.synchronize(5_000_060, 0, 100);
   expect(clock.now()).toBe(5_000_000);
-  clock.follow(5_000_500, 0, 100);
+  clock.synchronize(5_000_500, 0, 100);
   expect(clock.now()).toBe(5_000_450);
 });

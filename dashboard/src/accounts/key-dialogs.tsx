@@ -1,7 +1,7 @@
 /** Dialogs that create, rotate and revoke a key. `onMade` receives the new key, which is shown once. */
 import { NativeSelect, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { KeyEntry, MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';
@@ -9,7 +9,7 @@ import { FormDialog } from '../parts/form-dialog';
 import { RelativeTime } from '../parts/relative-time';
 
 interface MakingProps {
-  readonly onMade: (made: MadeKey | RotatedKey) => void;
+  readonly onMade: (made: CreatedKey | RotatedKey) => void;
   readonly onClose: () => void;
 }
 
@@ -18,7 +18,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
   const [expires, setExpires] = useState('');
   const create = useApiMutation(
     () =>
-      post<MadeKey>(path`/accounts/${account}/keys`, {
+      post<CreatedKey>(path`/accounts/${account}/keys`, {
         name: name.trim(),
         ...(expires.trim() === '' ? {} : { expires: expires.trim() }),
       }),

@@ -1,7 +1,7 @@
 /** The keys of an account, with the actions on them. */
 import { Button, Group, Stack, Switch, Table, Text, Title } from '@mantine/core';
 import { useState } from 'react';
-import type { KeyEntry, MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { useUrlState } from '../api/url-state';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
@@ -14,7 +14,7 @@ type OpenDialog =
   | { readonly kind: 'create' }
   | { readonly kind: 'rotate'; readonly of: KeyEntry }
   | { readonly kind: 'revoke'; readonly of: KeyEntry }
-  | { readonly kind: 'made'; readonly made: MadeKey | RotatedKey };
+  | { readonly kind: 'made'; readonly made: CreatedKey | RotatedKey };
 
 export function Keys({ account }: { readonly account: string }) {
   const keys = useKeys(account);
@@ -25,7 +25,7 @@ export function Keys({ account }: { readonly account: string }) {
   const active = found.filter(({ state }) => state === 'active');
   const shown = all ? found : active;
   const closeDialog = () => setDialog(null);
-  const made = (key: MadeKey | RotatedKey) => setDialog({ kind: 'made', made: key });
+  const made = (key: CreatedKey | RotatedKey) => setDialog({ kind: 'made', made: key });
   return (
     <Stack>
       <Group justify="space-between">

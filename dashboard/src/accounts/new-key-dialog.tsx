@@ -1,6 +1,6 @@
 /** Shows a new key once. The dialog closes only with the button that confirms that the key is stored. */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
-import type { MadeKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { Copyable } from '../parts/copyable';
 import { formatUtc } from '../parts/time';
 
@@ -8,7 +8,7 @@ export function NewKeyDialog({
   made,
   onStored,
 }: {
-  readonly made: MadeKey | RotatedKey;
+  readonly made: CreatedKey | RotatedKey;
   readonly onStored: () => void;
 }) {
   return (

@@ -1,9 +1,9 @@
 /** One delivery attempt: next hop, reply, duration, and the SMTP transcript. */
 import { Text } from '@mantine/core';
-import type { ShownAttempt } from '../../../src/operations/messages/schemas.ts';
+import type { AttemptDetails as Attempt } from '../../../src/operations/messages/schemas.ts';
 import { formatDuration } from '../parts/time';
 
-export function AttemptDetails({ attempt }: { readonly attempt: ShownAttempt }) {
+export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
   const { nextHop, stage, code, enhancedCode, reason, durationMs, transcript, outcome } = attempt;
   const facts: readonly (readonly [string, string | null])[] = [
     ['outcome', outcome],

@@ -1,7 +1,11 @@
 /** The history of a message in order: accepted, attempts, reports, actions of operators. */
 import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
-import type { MessageDetails, ShownAttempt, ShownEvent } from '../../../src/operations/messages/schemas.ts';
+import type {
+  AttemptDetails as Attempt,
+  MessageDetails,
+  ShownEvent,
+} from '../../../src/operations/messages/schemas.ts';
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
 import { AttemptDetails } from './attempt';
@@ -40,7 +44,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
 }
 
 function Event({ event, message }: { readonly event: ShownEvent; readonly message: MessageDetails }) {
-  const attempt: ShownAttempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
+  const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
     <>
       <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : actor(event.by)} />

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
 import { FIRST_SENDER, firstCurl, firstRecipient } from '../../../src/http/curl';
 import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
-import type { MadeKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey } from '../../../src/operations/keys/schemas.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { useAccounts } from '../accounts/queries';
 import { get, path, post } from '../api/client';
@@ -55,7 +55,7 @@ function WithNewKey({ session, publicUrl }: { readonly session: Session; readonl
   const accounts = useAccounts();
   const create = useMutation({
     mutationFn: async (account: string): Promise<NewKey> => {
-      const { key } = await post<MadeKey>(path`/accounts/${account}/keys`, { name: 'first message' });
+      const { key } = await post<CreatedKey>(path`/accounts/${account}/keys`, { name: 'first message' });
       return { account, secret: key };
     },
   });

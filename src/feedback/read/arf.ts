@@ -1,7 +1,7 @@
 /** Feedback reports (RFC 5965): a mailbox provider passes on what its user did with a message. */
 import type { Notice } from '../../model/feedback.ts';
-import { type Entity, leavesOf } from './entity.ts';
-import { evidenceOf, fieldAddress, withoutType } from './evidence.ts';
+import { type Entity, leafParts } from './entity.ts';
+import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
 import { type Field, fieldValue, readFieldGroups, readFields } from './fields.ts';
 
 const MOST_RECIPIENTS = 100;
@@ -17,13 +17,13 @@ const REPORT_TYPES: readonly string[] = [
 ];
 
 /** One complaint for each recipient that the report names, one without a recipient where it names none; none where it is no report. */
-export function arfNotices(message: Entity): readonly Notice[] {
-  for (const part of leavesOf(message)) {
+export function readArfNotices(message: Entity): readonly Notice[] {
+  for (const part of leafParts(message)) {
     const fields = reportFields(part);
     const feedbackType = typeOf(fieldValue(fields, 'feedback-type'));
     // Section 3.1 requires the type; without it nobody knows what is reported.
     if (feedbackType === null) continue;
-    const evidence = evidenceOf(null, diagnosticOf(fields), hostOf(fields, message));
+    const evidence = createEvidence(null, diagnosticOf(fields), hostOf(fields, message));
     return recipientsOf(fields).map((recipient) => ({
       kind: 'complaint',
       feedbackType,
@@ -48,12 +48,14 @@ function reportFields(part: Entity): readonly Field[] {
  * https://sendersupport.olc.protection.outlook.com/snds/ (its "JMRP").
  */
 function withoutReport(message: Entity): readonly Notice[] {
-  for (const part of leavesOf(message)) {
+  for (const part of leafParts(message)) {
     if (part.type !== 'message/rfc822') continue;
     const value = fieldValue(readFields(part.octets()), 'x-hmxmroriginalrecipient');
     if (value === null) continue;
-    const evidence = evidenceOf(null, fieldValue(message.fields, 'subject'), hostOf([], message));
-    return [{ kind: 'complaint', feedbackType: 'abuse', recipient: fieldAddress(value, true), alias: null, evidence }];
+    const evidence = createEvidence(null, fieldValue(message.fields, 'subject'), hostOf([], message));
+    return [
+      { kind: 'complaint', feedbackType: 'abuse', recipient: parseFieldAddress(value, true), alias: null, evidence },
+    ];
   }
   return [];
 }
@@ -81,7 +83,9 @@ const RECIPIENT_FIELDS: readonly string[] = [
 
 function recipientsOf(fields: readonly Field[]): readonly (string | null)[] {
   for (const wanted of RECIPIENT_FIELDS) {
-    const found = fields.filter(({ name }) => name === wanted).flatMap(({ value }) => fieldAddress(value, true) ?? []);
+    const found = fields
+      .filter(({ name }) => name === wanted)
+      .flatMap(({ value }) => parseFieldAddress(value, true) ?? []);
     if (found.length > 0) return [...new Set(found)].slice(0, MOST_RECIPIENTS);
   }
   return [null];
@@ -98,7 +102,7 @@ function diagnosticOf(fields: readonly Field[]): string | null {
 /** Section 3.2's optional field, else the domain of whoever sent the report. */
 function hostOf(fields: readonly Field[], message: Entity): string | null {
   const reporting = fieldValue(fields, 'reporting-mta');
-  if (reporting !== null) return withoutType(reporting);
-  const from = fieldAddress(fieldValue(message.fields, 'from') ?? '', true);
+  if (reporting !== null) return stripType(reporting);
+  const from = parseFieldAddress(fieldValue(message.fields, 'from') ?? '', true);
   return from === null ? null : from.slice(from.lastIndexOf('@') + 1);
 }

@@ -3,10 +3,10 @@
  * in src/classify/rules.ts; here is what is said around them and in other languages. The first rule that holds decides;
  * the order is: passing troubles of the mailbox, refusals of message or sender, the mailbox, the way to it.
  *
- * Phrases are lower case as `plainWords` makes text, and begin a word; a test holds every sample to its rule.
+ * Phrases are lower case as `normalizeText` makes text, and begin a word; a test holds every sample to its rule.
  */
-import { FULL_WORDS, MISSING_WORDS } from './mailbox-words.ts';
-import { listOf } from './phrases.ts';
+import { MAILBOX_FULL_PHRASES, MAILBOX_MISSING_PHRASES } from './mailbox-phrases.ts';
+import { parsePhrases } from './phrases.ts';
 
 /** `missing`: no such mailbox or host. `refused`: for good, and not for the mailbox's sake. `passing`: another day may do. */
 export type Cause = 'missing' | 'refused' | 'passing';
@@ -17,17 +17,17 @@ export interface CauseRule {
   /** `weak`: somebody's guess or a way of failing; a code of the mail system that is about the mailbox says more. */
   readonly weak?: true;
   /** Any of these. */
-  readonly words: readonly string[];
+  readonly phrases: readonly string[];
   /** None of these. */
-  readonly without?: readonly string[];
+  readonly exceptPhrases?: readonly string[];
   readonly samples: readonly string[];
 }
 
-export const CAUSES: readonly CauseRule[] = [
+export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'mailbox full',
     cause: 'passing',
-    words: FULL_WORDS,
+    phrases: MAILBOX_FULL_PHRASES,
     samples: [
       "The recipient's mailbox is full and cannot take messages now.",
       'user is over quota: 52428800 of 52428800',
@@ -41,9 +41,9 @@ export const CAUSES: readonly CauseRule[] = [
   {
     name: 'mailbox closed for a time',
     cause: 'passing',
-    words: [
+    phrases: [
       'found, try again',
-      ...listOf(`
+      ...parsePhrases(`
       temporarily disabled, temporarily suspended, temporarily inactive, temporarily unavailable, temporarily locked
       temporarily closed, temporarily deferred, temporarily rejected, temporarily over, temporarily unable
       is temporarily, temporary failure, temporary error, temporary problem, temporary lookup
@@ -60,7 +60,7 @@ export const CAUSES: readonly CauseRule[] = [
       稍後, 일시적
     `),
     ],
-    without: listOf('not temporary, no temporary, non-temporary, nicht vorübergehend'),
+    exceptPhrases: parsePhrases('not temporary, no temporary, non-temporary, nicht vorübergehend'),
     samples: [
       'This mailbox is temporarily suspended.',
       'Der Empfang ist vorübergehend gestört.',
@@ -71,7 +71,7 @@ export const CAUSES: readonly CauseRule[] = [
   {
     name: 'message judged',
     cause: 'refused',
-    words: listOf(`
+    phrases: parsePhrases(`
       spam, junk mail, blacklist, black list, blocklist, block list, blocked, denylist, dnsbl, rbl, reputation
       spamhaus, spamcop, barracuda, unsolicited, virus detected, virus found, virus infected, virus-infected, contained a virus, contains a virus,
       contains virus, a virus, virus name, malware, phishing, suspicious, infected, banned, prohibited
@@ -93,7 +93,7 @@ export const CAUSES: readonly CauseRule[] = [
       indésirable, correo no deseado, política de, posta indesiderata, spamverdacht, проверку на спам, спам
       отклонено политикой, 迷惑メール, 垃圾邮件, 垃圾郵件, 拒收, 스팸
     `),
-    without: listOf('recipient address rejected: access denied, antispam recipient check'),
+    exceptPhrases: parsePhrases('recipient address rejected: access denied, antispam recipient check'),
     samples: [
       'The message was classified as spam and refused.',
       'You are not allowed to send mail to this group.',
@@ -104,7 +104,7 @@ export const CAUSES: readonly CauseRule[] = [
   {
     name: 'message too large',
     cause: 'refused',
-    words: listOf(`
+    phrases: parsePhrases(`
       message too large, message is too large, message too big, message is too big, mail too large, mail is too large
       too large message, message size, maximum message size, maximum size, size limit, size exceeds, size exceeded
       exceeds size, exceeds maximum, exceeded maximum message, exceeds the maximum, exceeded maximum inbound
@@ -113,7 +113,7 @@ export const CAUSES: readonly CauseRule[] = [
       mensagem muito grande, messaggio troppo grande, bericht is te groot, слишком большой, слишком велик
       サイズが大き, サイズ制限, 邮件太大, 邮件过大
     `),
-    without: listOf(
+    exceptPhrases: parsePhrases(
       'exceeded maximum delivery, exceeded maximum time, exceeded maximum hop, exceeds maximum hop, exceeded maximum number',
     ),
     samples: ['Your message exceeds the maximum size that this server takes.', 'Die Nachricht ist zu groß.'],
@@ -121,7 +121,7 @@ export const CAUSES: readonly CauseRule[] = [
   {
     name: 'mail loop or protocol',
     cause: 'refused',
-    words: listOf(`
+    phrases: parsePhrases(`
       mail loop, mail loops back, loops back to, loop detected, looping, too many hops, hop count, too many received
       routing loop, local configuration error, maximum hop, mail forwarding loop, config error, system config error
       remote protocol error, smtputf8, conversion failed, internationalized, command not recognized
@@ -132,7 +132,7 @@ export const CAUSES: readonly CauseRule[] = [
   {
     name: 'host unknown',
     cause: 'missing',
-    words: listOf(`
+    phrases: parsePhrases(`
       host unknown, unknown host, host not found, no such host, hostname not found, unknown mail host
       bad destination host, host or domain name not found, host or domain not found, domain not found
       domain was not found, domain name not found, unknown domain, domain unknown, no such domain, nonexistent domain
@@ -150,7 +150,7 @@ export const CAUSES: readonly CauseRule[] = [
       dominio sconosciuto, dominio non esiste, onbekend domein, nieznana domena, домен не существует, домен не найден
       ドメインが見つかりません, ドメインが存在しません, 域名不存在, 找不到域名
     `),
-    without: listOf(`
+    exceptPhrases: parsePhrases(`
       try again, temporar, servfail, sender domain, helo, ehlo, client host, your domain, from domain
       domain of sender, sender address, reverse
     `),
@@ -163,8 +163,8 @@ export const CAUSES: readonly CauseRule[] = [
   {
     name: 'no such mailbox',
     cause: 'missing',
-    words: MISSING_WORDS,
-    without: listOf(`
+    phrases: MAILBOX_MISSING_PHRASES,
+    exceptPhrases: parsePhrases(`
       sender does not exist, does not exist in dns, sender address, mail from, from address, relaying, backend
       could not be verified, callback, callout, reverse dns, policy does not exist
     `),
@@ -183,7 +183,7 @@ export const CAUSES: readonly CauseRule[] = [
     name: 'given up after a time',
     cause: 'passing',
     weak: true,
-    words: listOf(`
+    phrases: parsePhrases(`
       retry timeout exceeded, retry time not reached, long failure period, message expired, expired from the queue
       expired in queue, has expired, delivery time expired, maximum-time-expired, delivery expired, delivery timeout
       delivery timed out, queue timeout, message timed out, too long in the queue, in the queue too long

@@ -6,13 +6,13 @@ const DOT = 0x2e;
 const HYPHEN = 0x2d;
 
 /** The status code (RFC 3463 section 2) that `value` begins with, numbers without leading zeros, or null. */
-export function statusOf(value: string): string | null {
+export function parseEnhancedStatus(value: string): string | null {
   const text = value.trimStart();
   return statusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
 }
 
 /** The first status of class 4 or 5 that stands by itself in `text`, or null: no part of an address, a version or a number. */
-export function enhancedIn(text: string): string | null {
+export function findEnhancedStatus(text: string): string | null {
   const end = Math.min(text.length, LONGEST);
   for (let at = 0; at < end; at += 1) {
     const c = text.charCodeAt(at);
@@ -55,7 +55,7 @@ export interface FoundCode {
  * The first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number counts as one where a reply
  * would have it: at the beginning, or behind a mark or a word that announces it, and words or a status follow.
  */
-export function replyCodeIn(text: string): FoundCode | null {
+export function findReplyCode(text: string): FoundCode | null {
   const end = Math.min(text.length, LONGEST);
   for (let at = 0; at < end; at += 1) {
     const c = text.charCodeAt(at);

@@ -4,24 +4,24 @@
  * missing or say nothing, the text for people is asked.
  */
 import type { Notice } from '../../model/feedback.ts';
-import { enhancedIn, statusOf } from './codes.ts';
+import type { FailureClassification } from './classify-failure.ts';
+import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
-import { type Entity, leavesOf } from './entity.ts';
-import { evidenceOf, fieldAddress, withoutType } from './evidence.ts';
+import { type Entity, leafParts } from './entity.ts';
+import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
+import type { FailureClassifier } from './failure-classifier.ts';
 import { type Field, fieldValue, readFieldGroups } from './fields.ts';
-import type { Judgements } from './judgements.ts';
-import type { Prose } from './prose.ts';
-import type { Judgement } from './verdict.ts';
+import type { FreeText } from './free-text.ts';
 
 /** Failures and other outcomes that are read of one report, over all of its groups and parts. */
-export const MAX_REPORTED = 100;
+export const MAX_NOTICES = 100;
 
 /** What a report says besides its fields. */
-export interface Told {
-  readonly prose: Prose;
+export interface ReportContext {
+  readonly freeText: FreeText;
   /** Recipients that the notice's own header names as failed, or its text does. */
   readonly recipients: readonly string[];
-  readonly judgements: Judgements;
+  readonly classifier: FailureClassifier;
 }
 
 /** The types of the machine-readable part; RFC 6533 section 3 has the second. */
@@ -41,11 +41,11 @@ export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
-/** One notice for each recipient of the report's first machine-readable part, at most MAX_REPORTED, or none where there is no such part. */
-export function dsnNotices(message: Entity, told: Told): readonly Notice[] {
-  for (const part of leavesOf(message)) {
+/** One notice for each recipient of the report's first machine-readable part, at most MAX_NOTICES, or none where there is no such part. */
+export function readDsnNotices(message: Entity, told: ReportContext): readonly Notice[] {
+  for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
-    const notices = statusNotices(part.text(), told);
+    const notices = readStatusNotices(part.text(), told);
     if (notices.length > 0) return notices;
   }
   return [];
@@ -55,7 +55,7 @@ export function dsnNotices(message: Entity, told: Told): readonly Notice[] {
  * Notices out of the fields of a report, wherever they stand, at most `most`; none where nothing in them is about a
  * recipient. What lies beyond is not looked at: groups without a recipient times named recipients have no bound.
  */
-export function statusNotices(text: string, told: Told, most: number = MAX_REPORTED): readonly Notice[] {
+export function readStatusNotices(text: string, told: ReportContext, most: number = MAX_NOTICES): readonly Notice[] {
   const { message, recipients } = sortGroups(readFieldGroups(text));
   const notices: Notice[] = [];
   for (const fields of recipients) {
@@ -66,12 +66,12 @@ export function statusNotices(text: string, told: Told, most: number = MAX_REPOR
 }
 
 /** The server that reports, out of the fields of a report that names no recipient. */
-export function reportingHostIn(message: Entity): string | null {
-  for (const part of leavesOf(message)) {
+export function findReportingHost(message: Entity): string | null {
+  for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
     for (const group of readFieldGroups(part.text())) {
       const host = fieldValue(group, 'reporting-mta');
-      if (host !== null) return withoutType(host);
+      if (host !== null) return stripType(host);
     }
   }
   return null;
@@ -128,7 +128,12 @@ function hasRecipient(fields: readonly Field[]): boolean {
   return fields.some(({ name }) => name === 'final-recipient' || name === 'original-recipient');
 }
 
-function noticesOf(fields: readonly Field[], message: readonly Field[], told: Told, most: number): readonly Notice[] {
+function noticesOf(
+  fields: readonly Field[],
+  message: readonly Field[],
+  told: ReportContext,
+  most: number,
+): readonly Notice[] {
   const { recipient, alias } = recipientsOf(fields);
   const named =
     recipient !== null || hasRecipient(fields) || told.recipients.length === 0 ? [recipient] : told.recipients;
@@ -138,19 +143,19 @@ function noticesOf(fields: readonly Field[], message: readonly Field[], told: To
 function noticeOf(
   fields: readonly Field[],
   message: readonly Field[],
-  told: Told,
+  told: ReportContext,
   recipient: string | null,
   alias: string | null,
 ): Notice {
   const written = fieldValue(fields, 'status');
   const words = wordsOf(fields);
-  const status = statusOf(written ?? '') ?? enhancedIn(words);
+  const status = parseEnhancedStatus(written ?? '') ?? findEnhancedStatus(words);
   const host = fieldValue(message, 'reporting-mta') ?? fieldValue(fields, 'reporting-mta');
   const diagnostic = diagnosticOf(fields);
-  const evidence = evidenceOf(
+  const evidence = createEvidence(
     status,
     diagnostic ?? (words === '' ? null : words),
-    host === null ? null : withoutType(host),
+    host === null ? null : stripType(host),
   );
   const about = { recipient, alias, evidence };
   switch (actionOf(fieldValue(fields, 'action') ?? '', status, told, recipient)) {
@@ -171,7 +176,7 @@ function recipientsOf(fields: readonly Field[]): { readonly recipient: string | 
   const original = addressOf(fields, 'original-recipient') ?? addressOf(fields, 'x-original-recipient');
   if (original === null) return { recipient: final, alias: null };
   // As it stands, where the server gives the same as the final one: then it was never in xtext.
-  const raw = fieldAddress(fieldValue(fields, 'original-recipient') ?? '', true);
+  const raw = parseFieldAddress(fieldValue(fields, 'original-recipient') ?? '', true);
   if (final !== null && (same(original, final) || (raw !== null && same(raw, final))))
     return { recipient: final, alias: null };
   return { recipient: original, alias: final };
@@ -179,7 +184,7 @@ function recipientsOf(fields: readonly Field[]): { readonly recipient: string | 
 
 function addressOf(fields: readonly Field[], name: string): string | null {
   const value = fieldValue(fields, name);
-  return value === null ? null : fieldAddress(decodeEncodedWords(value), name !== 'original-recipient');
+  return value === null ? null : parseFieldAddress(decodeEncodedWords(value), name !== 'original-recipient');
 }
 
 function same(one: string, other: string): boolean {
@@ -189,13 +194,13 @@ function same(one: string, other: string): boolean {
 type Action = 'failed' | 'delayed' | 'delivered';
 
 /** Section 2.3.3. Where it is missing or none of these, status and text say which. */
-function actionOf(written: string, status: string | null, told: Told, recipient: string | null): Action {
+function actionOf(written: string, status: string | null, told: ReportContext, recipient: string | null): Action {
   const word = written.trim().toLowerCase();
   if (word.startsWith('fail')) return 'failed';
   if (word.startsWith('delay')) return 'delayed';
   if (['deliver', 'relay', 'expand'].some((start) => word.startsWith(start))) return 'delivered';
   if (status?.startsWith('2.') === true) return 'delivered';
-  const waits = told.judgements.waits(told.prose.words(recipient));
+  const waits = told.classifier.reportsDelay(told.freeText.passage(recipient));
   return waits || (status?.startsWith('4.') === true && word === '') ? 'delayed' : 'failed';
 }
 
@@ -215,7 +220,7 @@ const DIAGNOSTICS: readonly string[] = [
 function diagnosticOf(fields: readonly Field[]): string | null {
   for (const name of DIAGNOSTICS) {
     const value = fieldValue(fields, name);
-    if (value !== null) return withoutType(decodeEncodedWords(value));
+    if (value !== null) return stripType(decodeEncodedWords(value));
   }
   return null;
 }
@@ -223,10 +228,10 @@ function diagnosticOf(fields: readonly Field[]): string | null {
 /** Every word of the servers in it: diagnostics, then what stands behind status and action. */
 function wordsOf(fields: readonly Field[]): string {
   const said = DIAGNOSTICS.flatMap((name) => fieldValue(fields, name) ?? []).map((value) =>
-    withoutType(decodeEncodedWords(value)),
+    stripType(decodeEncodedWords(value)),
   );
   const status = fieldValue(fields, 'status') ?? '';
-  const behindStatus = statusOf(status) === null ? status : status.trimStart().slice(5);
+  const behindStatus = parseEnhancedStatus(status) === null ? status : status.trimStart().slice(5);
   const action = fieldValue(fields, 'action') ?? '';
   const open = action.indexOf('(');
   return [...said, behindStatus, open < 0 ? '' : action.slice(open)]
@@ -239,11 +244,11 @@ function wordsOf(fields: readonly Field[]): string {
 function judgeFailure(
   words: string,
   status: string | null,
-  { prose, judgements }: Told,
+  { freeText: prose, classifier: judgements }: ReportContext,
   recipient: string | null,
-): Judgement {
-  const machine = judgements.judge(words, status);
-  if (machine.sure || prose.text.trim() === '') return machine;
-  const human = prose.judge(recipient, status);
-  return human.sure ? human : machine;
+): FailureClassification {
+  const machine = judgements.classify(words, status);
+  if (machine.known || prose.text.trim() === '') return machine;
+  const human = prose.classify(recipient, status);
+  return human.known ? human : machine;
 }

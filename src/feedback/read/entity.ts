@@ -46,8 +46,8 @@ export function readEntity(raw: Uint8Array, longest: number = LONGEST_TEXT): Ent
 }
 
 /** Every leaf in order. */
-export function leavesOf(entity: Entity): readonly Entity[] {
-  return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(leavesOf);
+export function leafParts(entity: Entity): readonly Entity[] {
+  return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(leafParts);
 }
 
 function parse(text: string, longest: number): Entity {

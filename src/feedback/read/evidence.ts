@@ -10,7 +10,7 @@ const MAX_SCANNED = 16_384;
 const LONGEST_ADDRESS = 320;
 
 /** One line of at most `longest` characters: control characters and white space become single spaces. Null where nothing is left. */
-export function oneLine(text: string, longest: number = LONGEST_DIAGNOSTIC): string | null {
+export function toOneLine(text: string, longest: number = LONGEST_DIAGNOSTIC): string | null {
   let line = '';
   let gap = false;
   for (const character of text.slice(0, MAX_SCANNED)) {
@@ -32,16 +32,20 @@ function isSeparator(code: number): boolean {
 }
 
 /** Evidence out of outside text, each piece bounded. */
-export function evidenceOf(status: string | null, diagnostic: string | null, reportingHost: string | null): Evidence {
+export function createEvidence(
+  status: string | null,
+  diagnostic: string | null,
+  reportingHost: string | null,
+): Evidence {
   return {
     status,
-    diagnostic: diagnostic === null ? null : oneLine(diagnostic),
-    reportingHost: reportingHost === null ? null : oneLine(reportingHost, LONGEST_HOST),
+    diagnostic: diagnostic === null ? null : toOneLine(diagnostic),
+    reportingHost: reportingHost === null ? null : toOneLine(reportingHost, LONGEST_HOST),
   };
 }
 
 /** `dns; mx.example.com` without its type (RFC 3464 section 2.1.2); a semicolon in the middle of words is none. */
-export function withoutType(value: string): string {
+export function stripType(value: string): string {
   const semicolon = value.indexOf(';');
   if (semicolon < 0) return value.trim();
   const type = value.slice(0, semicolon).trim();
@@ -54,8 +58,8 @@ export function withoutType(value: string): string {
  * The address in a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1), or null. `asWritten` keeps the octets
  * that RFC 3461 section 4 writes as `+2B` and `+3D`, for an address that really holds them.
  */
-export function fieldAddress(value: string, asWritten: boolean = false): string | null {
-  const typed = withoutType(value);
+export function parseFieldAddress(value: string, asWritten: boolean = false): string | null {
+  const typed = stripType(value);
   const open = typed.lastIndexOf('<');
   const close = open < 0 ? -1 : typed.indexOf('>', open);
   const bare = (close > open ? typed.slice(open + 1, close) : typed).trim();

@@ -1,7 +1,7 @@
 /** Phrases as data, and how they are looked for in the text of strangers: linear in the text for each phrase. */
 
 /** A list as it is written in the data files: entries parted by commas or line ends. */
-export function listOf(text: string): readonly string[] {
+export function parsePhrases(text: string): readonly string[] {
   return text
     .split(/[,\n]/)
     .map((entry) => entry.trim())
@@ -12,7 +12,7 @@ export function listOf(text: string): readonly string[] {
  * Text made ready for `holds`: lower case, white space (line ends too) as single spaces, plain apostrophes, and every word
  * with an at sign in it as a bare `@`, so that nothing is known by a name in an address.
  */
-export function plainWords(text: string): string {
+export function normalizeText(text: string): string {
   const lower = text.normalize('NFC').toLowerCase().replaceAll('’', "'").replaceAll('‘', "'").replaceAll('`', "'");
   return lower
     .split(/[\s\u2028\u2029]/)
@@ -38,8 +38,8 @@ function withoutAddress(word: string): string {
 
 const ENCLOSING = '<>()[]{}:;,"';
 
-/** Whether the text (of `plainWords`) has one of the phrases. A phrase that begins or ends with a letter is a word there. */
-export function holds(text: string, phrases: readonly string[]): boolean {
+/** Whether the text (of `normalizeText`) has one of the phrases. A phrase that begins or ends with a letter is a word there. */
+export function containsPhrase(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => holdsOne(text, phrase));
 }
 

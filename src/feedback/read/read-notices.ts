@@ -5,17 +5,24 @@
  */
 import { textFromHtml } from '../../message/html-text.ts';
 import type { Notice } from '../../model/feedback.ts';
-import { arfNotices } from './arf.ts';
+import { readArfNotices } from './arf.ts';
+import { type AuthorKind, detectAuthor, isReply } from './author.ts';
 import { decodeHeaderValue } from './decode.ts';
-import { dsnNotices, isDeliveryStatus, MAX_REPORTED, reportingHostIn, statusNotices, type Told } from './dsn.ts';
-import { type Entity, leavesOf, readEntity } from './entity.ts';
-import { evidenceOf } from './evidence.ts';
+import {
+  findReportingHost,
+  isDeliveryStatus,
+  MAX_NOTICES,
+  type ReportContext,
+  readDsnNotices,
+  readStatusNotices,
+} from './dsn.ts';
+import { type Entity, leafParts, readEntity } from './entity.ts';
+import { createEvidence } from './evidence.ts';
+import { createFailureClassifier, type FailureClassifier } from './failure-classifier.ts';
 import { fieldValue, readFields } from './fields.ts';
-import { createJudgements, type Judgements } from './judgements.ts';
-import { plainWords } from './phrases.ts';
-import { type Parties, type Prose, proseNotices, readProse } from './prose.ts';
+import { type FreeText, type KnownAddresses, readFreeText, readFreeTextNotices } from './free-text.ts';
+import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
-import { isAnswer, type Speaker, speakerOf } from './speaker.ts';
 
 /** Octets of a message that are read: notices say what they have to say in front of the returned message. */
 const LONGEST = 10 * 1_048_576;
@@ -30,41 +37,51 @@ const SHORT_TEXT = 200;
  * The notices in a raw message: one for each recipient that it names, at most 100, at least one of some kind. `judgements`
  * must be new; it can be asked afterwards what was classified.
  */
-export function readNotices(raw: Uint8Array, judgements: Judgements = createJudgements()): readonly Notice[] {
+export function readNotices(
+  raw: Uint8Array,
+  judgements: FailureClassifier = createFailureClassifier(),
+): readonly Notice[] {
   const notices = readMessage(readEntity(raw.subarray(0, LONGEST)), 0, judgements);
-  return withoutRepeats(notices).slice(0, MAX_REPORTED);
+  return withoutRepeats(notices).slice(0, MAX_NOTICES);
 }
 
-function readMessage(message: Entity, depth: number, judgements: Judgements): readonly Notice[] {
-  const complaints = arfNotices(message);
+function readMessage(message: Entity, depth: number, judgements: FailureClassifier): readonly Notice[] {
+  const complaints = readArfNotices(message);
   if (complaints.length > 0) return complaints;
   // A gateway that sends the notice on, and adds what it has to say behind it.
-  const first = leavesOf(message)[0];
+  const first = leafParts(message)[0];
   const leading = depth < DEEPEST_WRAPPING && message !== first && first?.type === 'message/rfc822' ? first : null;
   const passedOn = leading === null ? [] : readWithin(leading, depth, judgements);
   if (passedOn.length > 0) return passedOn;
 
   const subjectLine = decodeHeaderValue(fieldValue(message.fields, 'subject') ?? '');
-  const subject = plainWords(subjectLine);
-  const speaker = speakerOf(message, subject);
-  const prose = readProse(textOf(message), partiesOf(message), judgements);
+  const subject = normalizeText(subjectLine);
+  const speaker = detectAuthor(message, subject);
+  const prose = readFreeText(textOf(message), partiesOf(message), judgements);
   const failed = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? ''))
-    .slice(0, MAX_REPORTED)
+    .slice(0, MAX_NOTICES)
     .map(({ address }) => address);
-  const told: Told = {
-    prose,
+  const told: ReportContext = {
+    freeText: prose,
     recipients: failed.length > 0 ? failed : prose.recipients.map(({ recipient }) => recipient),
-    judgements,
+    classifier: judgements,
   };
-  const reported = dsnNotices(message, told);
+  const reported = readDsnNotices(message, told);
   if (reported.length > 0) return reported;
-  if (speaker === 'machine') return [{ kind: 'auto-reply', evidence: evidenceOf(null, subjectLine, null) }];
+  if (speaker === 'machine') return [{ kind: 'auto-reply', evidence: createEvidence(null, subjectLine, null) }];
 
   // Gateways write the fields of a report into a text, or lie about its type.
   const loose = speaker === 'server' ? looseNotices(message, told) : [];
   if (loose.length > 0) return loose;
-  const answers = speaker === 'person' && isAnswer(message, subject);
-  const bounces = proseNotices({ prose, subject, speaker, answers, failed, reportingHost: reportingHostIn(message) });
+  const answers = speaker === 'person' && isReply(message, subject);
+  const bounces = readFreeTextNotices({
+    freeText: prose,
+    subject,
+    author: speaker,
+    isReply: answers,
+    failedRecipients: failed,
+    reportingHost: findReportingHost(message),
+  });
   if (bounces.length > 0) return bounces;
   const wrapped = depth < DEEPEST_WRAPPING && prose.text.trim().length < SHORT_TEXT ? onlyMessageIn(message) : null;
   // One that led has been read already.
@@ -74,7 +91,7 @@ function readMessage(message: Entity, depth: number, judgements: Judgements): re
 }
 
 /** The notices of a message within a message, where it is one that tells what became of another. */
-function readWithin(part: Entity, depth: number, judgements: Judgements): readonly Notice[] {
+function readWithin(part: Entity, depth: number, judgements: FailureClassifier): readonly Notice[] {
   const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, judgements);
   return notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : notices;
 }
@@ -84,7 +101,7 @@ function textOf(message: Entity): string {
   let plain = '';
   let html = '';
   let said = false;
-  for (const part of leavesOf(message)) {
+  for (const part of leafParts(message)) {
     // Behind the returned message stand a mailing list's lines, or a virus scanner's.
     if (isReturned(part) && (said || html !== '')) break;
     if (plain.length >= LONGEST_TEXT) break;
@@ -108,17 +125,17 @@ function isReturned({ type }: Entity): boolean {
 }
 
 /** Whom the text cannot mean, and whom it is likely to: the notice's own addresses, and those of the returned message. */
-function partiesOf(message: Entity): Parties {
+function partiesOf(message: Entity): KnownAddresses {
   const own = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
     addressesOf(message, name),
   );
-  const returned = leavesOf(message).find(isReturned);
+  const returned = leafParts(message).find(isReturned);
   const fields = returned === undefined ? [] : readFields(returned.octets());
   const within = (name: string): readonly string[] => addressesIn(fieldValue(fields, name));
   const recipients = new Set([...within('to'), ...within('cc')]);
   const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(within);
   // Whoever writes to himself is a recipient as well.
-  return { others: new Set([...own, ...senders].filter((address) => !recipients.has(address))), recipients };
+  return { notRecipients: new Set([...own, ...senders].filter((address) => !recipients.has(address))), recipients };
 }
 
 function addressesOf(message: Entity, name: string): readonly string[] {
@@ -136,22 +153,22 @@ function looksLikeStatus(part: Entity): boolean {
   return text.includes('final-recipient:') && text.includes('action:');
 }
 
-function looseNotices(message: Entity, told: Told): readonly Notice[] {
+function looseNotices(message: Entity, told: ReportContext): readonly Notice[] {
   const notices: Notice[] = [];
-  for (const part of leavesOf(message)) {
-    if (notices.length >= MAX_REPORTED) break;
-    if (looksLikeStatus(part)) notices.push(...statusNotices(part.text(), told, MAX_REPORTED - notices.length));
+  for (const part of leafParts(message)) {
+    if (notices.length >= MAX_NOTICES) break;
+    if (looksLikeStatus(part)) notices.push(...readStatusNotices(part.text(), told, MAX_NOTICES - notices.length));
   }
   return notices;
 }
 
 /** The message within a message that has nothing else to say, or null. */
 function onlyMessageIn(message: Entity): Entity | null {
-  const inner = leavesOf(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
+  const inner = leafParts(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
   return inner.length === 1 ? (inner[0] ?? null) : null;
 }
 
-function reasonOf(speaker: Speaker, prose: Prose): string {
+function reasonOf(speaker: AuthorKind, prose: FreeText): string {
   if (prose.text.trim() === '') return 'it has no text, no delivery status and no feedback report';
   return speaker === 'server'
     ? 'a mail server wrote it, and nothing in it is known to say what became of a message'

@@ -3,7 +3,14 @@
  * follows words that announce a recipient. Promises one pass over the text, at most MOST_FOUND addresses, never throws.
  */
 import { parseAddress } from '../../model/address.ts';
-import { ANNOUNCING, CONTACT_WORDS, CONTACTS, ORIGINS, QUOTED_TO, SENDER_WORDS } from './idioms.ts';
+import {
+  CONTACT_LOCAL_PARTS,
+  CONTACT_PHRASES,
+  ORIGINAL_RECIPIENT_PREFIXES,
+  QUOTED_TO_PREFIXES,
+  RECIPIENT_PREFIXES,
+  SENDER_PREFIXES,
+} from './layout-phrases.ts';
 
 const MOST_FOUND = 1_000;
 /** RFC 5321 section 4.5.3.1.1, with room for what only looks like a local part. */
@@ -15,14 +22,14 @@ const LONGEST_LINE_START = 80;
  * `named`: the text points at it; `origin`: what the named one before it was sent to at first; `mentioned`: it merely occurs;
  * `other`: a sender, or somebody to ask.
  */
-export type Weight = 'named' | 'origin' | 'mentioned' | 'other';
+export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
 export interface FoundAddress {
   readonly address: string;
   /** Where it begins in the text, and where its line does. */
   readonly at: number;
   readonly lineAt: number;
-  readonly weight: Weight;
+  readonly role: AddressRole;
 }
 
 /** Local parts in ASCII: atext of RFC 5322 section 3.2.3 and the dot, without what rather encloses an address. */
@@ -48,7 +55,7 @@ export function findAddresses(text: string): readonly FoundAddress[] {
     const read = addressAround(text, sign, Math.max(from, lineAt));
     if (read === null) continue;
     from = read.end;
-    found.push({ address: read.address, at: read.at, lineAt, weight: weigh(text, read.address, read.at, lineAt) });
+    found.push({ address: read.address, at: read.at, lineAt, role: weigh(text, read.address, read.at, lineAt) });
   }
   return found;
 }
@@ -125,18 +132,18 @@ function withoutDots(text: string): string {
   return text.slice(0, end);
 }
 
-function weigh(text: string, address: string, at: number, lineAt: number): Weight {
-  if (CONTACTS.includes(address.slice(0, address.lastIndexOf('@')).toLowerCase())) return 'other';
+function weigh(text: string, address: string, at: number, lineAt: number): AddressRole {
+  if (CONTACT_LOCAL_PARTS.includes(address.slice(0, address.lastIndexOf('@')).toLowerCase())) return 'other';
   const before = text.slice(Math.max(lineAt, at - LONGEST_LINE_START), at).toLowerCase();
   const first = isOnlyMarks(before);
   const previous = first ? lineBefore(text, lineAt) : '';
   const words = withoutBrackets(`${previous} ${before}`);
-  if (ORIGINS.some((word) => endsIn(words, word))) return 'origin';
-  if (SENDER_WORDS.some((word) => endsIn(words, word))) return 'other';
+  if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsIn(words, word))) return 'origin';
+  if (SENDER_PREFIXES.some((word) => endsIn(words, word))) return 'other';
   // `To:` by itself is the quoted header's, where anything else is named.
-  if (QUOTED_TO.includes(withoutBrackets(before))) return 'mentioned';
-  if (ANNOUNCING.some((word) => endsIn(words, word))) return 'named';
-  if (CONTACT_WORDS.some((word) => words.includes(word))) return 'other';
+  if (QUOTED_TO_PREFIXES.includes(withoutBrackets(before))) return 'mentioned';
+  if (RECIPIENT_PREFIXES.some((word) => endsIn(words, word))) return 'named';
+  if (CONTACT_PHRASES.some((word) => words.includes(word))) return 'other';
   if (!first) return 'mentioned';
   // The middle of a sentence that was broken there, unless a list of addresses goes on.
   const marked = before.trim() !== '';

@@ -5,9 +5,9 @@
 
 import { type Evidence, MAIL_TAG, type Notice } from '../../model/feedback.ts';
 import { isMailId } from '../../model/submission.ts';
-import { enhancedIn, statusOf } from '../read/codes.ts';
-import { evidenceOf, fieldAddress, oneLine, withoutType } from '../read/evidence.ts';
-import { createJudgements, type Judgements } from '../read/judgements.ts';
+import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
+import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
+import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 export type SesEvent =
   /** `reference` is the provider's id of the message; `key` is the same for the same event, however often it is sent. */
@@ -15,9 +15,9 @@ export type SesEvent =
       readonly kind: 'notice';
       readonly reference: string;
       /** The mail request's id, where the message was tagged with it and the event carries tags. */
-      readonly mailId: string | null;
+      readonly messageId: string | null;
       /** It carries tags and not ours: if its message is not known by the provider's id, another program sent it. */
-      readonly foreign: boolean;
+      readonly unrelated: boolean;
       readonly key: string;
       readonly notices: readonly Notice[];
     }
@@ -51,7 +51,7 @@ export function readSesEvent(text: string): SesEvent {
   if (notices === null) return unknown(`${shown(type)} is no event that is known`);
   const key = `${type}\n${reference}\n${identityOf(type, event)}`;
   const foreign = tagged === 'foreign';
-  return { kind: 'notice', reference, mailId: foreign ? null : tagged, foreign, key, notices };
+  return { kind: 'notice', reference, messageId: foreign ? null : tagged, unrelated: foreign, key, notices };
 }
 
 /**
@@ -93,7 +93,7 @@ function bounces(bounce: Json): readonly Notice[] {
     // No status notification was in what came back: under this sub-type the provider also files out-of-office replies.
     return [{ kind: 'auto-reply', evidence: told({}, bounce, `${type} ${subType}`) }];
   }
-  const judgements = createJudgements();
+  const judgements = createFailureClassifier();
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
     const evidence = told(one, bounce, `${type} ${subType}`);
     return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one, judgements) };
@@ -109,7 +109,7 @@ function verdict(
   type: string,
   subType: string,
   recipient: Json,
-  judgements: Judgements,
+  judgements: FailureClassifier,
 ): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
   if (LISTED.includes(subType)) return { permanent: true, mailboxMissing: true };
@@ -117,9 +117,10 @@ function verdict(
   if (said === null && status === null) {
     return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
   }
-  const judged = judgements.judge(said ?? '', status);
+  const judged = judgements.classify(said ?? '', status);
   // The provider says that there is no such address, and is believed but where the server speaks of policy or of another day.
-  const believed = subType === 'NoEmail' && judged.permanent && !isPolicy(status) && !isPolicy(enhancedIn(said ?? ''));
+  const believed =
+    subType === 'NoEmail' && judged.permanent && !isPolicy(status) && !isPolicy(findEnhancedStatus(said ?? ''));
   return { permanent: true, mailboxMissing: believed || judged.mailboxMissing };
 }
 
@@ -129,10 +130,10 @@ function isPolicy(status: string | null): boolean {
 }
 
 function complaints(complaint: Json): readonly Notice[] {
-  const feedbackType = oneLine(textOf(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
+  const feedbackType = toOneLine(textOf(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = listOf(complaint.complainedRecipients);
   const words = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
-  const evidence = { status: null, diagnostic: oneLine(words.join(' ')), reportingHost: null };
+  const evidence = { status: null, diagnostic: toOneLine(words.join(' ')), reportingHost: null };
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
     return { ...about(one.emailAddress, evidence), kind: 'complaint', feedbackType };
   });
@@ -154,21 +155,21 @@ function delays(delay: Json): readonly Notice[] {
 
 /** The provider itself refused what it had taken: about the message, never about the mailbox. */
 function refused(reason: string): Notice {
-  const evidence = { status: null, diagnostic: oneLine(reason), reportingHost: null };
+  const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
   return { ...about(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
 }
 
 function about(address: unknown, evidence: Evidence) {
   const text = textOf(address);
-  return { recipient: text === null ? null : fieldAddress(text, true), alias: null, evidence };
+  return { recipient: text === null ? null : parseFieldAddress(text, true), alias: null, evidence };
 }
 
 function told(recipient: Json, whole: Json, otherwise: string): Evidence {
   const host = textOf(whole.reportingMTA);
-  return evidenceOf(
+  return createEvidence(
     statusIn(recipient),
     line(recipient.diagnosticCode) ?? otherwise,
-    host === null ? null : withoutType(host),
+    host === null ? null : stripType(host),
   );
 }
 
@@ -200,7 +201,7 @@ function unknown(reason: string): SesEvent {
 }
 
 function shown(type: string): string {
-  return oneLine(type, 40) ?? 'an event';
+  return toOneLine(type, 40) ?? 'an event';
 }
 
 function parse(text: string): unknown {
@@ -229,11 +230,11 @@ function textOf(value: unknown): string | null {
 
 function line(value: unknown): string | null {
   const text = textOf(value);
-  return text === null ? null : oneLine(withoutType(text));
+  return text === null ? null : toOneLine(stripType(text));
 }
 
 function statusIn(recipient: Json): string | null {
-  return statusOf(textOf(recipient.status) ?? '');
+  return parseEnhancedStatus(textOf(recipient.status) ?? '');
 }
 
 /** Printable ASCII, and not endless. */

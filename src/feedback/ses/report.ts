@@ -1,13 +1,13 @@
 /** An event of Amazon SES as the report that goes into the store, and the way there that SNS and SQS share. */
 import { createHash } from 'node:crypto';
 import type { FeedbackReport, FeedbackSource } from '../../model/feedback.ts';
-import type { Taken } from '../intake.ts';
+import type { RecordResult } from '../intake.ts';
 import { readSesEvent } from './events.ts';
 
 const KEPT_BYTES = 65_536;
 
 /** Null where there is nothing to record. `last`: the sender will not ask again. */
-export function reportOfEvent(
+export function createSesReport(
   text: string,
   { source, now, last }: { readonly source: FeedbackSource; readonly now: number; readonly last: boolean },
 ): FeedbackReport | null {
@@ -16,7 +16,7 @@ export function reportOfEvent(
     case 'nothing':
       return null;
     case 'notice': {
-      const { reference, mailId, foreign, key, notices } = event;
+      const { reference, messageId: mailId, unrelated: foreign, key, notices } = event;
       const summary = `Amazon SES about ${reference}`;
       // The tag is there also where the provider's answer, and with it its id, was lost.
       const about = mailId === null ? { reference } : { id: mailId };
@@ -24,12 +24,12 @@ export function reportOfEvent(
       return foreign ? { ...report, foreign } : report;
     }
     case 'unknown':
-      return strangeReport(text, event.reason, { source, now });
+      return createUnknownReport(text, event.reason, { source, now });
   }
 }
 
 /** What is no event of ours, for the operator; `reason` is one line. */
-export function strangeReport(
+export function createUnknownReport(
   text: string,
   reason: string,
   { source, now }: { readonly source: FeedbackSource; readonly now: number },
@@ -51,12 +51,12 @@ export function strangeReport(
  * operator, but only after it has had the same time to become applicable as any other: a store that is just back gets the
  * settlement and the notice in any order. Rejects where the store fails.
  */
-export async function takeEvent(
+export async function recordSesEvent(
   text: string,
   { source, now, last }: { readonly source: FeedbackSource; readonly now: number; readonly last: boolean },
-  take: (report: FeedbackReport) => Promise<Taken>,
-): Promise<Taken> {
-  const report = reportOfEvent(text, { source, now, last: false });
+  take: (report: FeedbackReport) => Promise<RecordResult>,
+): Promise<RecordResult> {
+  const report = createSesReport(text, { source, now, last: false });
   if (report === null) return 'recorded';
   const taken = await take(report);
   return taken === 'not-yet' && last ? take({ ...report, last }) : taken;

@@ -20,14 +20,14 @@ const ISSUER_HOST = '.amazontrust.com';
 const ISSUER_MARK = 'CA Issuers - URI:';
 const TOO_MANY_REQUESTS = 429;
 
-export interface CertificateParts {
+export interface SnsCertificatesParts {
   readonly fetch: typeof fetch;
   /** PEM certificates that are trusted. */
   readonly roots: () => readonly string[];
   readonly now: () => number;
 }
 
-export type Certificate =
+export type SnsCertificateResult =
   | { readonly kind: 'believed'; readonly certificate: X509Certificate }
   /** Not SNS's. `why` is one line. */
   | { readonly kind: 'refused'; readonly why: string }
@@ -36,18 +36,18 @@ export type Certificate =
 
 export interface SnsCertificates {
   /** The certificate at a URL that is known to be SNS's. Never rejects. */
-  at(url: URL): Promise<Certificate>;
+  get(url: URL): Promise<SnsCertificateResult>;
 }
 
-type Download = { readonly kind: 'had'; readonly octets: Buffer } | Exclude<Certificate, { kind: 'believed' }>;
+type Download = { readonly kind: 'had'; readonly octets: Buffer } | Exclude<SnsCertificateResult, { kind: 'believed' }>;
 interface Cached {
   readonly until: number;
   readonly certificate: X509Certificate;
 }
 
-export function createSnsCertificates({ fetch: get, roots, now }: CertificateParts): SnsCertificates {
+export function createSnsCertificates({ fetch: get, roots, now }: SnsCertificatesParts): SnsCertificates {
   const cache = new Map<string, Cached>();
-  const loading = new Map<string, Promise<Certificate>>();
+  const loading = new Map<string, Promise<SnsCertificateResult>>();
   let trusted: Map<string, X509Certificate[]> | null = null;
 
   function rootsBySubject(): Map<string, X509Certificate[]> {
@@ -60,7 +60,7 @@ export function createSnsCertificates({ fetch: get, roots, now }: CertificatePar
     return trusted;
   }
 
-  async function load(url: URL): Promise<Certificate> {
+  async function load(url: URL): Promise<SnsCertificateResult> {
     const download = await downloaded(url);
     if (download.kind !== 'had') return download;
     const [leaf, ...given] = certificatesIn(download.octets);
@@ -71,7 +71,7 @@ export function createSnsCertificates({ fetch: get, roots, now }: CertificatePar
   }
 
   /** From issuer to issuer to a root, each of which must have signed the one before and be allowed to. */
-  async function followed(leaf: X509Certificate, given: readonly X509Certificate[]): Promise<Certificate> {
+  async function followed(leaf: X509Certificate, given: readonly X509Certificate[]): Promise<SnsCertificateResult> {
     let current = leaf;
     for (let length = 0; length < LONGEST_CHAIN; length += 1) {
       if (!inDate(current)) return OUT_OF_DATE;
@@ -133,7 +133,7 @@ export function createSnsCertificates({ fetch: get, roots, now }: CertificatePar
     cache.set(url.href, { until: Math.min(now() + CACHE_MS, certificate.validToDate.getTime()), certificate });
   }
 
-  async function loaded(url: URL): Promise<Certificate> {
+  async function loaded(url: URL): Promise<SnsCertificateResult> {
     try {
       const found = await load(url);
       if (found.kind === 'believed') remember(url, found.certificate);
@@ -146,7 +146,7 @@ export function createSnsCertificates({ fetch: get, roots, now }: CertificatePar
   }
 
   return {
-    async at(url) {
+    async get(url) {
       const known = cache.get(url.href);
       if (known !== undefined && known.until > now()) return { kind: 'believed', certificate: known.certificate };
       cache.delete(url.href);
@@ -160,7 +160,7 @@ export function createSnsCertificates({ fetch: get, roots, now }: CertificatePar
   };
 }
 
-type Unbelieved = Exclude<Certificate, { kind: 'believed' }>;
+type Unbelieved = Exclude<SnsCertificateResult, { kind: 'believed' }>;
 
 const NO_WILDCARDS = { wildcards: false };
 const OUT_OF_DATE = refused('a certificate of its chain is out of date');

@@ -13,11 +13,17 @@ import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
-import type { Taken } from '../intake.ts';
-import { takeEvent } from './report.ts';
+import type { RecordResult } from '../intake.ts';
+import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
 import { parseSns, type SnsMessage } from './sns-message.ts';
-import { bodyOf, createSnsServer, type SnsAnswer, type SnsCertificatePair, send } from './sns-server.ts';
+import {
+  createSnsServer,
+  readSnsBody,
+  type SnsCertificatePair,
+  type SnsResponse,
+  sendSnsResponse,
+} from './sns-server.ts';
 
 const PATH = '/ses';
 const CONFIRM_MS = 10_000;
@@ -45,7 +51,7 @@ export type SnsRefusal =
   | 'store';
 
 export interface SnsReceiverParts {
-  readonly at: HostPort;
+  readonly listenAddress: HostPort;
   readonly bind: Bind;
   readonly connections: HttpConnections;
   readonly clock: Clock;
@@ -54,7 +60,7 @@ export interface SnsReceiverParts {
   readonly fetch: typeof fetch;
   /** HTTPS with it, or null: plain HTTP, for a proxy in front. */
   readonly certificate: SnsCertificatePair | null;
-  readonly take: (report: FeedbackReport) => Promise<Taken>;
+  readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused' | 'subscription.changed'>;
   readonly failed: (what: string, error: unknown) => void;
 }
@@ -62,16 +68,16 @@ export interface SnsReceiverParts {
 export interface SnsReceiver {
   /** Rejects with an Error of one line that names setting and address. */
   start(): Promise<HostPort>;
-  renew(certificate: SnsCertificatePair): void;
+  renewCertificate(certificate: SnsCertificatePair): void;
   close(): Promise<void>;
 }
 
-type Answer = SnsAnswer & { readonly refusal?: SnsRefusal };
+type Answer = SnsResponse & { readonly refusal?: SnsRefusal };
 
 const TAKEN: Answer = { status: 200, message: 'taken' };
 
 export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
-  const { clock, connections, topics, certificates, certificate, take, publish, failed } = parts;
+  const { clock, connections, topics, certificates, certificate, recordReport: take, publish, failed } = parts;
   const refused = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const subscription = (detail: string) => publish({ type: 'subscription.changed', at: clock.now(), detail });
   const seen = new Map<string, number>();
@@ -85,17 +91,19 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
       .then((answer) => {
         if (answer === null) return;
         if (answer.refusal !== undefined) refused(answer.refusal);
-        send(response, answer);
+        sendSnsResponse(response, answer);
       });
   };
-  const { server, renew } = createSnsServer(certificate, connections, handle, () => refused('sns-broken'));
+  const { server, renewCertificate: renew } = createSnsServer(certificate, connections, handle, () =>
+    refused('sns-broken'),
+  );
 
   /** Null where the client went away. */
   async function receive(request: IncomingMessage): Promise<Answer | null> {
     const path = (request.url ?? '').split('?')[0];
     if (path !== PATH) return { status: 404, message: `nothing is here; SNS posts to ${PATH}` };
     if (request.method !== 'POST') return { status: 405, message: 'SNS posts' };
-    const body = await bodyOf(request);
+    const body = await readSnsBody(request);
     switch (body.kind) {
       case 'gone':
         return null;
@@ -135,7 +143,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
 
   /** What is wrong with its signature, or null. */
   async function refusalOf(message: SnsMessage): Promise<Answer | null> {
-    const found = await certificates.at(message.signingCertUrl);
+    const found = await certificates.get(message.signingCertUrl);
     switch (found.kind) {
       case 'believed': {
         const fault = faultOf(message, found.certificate.publicKey);
@@ -161,7 +169,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
         return TAKEN;
       case 'Notification': {
         const last = now - message.at > LAST_MS;
-        if ((await takeEvent(message.message, { source: 'sns', now, last }, take)) === 'recorded') return TAKEN;
+        if ((await recordSesEvent(message.message, { source: 'sns', now, last }, take)) === 'recorded') return TAKEN;
         return { status: 503, message: 'its message is still on its way', refusal: 'not-settled' };
       }
     }
@@ -190,8 +198,8 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   }
 
   return {
-    start: () => parts.bind(server, parts.at, 'POSTRIDER_FEEDBACK_HTTP_LISTEN'),
-    renew,
+    start: () => parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN'),
+    renewCertificate: renew,
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();

@@ -22,7 +22,7 @@ const LIMITS = {
   maxHeaderSize: 16_384,
 } as const;
 
-export interface SnsAnswer {
+export interface SnsResponse {
   readonly status: number;
   /** One line for whoever asked. */
   readonly message: string;
@@ -42,7 +42,7 @@ export type SnsBody =
 
 export interface SnsServer {
   readonly server: Server;
-  renew(certificate: SnsCertificatePair): void;
+  renewCertificate(certificate: SnsCertificatePair): void;
 }
 
 /** HTTPS with a certificate, HTTP without. `broken` is told of each request that is refused before it is one. */
@@ -73,12 +73,12 @@ export function createSnsServer(
   connections.watch(server);
   return {
     server,
-    renew: ({ cert, key }) => tls?.setSecureContext({ cert, key, minVersion: OLDEST_TLS }),
+    renewCertificate: ({ cert, key }) => tls?.setSecureContext({ cert, key, minVersion: OLDEST_TLS }),
   };
 }
 
 /** The body as text, once it is all there. */
-export function bodyOf(request: IncomingMessage): Promise<SnsBody> {
+export function readSnsBody(request: IncomingMessage): Promise<SnsBody> {
   return new Promise((resolve) => {
     const pieces: Buffer[] = [];
     let length = 0;
@@ -99,7 +99,7 @@ export function bodyOf(request: IncomingMessage): Promise<SnsBody> {
 }
 
 /** Sends an answer, and ends the connection after a refusal. */
-export function send(response: ServerResponse, { status, message }: SnsAnswer): void {
+export function sendSnsResponse(response: ServerResponse, { status, message }: SnsResponse): void {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = 'POST';
   if (status === 503) headers['retry-after'] = '20';
@@ -107,11 +107,11 @@ export function send(response: ServerResponse, { status, message }: SnsAnswer): 
   response.writeHead(status, headers).end(bodyFor({ status, message }));
 }
 
-function bodyFor({ status, message }: SnsAnswer): string {
+function bodyFor({ status, message }: SnsResponse): string {
   return `${JSON.stringify({ result: status === 200 ? 'ok' : 'error', message })}\n`;
 }
 
-function answerTo(error: NodeJS.ErrnoException): SnsAnswer {
+function answerTo(error: NodeJS.ErrnoException): SnsResponse {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { status: 408, message: 'the request was not all there in time' };
@@ -122,7 +122,7 @@ function answerTo(error: NodeJS.ErrnoException): SnsAnswer {
   }
 }
 
-function rawAnswer(answer: SnsAnswer): string {
+function rawAnswer(answer: SnsResponse): string {
   const body = bodyFor(answer);
   return (
     `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nContent-Type: application/json\r\n` +

@@ -7,9 +7,9 @@ import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
-import type { Taken } from '../intake.ts';
-import { oneLine } from '../read/evidence.ts';
-import { strangeReport, takeEvent } from './report.ts';
+import type { RecordResult } from '../intake.ts';
+import { toOneLine } from '../read/evidence.ts';
+import { createUnknownReport, recordSesEvent } from './report.ts';
 
 /** SQS's own bounds. */
 const WAIT_S = 20;
@@ -37,7 +37,7 @@ export interface SqsPollerParts {
   readonly random: () => number;
   /** Believed topics of messages that SNS puts into the queue; any where it is empty. */
   readonly topics: readonly string[];
-  readonly take: (report: FeedbackReport) => Promise<Taken>;
+  readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
   readonly failed: (what: string, error: unknown) => void;
 }
@@ -56,7 +56,7 @@ interface StoreFault {
 type Fate = { readonly kind: 'delete' } | { readonly kind: 'later' } | StoreFault;
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
-  const { queueUrl: QueueUrl, clock, topics, take, publish, failed } = parts;
+  const { queueUrl: QueueUrl, clock, topics, recordReport: take, publish, failed } = parts;
   const refused = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const stop = new AbortController();
   const running: Promise<void>[] = [];
@@ -138,11 +138,11 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
         refused('sqs-topic');
         // Kept, not thrown away: a mistyped topic in the settings would otherwise cost every notice.
-        const why = `it is of the topic ${oneLine(topic, LONGEST_TOPIC) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
-        await take(strangeReport(Body, why, { source: 'sqs', now }));
+        const why = `it is of the topic ${toOneLine(topic, LONGEST_TOPIC) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
+        await take(createUnknownReport(Body, why, { source: 'sqs', now }));
         return { kind: 'delete' };
       }
-      const taken = await takeEvent(text, { source: 'sqs', now, last: now - sentAt > LAST_MS }, take);
+      const taken = await recordSesEvent(text, { source: 'sqs', now, last: now - sentAt > LAST_MS }, take);
       if (taken === 'recorded') return { kind: 'delete' };
       refused('not-settled');
       return { kind: 'later' };
@@ -172,7 +172,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       ]);
       const url = new URL(QueueUrl);
       const sqs = new Client({
-        region: regionOf(url.hostname) ?? parts.region,
+        region: queueRegion(url.hostname) ?? parts.region,
         endpoint: url.origin,
         maxAttempts: 1,
         requestHandler: new NodeHttpHandler({ connectionTimeout: CONNECT_MS }),
@@ -192,7 +192,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
  * The region in a queue's host: `sqs.eu-west-1.amazonaws.com`, also behind an endpoint of a private network, and the old
  * `eu-west-1.queue.amazonaws.com`. Null where it has none, as a local one may.
  */
-export function regionOf(host: string): string | null {
+export function queueRegion(host: string): string | null {
   const labels = host.split('.');
   const service = labels.findIndex((label) => label === 'sqs' || label === 'sqs-fips');
   const named = service >= 0 ? labels[service + 1] : labels[1] === 'queue' ? labels[0] : undefined;

@@ -20,8 +20,8 @@ export const KeyEntry = Type.Object({
 export type KeyEntry = Static<typeof KeyEntry>;
 
 /** A key that was just made. */
-export const MadeKey = Type.Object({ id: KeyId, key: NewKey, expires: nullable(Time) });
-export type MadeKey = Static<typeof MadeKey>;
+export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: nullable(Time) });
+export type CreatedKey = Static<typeof CreatedKey>;
 
 /** A key that was just made in place of another one, which works until `until`. */
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });

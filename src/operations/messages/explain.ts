@@ -5,18 +5,18 @@
 
 import type { Account } from '../../model/account.ts';
 import {
+  type HistoryEntry,
   LONGEST_RETRY_MS,
-  type MailDetails,
-  type MailEvent,
-  type MailStanding,
+  type MessageHistory,
   STATE_MEANING,
+  type StoredMessage,
 } from '../../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { commandLine } from '../../printing/command-line.ts';
 import { ended, span, time } from '../../printing/text.ts';
-import { type Delivering, dueLine, dueSentences, heldSentences } from './due.ts';
-import { attemptsOf, type ShownAttempt, shownAttempt } from './schemas.ts';
+import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
+import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schemas.ts';
 
 const FEEDBACK = 'feedback:';
 const WHOLE_SERVICE = '*';
@@ -28,21 +28,21 @@ const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
 /** The rule of `retryDelayMs` in words. */
 const PAUSES = `Pauses between attempts grow, up to ${span(LONGEST_RETRY_MS)}, each a little shorter or longer by chance.`;
 
-export interface Explaining {
-  readonly mail: MailDetails;
+export interface ExplainInput {
+  readonly mail: StoredMessage;
   /** Null where the account is gone. */
   readonly account: Account | null;
   /** Every suppression list that has the recipient now, other accounts' too. */
   readonly lists: readonly ListedSuppression[];
   /** What the process that is asked knows of its own deliveries. */
-  readonly service: Delivering;
+  readonly service: DeliveryStatus;
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
 }
 
 /** One sentence an element, the state first. */
-export function explain(about: Explaining): readonly string[] {
+export function explain(about: ExplainInput): readonly string[] {
   const { mail } = about;
   const opening = `The mail request to ${mail.to} is ${mail.state}: ${meaning(about)}.`;
   const accepted = `It was accepted at ${time(mail.acceptedAt)}${about.account === null ? '' : ` for account ${about.account.name}`}.`;
@@ -50,7 +50,7 @@ export function explain(about: Explaining): readonly string[] {
 }
 
 /** What its state means, closer than the state alone can tell. */
-function meaning({ mail, account }: Explaining): string {
+function meaning({ mail, account }: ExplainInput): string {
   if (mail.state === 'queued' && account?.locked) return `it waits for the unlock of its account ${account.name}`;
   if (mail.state === 'uncertain') return uncertainMeaning(mail);
   if (mail.state !== 'bounced') return STATE_MEANING[mail.state];
@@ -59,7 +59,7 @@ function meaning({ mail, account }: Explaining): string {
 }
 
 /** Says whether the connection or the node was lost. The event of a lost connection has an attempt; that of a node has none. */
-function uncertainMeaning(mail: MailDetails): string {
+function uncertainMeaning(mail: StoredMessage): string {
   const event = mail.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_MEANING.uncertain;
   return event.attempt === null
@@ -67,7 +67,7 @@ function uncertainMeaning(mail: MailDetails): string {
     : 'the whole message was sent, and the connection was lost before the answer';
 }
 
-function fate(about: Explaining): readonly string[] {
+function fate(about: ExplainInput): readonly string[] {
   const { mail } = about;
   const attempt = lastAttempt(mail);
   const tried = attempt === null ? [] : [attemptSentence(attempt)];
@@ -111,7 +111,7 @@ export function waitReason({
   account,
   service,
   now,
-}: Pick<Explaining, 'account' | 'service' | 'now'> & { readonly mail: MailStanding }): string | null {
+}: Pick<ExplainInput, 'account' | 'service' | 'now'> & { readonly mail: MessageHistory }): string | null {
   const { dueAt } = mail;
   switch (mail.state) {
     case 'queued': {
@@ -119,7 +119,7 @@ export function waitReason({
       if (locked !== null) return `the account’s unlock: ${locked.reason}`;
       const attempt = lastAttempt(mail);
       const last = attempt === null ? '' : `; the last was put off: ${shortReason(attempt)}`;
-      if (dueAt === null || dueAt <= now) return `${dueLine(service, now)}${last}`;
+      if (dueAt === null || dueAt <= now) return `${dueWaitReason(service, now)}${last}`;
       return `the next attempt, in ${span(dueAt - now)}${last}`;
     }
     case 'sending':
@@ -132,14 +132,14 @@ export function waitReason({
 }
 
 function shortReason(attempt: Attempt): string {
-  const fault = localFault(shownAttempt(attempt));
+  const fault = localFaultText(toAttemptDetails(attempt));
   if (fault !== null) return `it ${fault}`;
   const { outcome } = attempt;
   const reason = outcome.kind === 'deferred' || outcome.kind === 'bounced' ? outcome.reason : outcome.kind;
   return [reason, replyText(outcome)].filter((part) => part !== '').join(', ');
 }
 
-function waiting({ mail, account, service, now }: Explaining): readonly string[] {
+function waiting({ mail, account, service, now }: ExplainInput): readonly string[] {
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
@@ -147,7 +147,7 @@ function waiting({ mail, account, service, now }: Explaining): readonly string[]
       `It goes on after \`${commandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
-  const tries = attemptsOf(mail).length;
+  const tries = finishedAttempts(mail).length;
   const count = tries === 0 ? 'It has not been tried yet' : `It has been tried ${times(tries)}`;
   if (mail.dueAt === null) return [`${count}.`];
   if (mail.dueAt > now) {
@@ -155,15 +155,15 @@ function waiting({ mail, account, service, now }: Explaining): readonly string[]
     return [
       `${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`,
       ...rule,
-      ...heldSentences(service, now),
+      ...explainOpenBreaker(service, now),
     ];
   }
-  const [first = '', ...further] = dueSentences(service, now);
+  const [first = '', ...further] = explainDue(service, now);
   return [`${count} and is due since ${time(mail.dueAt)}: ${first}`, ...further];
 }
 
 /** What has happened since the last attempt: an operator's word, or a lease that ended without one. */
-function untried(mail: MailDetails): readonly string[] {
+function untried(mail: StoredMessage): readonly string[] {
   const last = mail.events.at(-1);
   if (last?.verb === 'retried') return [`An operator made it due at once at ${time(last.at)}.`];
   if (last?.verb === 'recovered') {
@@ -172,7 +172,7 @@ function untried(mail: MailDetails): readonly string[] {
   return [];
 }
 
-function sending({ mail, now }: Explaining): readonly string[] {
+function sending({ mail, now }: ExplainInput): readonly string[] {
   const node = mail.owner === null ? 'A node' : `Node ${mail.owner}`;
   if (mail.dueAt === null) return [`${node} is handing it over now.`];
   return mail.dueAt > now
@@ -182,7 +182,7 @@ function sending({ mail, now }: Explaining): readonly string[] {
     : [`${node} held it until ${time(mail.dueAt)} and gave no answer; a running service takes it back into the queue.`];
 }
 
-function expirySentence({ mail, now, maxAgeMs }: Explaining): string {
+function expirySentence({ mail, now, maxAgeMs }: ExplainInput): string {
   const end = mail.acceptedAt + maxAgeMs;
   return end > now
     ? `If no attempt succeeds, it expires at ${time(end)}, in ${span(end - now)} (POSTRIDER_MAX_AGE).`
@@ -190,7 +190,7 @@ function expirySentence({ mail, now, maxAgeMs }: Explaining): string {
 }
 
 /** What others told of it after it was handed over; the bounce or complaint that ended it among them. */
-function cameBack({ events }: MailDetails): readonly string[] {
+function cameBack({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail }) => {
     if (!by.startsWith(FEEDBACK)) return [];
     const what =
@@ -200,19 +200,19 @@ function cameBack({ events }: MailDetails): readonly string[] {
 }
 
 /** The event that brought a state about, told by its own detail. */
-function decided(mail: MailDetails, verb: string): readonly string[] {
+function decided(mail: StoredMessage, verb: string): readonly string[] {
   const event = mail.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined ? [] : [eventSentence(event)];
 }
 
-function eventSentence(event: MailEvent): string {
+function eventSentence(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
   // The store is no node.
   const by = event.by === 'store' ? '' : ` by ${event.by}`;
   return `It was recorded as ${event.verb} at ${time(event.at)}${by}${detail}.`;
 }
 
-function lastAttempt(mail: MailStanding): Attempt | null {
+function lastAttempt(mail: MessageHistory): Attempt | null {
   return mail.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
 }
 
@@ -220,7 +220,7 @@ function lastAttempt(mail: MailStanding): Attempt | null {
  * What kept an attempt from reaching any next hop, as a sentence's end, or null where one had a part in it. The queue
  * notes such a fault as a temporary one without a peer, a reply or a known reason.
  */
-export function localFault({ outcome, reason, scope, nextHop, code, stage, text }: ShownAttempt): string | null {
+export function localFaultText({ outcome, reason, scope, nextHop, code, stage, text }: AttemptDetails): string | null {
   if (outcome !== 'deferred' || reason !== 'unknown' || nextHop !== null) return null;
   if (code !== null || stage !== 'connect') return null;
   return scope === 'message'
@@ -238,7 +238,7 @@ function attemptSentence(attempt: Attempt): string {
   const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = time(attempt.startedAt);
-  const fault = localFault(shownAttempt(attempt));
+  const fault = localFaultText(toAttemptDetails(attempt));
   if (fault !== null) return `In the last attempt, of ${at}, it ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
@@ -259,7 +259,7 @@ function replyText({ reply }: Outcome): string {
 }
 
 /** Why one that was never handed over was not, and what it would take. */
-function refusedUnsent(about: Explaining): readonly string[] {
+function refusedUnsent(about: ExplainInput): readonly string[] {
   const { mail } = about;
   const never = 'It was never handed over and will not be';
   // A suppression list's own entry is by the store; a local answer of the transport has its source.
@@ -275,7 +275,7 @@ function refusedUnsent(about: Explaining): readonly string[] {
 }
 
 /** The lists that keep mail of this account from the recipient, each with why, since when, and how to undo it. */
-function listed({ mail, account, lists }: Explaining): readonly string[] {
+function listed({ mail, account, lists }: ExplainInput): readonly string[] {
   const valid = lists.filter(({ list }) => list === WHOLE_SERVICE || list === account?.name);
   return valid.flatMap(({ list, address, reason, source, at }) => {
     const whose = list === WHOLE_SERVICE ? 'the whole service' : `account ${list}`;
@@ -312,7 +312,7 @@ function saidOf(reason: Reason): string {
   }
 }
 
-function body({ mail, keepBodyMs }: Explaining): readonly string[] {
+function body({ mail, keepBodyMs }: ExplainInput): readonly string[] {
   if (mail.message === null) return ['Its body has been erased.'];
   if (mail.endedAt === null) return [];
   return [`Its body is erased after ${time(mail.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];

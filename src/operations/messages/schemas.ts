@@ -2,11 +2,11 @@
 import type { Static } from 'typebox';
 import { isoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
-import { type MailDetails, type MailSummary, STATES } from '../../model/message.ts';
+import { STATES, type StoredMessage, type StoredMessageSummary } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
-import { nullable, oneOf, SuppressedOn, Time } from '../schemas.ts';
+import { nullable, oneOf, SuppressionListEntry, Time } from '../schemas.ts';
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
@@ -45,7 +45,7 @@ export const MessagePage = Type.Object({
 });
 export type MessagePage = Static<typeof MessagePage>;
 
-export const ShownAttempt = Type.Object({
+export const AttemptDetails = Type.Object({
   at: Time,
   durationMs: Type.Integer({ description: 'Duration in milliseconds.' }),
   nextHop: nullable(
@@ -64,7 +64,7 @@ export const ShownAttempt = Type.Object({
   text: Type.String({ description: 'The reply, one line. Written by the next hop: not to be trusted.' }),
   transcript: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
 });
-export type ShownAttempt = Static<typeof ShownAttempt>;
+export type AttemptDetails = Static<typeof AttemptDetails>;
 
 const ShownEvent = Type.Object({
   sequence: Type.Integer({ description: 'From 0, in the order in which it happened.' }),
@@ -91,9 +91,9 @@ export const MessageDetails = Type.Object({
   attemptCount: Type.Integer({ description: 'Delivery attempts begun, those without an outcome included.' }),
   ended: nullable(Type.String({ format: 'date-time', description: 'When it reached its final state.' })),
   message: nullable(Type.String({ description: 'The text as submitted; null once it is erased.' })),
-  attempts: Type.Array(ShownAttempt),
+  attempts: Type.Array(AttemptDetails),
   events: Type.Array(ShownEvent, { description: 'The history, the oldest first.' }),
-  suppressions: Type.Array(SuppressedOn, {
+  suppressions: Type.Array(SuppressionListEntry, {
     description: 'The suppression lists that keep messages of this account from the recipient now.',
   }),
 });
@@ -106,21 +106,21 @@ export const Explanation = Type.Object({
 export type Explanation = Static<typeof Explanation>;
 
 /** A message in a list. */
-export function summaryOf(mail: MailSummary): MessageSummary {
+export function toMessageSummary(mail: StoredMessageSummary): MessageSummary {
   const { id, state, to, from, subject } = mail;
   return { id, state, to, from, subject, at: isoTime(mail.acceptedAt) };
 }
 
 /** A message with its history. `lists` are all suppression lists that have the recipient. */
-export function detailsOf(
-  mail: MailDetails,
+export function toMessageDetails(
+  mail: StoredMessage,
   owner: Account | null,
   keyName: string | null,
   lists: readonly ListedSuppression[],
 ): MessageDetails {
-  const attempts = attemptsOf(mail);
+  const attempts = finishedAttempts(mail);
   return {
-    ...summaryOf(mail),
+    ...toMessageSummary(mail),
     account: owner?.name ?? null,
     key: `key_${mail.keyId}`,
     keyName,
@@ -129,7 +129,7 @@ export function detailsOf(
     attemptCount: mail.attempts,
     ended: isoOrNull(mail.endedAt),
     message: mail.message,
-    attempts: attempts.map(shownAttempt),
+    attempts: attempts.map(toAttemptDetails),
     events: mail.events.map((event, sequence) => ({
       sequence,
       at: isoTime(event.at),
@@ -145,11 +145,11 @@ export function detailsOf(
 }
 
 /** The attempts that have an outcome; a lease that expired without one is no attempt. */
-export function attemptsOf(mail: Pick<MailDetails, 'events'>): readonly Attempt[] {
+export function finishedAttempts(mail: Pick<StoredMessage, 'events'>): readonly Attempt[] {
   return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
 }
 
-export function shownAttempt({ outcome, startedAt, tookMs, remote, conversation }: Attempt): ShownAttempt {
+export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversation }: Attempt): AttemptDetails {
   const { stage, code, enhanced, text } = outcome.reply;
   return {
     at: isoTime(startedAt),

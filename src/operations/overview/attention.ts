@@ -6,16 +6,16 @@ import { SIGNING } from '../../model/node.ts';
 import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../model/overview.ts';
 import { sendersBound } from '../../model/submission.ts';
 import { shorten, span, time } from '../../printing/text.ts';
-import { type Facts, hasFeedback } from './facts.ts';
-import { sumOf } from './figures.ts';
+import { sumTraffic } from './figures.ts';
 import { transportName } from './health.ts';
-import type { Attention } from './schemas.ts';
+import { hasFeedbackSource, type OverviewInput } from './input.ts';
+import type { AttentionItem } from './schemas.ts';
 
 const OLD_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;
 const TEXT_WIDTH = 200;
 
-export function attentionOf(facts: Facts): readonly Attention[] {
+export function listAttention(facts: OverviewInput): readonly AttentionItem[] {
   const { store, now, settings } = facts;
   const all = [
     ...installation(facts),
@@ -31,11 +31,11 @@ export function attentionOf(facts: Facts): readonly Attention[] {
   return [...all.filter(({ level }) => level === 'failure'), ...all.filter(({ level }) => level === 'warning')];
 }
 
-function failure(text: string, remedy: string, page: string | null = null): Attention {
+function failure(text: string, remedy: string, page: string | null = null): AttentionItem {
   return { level: 'failure', text, remedy, page };
 }
 
-function warning(text: string, remedy: string, page: string | null = null): Attention {
+function warning(text: string, remedy: string, page: string | null = null): AttentionItem {
   return { level: 'warning', text, remedy, page };
 }
 
@@ -43,9 +43,9 @@ function accountPage(name: string): string {
   return `/accounts/${encodeURIComponent(name)}`;
 }
 
-function installation(facts: Facts): readonly Attention[] {
-  const { settings, service, nodes, recent, now } = facts;
-  const found: Attention[] = [];
+function installation(facts: OverviewInput): readonly AttentionItem[] {
+  const { settings, status: service, nodes, recent, now } = facts;
+  const found: AttentionItem[] = [];
   if (service !== null && service.storeFault !== null) {
     const { storeFault, storeRemedy = null } = service;
     const remedy = 'Look at the disk, or at the database server and its log; clients get 500 and try again';
@@ -62,7 +62,7 @@ function installation(facts: Facts): readonly Attention[] {
       failure(`The next hop takes nothing: ${transportName(settings.transport)}`, remedy, '/messages?state=queued'),
     );
   }
-  const { alarmed } = sumOf(recent);
+  const { alarmed } = sumTraffic(recent);
   for (const { reason, text, lastAt } of alarms) {
     const said = `${span(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? '`postrider doctor` looks at the transport';
@@ -103,8 +103,8 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
     'Verify the domain, bring the secret back that sealed its keys, or rotate them; `postrider doctor` tells which',
 };
 
-function queue({ queue: { uncertain, oldest }, now, settings }: Facts): readonly Attention[] {
-  const found: Attention[] = [];
+function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
+  const found: AttentionItem[] = [];
   if (uncertain > 0) {
     const remedy = 'Decide for each: retry sends it again, cancel lets it be';
     found.push(warning(`${uncertain} handed over with nobody knowing the answer`, remedy, '/messages?state=uncertain'));
@@ -122,7 +122,7 @@ function queue({ queue: { uncertain, oldest }, now, settings }: Facts): readonly
   return found;
 }
 
-function domainAttention(domain: TroubledDomain, { settings, now }: Facts): Attention {
+function domainAttention(domain: TroubledDomain, { settings, now }: OverviewInput): AttentionItem {
   const { name, status, failingSince, lacking } = domain;
   const page = `/domains/${encodeURIComponent(name)}`;
   if (status !== 'authenticated' && !sendersBound(settings))
@@ -155,7 +155,7 @@ function domainAttention(domain: TroubledDomain, { settings, now }: Facts): Atte
   }
 }
 
-function accountAttention(account: Account, now: number): readonly Attention[] {
+function accountAttention(account: Account, now: number): readonly AttentionItem[] {
   const { name, locked, warning: cause, limits, volumeUsed } = account;
   const page = accountPage(name);
   if (locked !== null)
@@ -166,7 +166,7 @@ function accountAttention(account: Account, now: number): readonly Attention[] {
         page,
       ),
     ];
-  const found: Attention[] = [];
+  const found: AttentionItem[] = [];
   if (cause !== null)
     found.push(
       warning(
@@ -189,9 +189,9 @@ function accountAttention(account: Account, now: number): readonly Attention[] {
 }
 
 function keyAttention(
-  { id, name, account, expiresAt, lastUsedAt, successor }: Facts['store']['keys'][number],
+  { id, name, account, expiresAt, lastUsedAt, successor }: OverviewInput['store']['keys'][number],
   now: number,
-): Attention {
+): AttentionItem {
   const left = (expiresAt ?? now) - now;
   if (successor !== null) {
     const used = `its clients have used it since key_${successor} of the same name was made`;
@@ -207,9 +207,9 @@ function keyAttention(
     : warning(text, remedy, accountPage(account));
 }
 
-function reports({ store, settings }: Facts): readonly Attention[] {
+function reports({ store, settings }: OverviewInput): readonly AttentionItem[] {
   const { notUnderstood } = store;
-  if (notUnderstood === 0 || !hasFeedback(settings)) return [];
+  if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MOST_TOLD ? String(notUnderstood) : `${MOST_TOLD} or more`;
   const text = `${count} of the reports of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
   return [warning(text, '`postrider feedback list` and `postrider feedback show ID` show them')];

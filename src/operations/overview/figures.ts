@@ -11,29 +11,29 @@ import {
 import { type Figures, RANGES, type Range } from './schemas.ts';
 
 /** The beginning of the first step; the last one is under way at `now`. */
-export function beginningOf(range: Range, now: number): number {
+export function rangeStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/** `steps` are those with traffic, from `beginningOf` on. */
-export function figuresOver(range: Range, now: number, steps: readonly TrafficStep[]) {
+/** `steps` are those with traffic, from `rangeStart` on. */
+export function trafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: count } = RANGES[range];
-  const since = beginningOf(range, now);
+  const since = rangeStart(range, now);
   const byTime = new Map(steps.map((step) => [step.at, step]));
   return {
     points: Array.from({ length: count }, (_, n) => {
       const at = since + n * stepMs;
       return { at: isoTime(at), ...figures(byTime.get(at) ?? NOTHING) };
     }),
-    totals: figures(sumOf(steps)),
+    totals: figures(sumTraffic(steps)),
   };
 }
 
-const NOTHING: Traffic = sumOf([]);
+const NOTHING: Traffic = sumTraffic([]);
 
 /** All of them together. */
-export function sumOf(steps: readonly Traffic[]): Traffic {
+export function sumTraffic(steps: readonly Traffic[]): Traffic {
   const latencies = new Map<number, number>();
   for (const step of steps) addLatencies(latencies, step.latencies);
   const counts = TRAFFIC_COUNTS.map((name) => [name, steps.reduce((sum, step) => sum + step[name], 0)] as const);

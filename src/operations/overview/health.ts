@@ -5,21 +5,21 @@ import { maySend } from '../../model/domain.ts';
 import { SIGNING } from '../../model/node.ts';
 import { sendersBound } from '../../model/submission.ts';
 import { span } from '../../printing/text.ts';
-import { type Facts, hasFeedback } from './facts.ts';
-import { sumOf } from './figures.ts';
-import type { Health } from './schemas.ts';
+import { sumTraffic } from './figures.ts';
+import { hasFeedbackSource, type OverviewInput } from './input.ts';
+import type { HealthItem } from './schemas.ts';
 
-export function healthOf(facts: Facts): readonly Health[] {
+export function listHealth(facts: OverviewInput): readonly HealthItem[] {
   return [
     database(facts),
     transport(facts),
     domains(facts),
-    ...(hasFeedback(facts.settings) ? [feedback(facts)] : []),
+    ...(hasFeedbackSource(facts.settings) ? [feedback(facts)] : []),
     nodes(facts),
   ];
 }
 
-function database({ settings, service }: Facts): Health {
+function database({ settings, status: service }: OverviewInput): HealthItem {
   const name = settings.database.kind === 'sqlite' ? 'SQLite, embedded' : 'PostgreSQL';
   if (service === null)
     return { part: 'database', level: 'ok', text: `${name}: it answers; whether it commits, only the service knows` };
@@ -40,9 +40,9 @@ export function transportName(transport: TransportSetting): string {
   }
 }
 
-function transport({ settings, service, recent, now }: Facts): Health {
+function transport({ settings, status: service, recent, now }: OverviewInput): HealthItem {
   const name = transportName(settings.transport);
-  const told = (level: Health['level'], text: string): Health => ({
+  const told = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,
     text: `${name}: ${text}`,
@@ -58,7 +58,7 @@ function transport({ settings, service, recent, now }: Facts): Health {
     case 'closed': {
       const refused = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING);
       if (refused.length > 0) return told('warning', `refuses this service: ${refused.join(', ')}`);
-      const { delivered } = sumOf(recent);
+      const { delivered } = sumTraffic(recent);
       return told('ok', delivered === 0 ? 'nothing was handed over in the last hour' : 'takes messages');
     }
   }
@@ -68,7 +68,7 @@ function inTime(at: number | null, now: number): string {
   return at === null || at <= now ? 'now' : `in ${span(at - now)}`;
 }
 
-function domains({ settings, store }: Facts): Health {
+function domains({ settings, store }: OverviewInput): HealthItem {
   const { all, authenticated, troubled } = store.domains;
   if (!sendersBound(settings)) {
     const there = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
@@ -81,13 +81,13 @@ function domains({ settings, store }: Facts): Health {
   return { part: 'domains', level, text: `${authenticated} of ${all} authenticated` };
 }
 
-function feedback({ lastFeedbackAt, now }: Facts): Health {
+function feedback({ lastFeedbackAt, now }: OverviewInput): HealthItem {
   const text =
     lastFeedbackAt === null ? 'nothing has come back yet' : `the last report came ${span(now - lastFeedbackAt)} ago`;
   return { part: 'feedback', level: 'ok', text };
 }
 
-function nodes({ settings, service, nodes: known, now }: Facts): Health {
+function nodes({ settings, status: service, nodes: known, now }: OverviewInput): HealthItem {
   if (settings.database.kind === 'sqlite') {
     const text =
       service === null ? 'one service at most: the store is embedded' : `this one alone, version ${service.version}`;

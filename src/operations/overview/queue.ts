@@ -1,11 +1,11 @@
 /** How long the queue is, whether it grows, and when it will be empty, as far as the last minutes tell. Pure. */
 import type { QueueFigures } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
-import { sumOf } from './figures.ts';
+import { sumTraffic } from './figures.ts';
 import type { Trend } from './schemas.ts';
 
 /** Rates are taken over so long, or since the traffic within it began. */
-export const RATE_MS = 5 * MINUTE_MS;
+export const RATE_WINDOW_MS = 5 * MINUTE_MS;
 /** One mail of the first seconds is not six a minute. */
 const LEAST_MS = MINUTE_MS;
 /** Within a tenth of one another, and within one a minute, rates are as good as the same: they are of a few minutes. */
@@ -14,17 +14,17 @@ const MARGIN_PER_MINUTE = 1;
 /** What leaves within this is on its way rather than queued. */
 const ON_ITS_WAY_MS = 5_000;
 
-export interface QueueFacts {
+export interface QueueInput {
   readonly figures: QueueFigures;
-  /** Minutes with traffic, those of the last `RATE_MS` at least. */
+  /** Minutes with traffic, those of the last `RATE_WINDOW_MS` at least. */
   readonly recent: readonly TrafficStep[];
   /** When the next is due of an account that is not locked, or null. */
   readonly nextDueAt: number | null;
   /** True where this process knows that its next hop takes nothing. */
-  readonly held: boolean;
+  readonly breakerOpen: boolean;
 }
 
-export interface QueueStanding extends QueueFigures {
+export interface QueueStatus extends QueueFigures {
   readonly departuresPerMinute: number;
   readonly arrivalsPerMinute: number;
   readonly trend: Trend;
@@ -34,16 +34,16 @@ export interface QueueStanding extends QueueFigures {
   readonly nextDueAt: number | null;
 }
 
-export function queueStanding({ figures, recent, nextDueAt, held }: QueueFacts, now: number): QueueStanding {
-  const since = now - (now % MINUTE_MS) - RATE_MS + MINUTE_MS;
+export function queueStatus({ figures, recent, nextDueAt, breakerOpen: held }: QueueInput, now: number): QueueStatus {
+  const since = now - (now % MINUTE_MS) - RATE_WINDOW_MS + MINUTE_MS;
   const steps = recent.filter(({ at }) => at >= since);
-  const { accepted, ended } = sumOf(steps);
+  const { accepted, ended } = sumTraffic(steps);
   const minutes = Math.max(LEAST_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
   const [coming, leaving] = [accepted / minutes, ended / minutes];
   const { queued, sending } = figures;
   const waiting = queued + sending;
   const rates = { departuresPerMinute: rounded(leaving), arrivalsPerMinute: rounded(coming) };
-  const standing = (trend: Trend, inMinutes: number | null = null): QueueStanding => ({
+  const standing = (trend: Trend, inMinutes: number | null = null): QueueStatus => ({
     ...figures,
     ...rates,
     trend,

@@ -40,16 +40,16 @@ const LEVELS = ['warning', 'failure'] as const;
 const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
 export type Trend = (typeof TRENDS)[number];
 
-export const Health = Type.Object({ part: oneOf(PARTS), level: oneOf(['ok', ...LEVELS]), text: Type.String() });
-export type Health = Static<typeof Health>;
+export const HealthItem = Type.Object({ part: oneOf(PARTS), level: oneOf(['ok', ...LEVELS]), text: Type.String() });
+export type HealthItem = Static<typeof HealthItem>;
 
-export const Attention = Type.Object({
+export const AttentionItem = Type.Object({
   level: oneOf(LEVELS),
   text: Type.String(),
   remedy: Type.String(),
   page: nullable(Type.String({ description: 'The page of the dashboard, such as `/accounts/shop`.' })),
 });
-export type Attention = Static<typeof Attention>;
+export type AttentionItem = Static<typeof AttentionItem>;
 
 const when = (description: string) => nullable(Type.String({ format: 'date-time', description }));
 
@@ -73,7 +73,7 @@ export const Overview = Type.Object({
     emptyAt: when('Where the queue is draining: when it will be empty.'),
     nextDueAt: when('Where the queue waits for a time: when the next message is due.'),
   }),
-  health: Type.Array(Health),
-  attention: Type.Array(Attention, { description: 'Failures first.' }),
+  health: Type.Array(HealthItem),
+  attention: Type.Array(AttentionItem, { description: 'Failures first.' }),
 });
 export type Overview = Static<typeof Overview>;

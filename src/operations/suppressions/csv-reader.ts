@@ -8,11 +8,11 @@
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
-import { parseMoment, quote } from '../../config/units.ts';
+import { parseTimestamp, quote } from '../../config/units.ts';
 import { canonicalAddress, parseAddress } from '../../model/address.ts';
 import { isMailId } from '../../model/submission.ts';
 import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
-import { ContentError } from './content.ts';
+import { ContentError } from './rereadable-content.ts';
 
 /** What is wrong with the file as a whole; the message is a predicate for its name. */
 class CsvFault extends Error {}
@@ -332,7 +332,7 @@ function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions
   if (written.includes('\uFFFD')) return `${quote(written)} is not UTF-8 text`;
   const address = parseAddress(written);
   if (address === null) return `${quote(written)} is not an email address`;
-  const reason = reasonOf(cell(columns.reason), columns.bounces, options.reason);
+  const reason = parseReason(cell(columns.reason), columns.bounces, options.reason);
   if (reason === null) return `the reason ${quote(cell(columns.reason))} is not bounce, complaint or manual`;
   const time = cell(columns.at);
   const at = time === '' ? options.now : parseTime(time);
@@ -346,7 +346,7 @@ function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions
  * A word for a reason in any of the providers' spellings; null where it is none. `bounces` is the list of bounces, whose
  * reason is the server's reply.
  */
-export function reasonOf(text: string, bounces: boolean, otherwise: SuppressionReason): SuppressionReason | null {
+export function parseReason(text: string, bounces: boolean, otherwise: SuppressionReason): SuppressionReason | null {
   const word = plainWord(text);
   if (Object.hasOwn(REASONS, word)) return REASONS[word] ?? null;
   if (bounces) return 'bounce';
@@ -367,6 +367,6 @@ function parseTime(text: string): number | null {
 }
 
 function moment(text: string): number | null {
-  const parsed = parseMoment(text, 0, 'back');
+  const parsed = parseTimestamp(text, 0, 'back');
   return parsed.ok ? parsed.value : null;
 }

@@ -1,7 +1,7 @@
 /** What the operations on suppression lists answer with. Free of Node, so that the dashboard takes its types from here. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, SuppressedOn, suppressionMembers } from '../schemas.ts';
+import { nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
 
 export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });
 export type SuppressionEntry = Static<typeof SuppressionEntry>;
@@ -16,7 +16,7 @@ export type AddedSuppression = Static<typeof AddedSuppression>;
 export const SuppressedAddress = Type.Object({
   address: Type.String(),
   suppressed: Type.Boolean(),
-  lists: Type.Array(SuppressedOn),
+  lists: Type.Array(SuppressionListEntry),
 });
 export type SuppressedAddress = Static<typeof SuppressedAddress>;
 

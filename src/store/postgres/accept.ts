@@ -1,30 +1,37 @@
 /**
- * Accepting: idempotency, exact volume and rate, suppression, and the rows, in one transaction with two round trips and
- * one synced commit. Within a batch each message sees the effects of those before it.
+ * Accepting: idempotency, exact volume and rate, suppression, the rows, in one transaction that waits twice for the server
+ * and once for the sync. Within a batch each message sees what those before it did.
  *
- * Accounts with a limit are locked in order of their id, so that all nodes together count exactly and batches cannot
- * deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement handles
- * a whole batch; its arrays of equal length are the columns.
+ * Accounts with a limit are locked in order of their number, so that all nodes together count exactly and no two batches
+ * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
+ * Each statement is for a whole batch; arrays of one length are its columns.
  */
 
 import { type Account, type Counts, countsOf, limitsLeft } from '../../model/account.ts';
-import { type AcceptAnswer, keysOverAt, type NewMail, suppressedEntry } from '../../model/message.ts';
+import { type AcceptAnswer, keysOverAt, type NewMessage, suppressedEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
-import { type AcceptedState, acceptance, type Lookups } from '../rules/messages.ts';
+import { SYSTEM_ENVIRONMENT } from '../environment.ts';
+import { type AcceptedState, decideAcceptance, type Lookups } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { MACHINE } from '../surroundings.ts';
-import { ACCOUNTS } from './directory.ts';
+import { SELECT_ACCOUNTS } from './directory.ts';
 import { appendEvents } from './queue.ts';
-import { type Database, prove, type Row, type Session, type Statement, type Transaction } from './session.ts';
+import {
+  type Database,
+  forceDurableCommit,
+  type Row,
+  type Session,
+  type Statement,
+  type Transaction,
+} from './session.ts';
 
-/** Locks accounts with a limit only, so that no other transaction reads or writes what they have left. */
+/** Only those with a limit: what they have left is then read, and written, by nobody else. */
 const HOLD: Statement = {
   name: 'accept_hold',
   text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
     ORDER BY id FOR NO KEY UPDATE`,
 };
-// A separate statement after the locks: it sees what was committed while waiting for them.
-const READ: Statement = { name: 'accept_read', text: `${ACCOUNTS} WHERE a.id = ANY($1::int[])` };
+// A statement of its own after the locks: it sees what was committed while they were waited for.
+const READ: Statement = { name: 'accept_read', text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])` };
 const READ_KEYS: Statement = {
   name: 'accept_read_keys',
   text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
@@ -39,8 +46,7 @@ const READ_IDS: Statement = {
   text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
 };
-// In order of the keys, so that batches cannot deadlock. A key stored at or before `over_at` has expired and is
-// replaced.
+// In order of the keys, so that no two batches wait for each other in a circle. What was stored up to `over_at` is free again.
 const WRITE_KEYS: Statement = {
   name: 'accept_write_keys',
   text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
@@ -82,16 +88,10 @@ const WRITE_USAGE: Statement = {
     ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`,
 };
 
-/**
- * For this long after a batch with an unknown result, ids are looked up before they are stored, because a part of that
- * batch may be submitted again.
- */
+/** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
 const DOUBT_MS = 60_000;
 
-/**
- * The data read has changed meanwhile: the transaction is retried and sees the change. The code is that of a
- * serialization failure.
- */
+/** What was read is true no longer: the whole is done again, and sees it. The code is that of a serialization fault. */
 class ChangedMeanwhile extends Error {
   readonly code = '40001';
 }
@@ -102,17 +102,17 @@ interface Found {
   /** By account and key. */
   readonly keys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressed: ReadonlySet<string>;
-  /** States of ids that are already stored. */
+  /** Ids that are stored already, and their states. */
   readonly stored: ReadonlyMap<string, Row>;
 }
 
-type Written = NewMail & { readonly state: AcceptedState };
+type Written = NewMessage & { readonly state: AcceptedState };
 
-/** Answers that state that an earlier message is stored. */
+/** Answers that say of an earlier mail request that it is stored. */
 const RESTS_ON_STORED: ReadonlySet<AcceptAnswer['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
 
-/** `monotonic` measures the time after a batch with an unknown result. */
-export function prepareAccept(database: Database, monotonic = MACHINE.clock.monotonic): Store['accept'] {
+/** `monotonic` bounds the time of doubt after a batch whose fate is unknown. */
+export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
   let doubtUntil = 0;
 
   return async function accept(batch) {
@@ -130,7 +130,7 @@ export function prepareAccept(database: Database, monotonic = MACHINE.clock.mono
 
 async function acceptIn(
   transaction: Transaction,
-  batch: readonly NewMail[],
+  batch: readonly NewMessage[],
   doubt: boolean,
 ): Promise<readonly AcceptAnswer[]> {
   const found = await read(transaction, batch, doubt);
@@ -148,7 +148,7 @@ async function acceptIn(
     const known = found.stored.get(mail.id);
     if (known !== undefined && counts !== null && counts.account.locked === null)
       return again(known, limitsLeft(counts, mail.acceptedAt));
-    const answer = acceptance(mail, counts, lookups);
+    const answer = decideAcceptance(mail, counts, lookups);
     if (answer.kind !== 'accepted') return answer;
     written.push({ ...mail, state: answer.state });
     const { accountId, idempotency, id, acceptedAt: at } = mail;
@@ -156,14 +156,13 @@ async function acceptIn(
       found.keys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
     return answer;
   });
-  // An answer that relies on another transaction's rows needs a durable commit. A transaction without a write has to
-  // force one.
+  // What is answered from rows of another transaction is proven by this one's commit, which has to write for that.
   const proven = written.length > 0 || !answers.some(({ kind }) => RESTS_ON_STORED.has(kind));
-  await Promise.all([write(transaction, written, found), proven ? undefined : prove(transaction)]);
+  await Promise.all([write(transaction, written, found), proven ? undefined : forceDurableCommit(transaction)]);
   return answers;
 }
 
-async function read(transaction: Transaction, batch: readonly NewMail[], doubt: boolean): Promise<Found> {
+async function read(transaction: Transaction, batch: readonly NewMessage[], doubt: boolean): Promise<Found> {
   const ids = [...new Set(batch.map(({ accountId }) => accountId))];
   const keyed = batch.flatMap(({ accountId, idempotency }) =>
     idempotency === null ? [] : [{ accountId, ...idempotency }],
@@ -179,8 +178,7 @@ async function read(transaction: Transaction, batch: readonly NewMail[], doubt: 
     doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
   ]);
   const counts = accounts.map((row) => countsOf(rows.account(row)));
-  // The limit was set between the two statements: others already count under it, but this transaction holds no lock on
-  // the account.
+  // A limit that was set between the two statements: others count under it already, and nothing locks it here.
   const locked = new Set(held.map((row) => rows.int(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !locked.has(account.id)))
     throw new ChangedMeanwhile('an account was given a limit meanwhile');
@@ -198,10 +196,10 @@ async function read(transaction: Transaction, batch: readonly NewMail[], doubt: 
   };
 }
 
-/** True if every message that would be answered as accepted is stored. */
+/** True where every mail request that is to be answered as accepted is stored. */
 async function allStored(
   session: Session,
-  batch: readonly NewMail[],
+  batch: readonly NewMessage[],
   answers: readonly AcceptAnswer[],
 ): Promise<boolean> {
   const accepted = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
@@ -209,7 +207,7 @@ async function allStored(
   return found.length === accepted.length;
 }
 
-/** The answer for a message that an earlier try has stored although its answer was lost. */
+/** A mail request that an earlier try has stored although its answer was lost. */
 function again(row: Row, limits: ReturnType<typeof limitsLeft>): AcceptAnswer {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
@@ -220,7 +218,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
   const ids = written.map(({ id }) => id);
   const accountIds = written.map(({ accountId }) => accountId);
   const times = written.map(({ acceptedAt }) => acceptedAt);
-  // If one batch uses a key twice because it has expired in between, the last use is stored.
+  // Of a key used again after a day within one batch, the last one stands.
   const keyed = new Map(
     written.flatMap((mail) =>
       mail.idempotency === null
@@ -295,7 +293,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
 
 async function writeCounts(transaction: Transaction, { accounts, usedBefore }: Found): Promise<void> {
   const added = (id: number, { volumeUsed }: Counts) => volumeUsed - (usedBefore.get(id) ?? 0);
-  // Refused messages change no counts, so a flood of them writes nothing.
+  // What is only refused changes nothing, so that a flood of it writes nothing.
   const changed = [...accounts.values()].filter(
     (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
@@ -322,7 +320,7 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
   await Promise.all(work);
 }
 
-/** True if usage is counted in the account's own row, which the accepting transaction locks. */
+/** True where it is counted in its own row, which the accepting transaction holds. */
 function isLimited({ limits: { volume, rate } }: Account): boolean {
   return volume !== null || rate !== null;
 }

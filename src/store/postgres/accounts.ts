@@ -1,20 +1,17 @@
-/**
- * Accounts and API keys. Every change increments the directory's revision; the lock on that row orders the changes of
- * all nodes.
- */
+/** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
 
 import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
+import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
-import { note } from './audit.ts';
-import { ACCOUNTS, nextRevision } from './directory.ts';
+import { writeChange } from './audit.ts';
+import { nextRevision, SELECT_ACCOUNTS } from './directory.ts';
 import { forgive, windowOf, windows } from './reputation.ts';
 import type { Database, Session, Statement } from './session.ts';
 
-const BY_NAME: Statement = { name: 'account_by_name', text: `${ACCOUNTS} WHERE a.name = $1` };
-const ALL: Statement = { name: 'account_all', text: `${ACCOUNTS} ORDER BY a.name COLLATE "C"` };
+const BY_NAME: Statement = { name: 'account_by_name', text: `${SELECT_ACCOUNTS} WHERE a.name = $1` };
+const ALL: Statement = { name: 'account_all', text: `${SELECT_ACCOUNTS} ORDER BY a.name COLLATE "C"` };
 const ANY: Statement = { name: 'account_any', text: 'SELECT 1 AS one FROM account LIMIT 1' };
 const INSERT: Statement = {
   name: 'account_insert',
@@ -32,7 +29,7 @@ const FORGET_USAGE: Statement = {
   name: 'account_usage_forget',
   text: 'DELETE FROM account_usage WHERE account_id = $1',
 };
-/** Moves usage counted per slot into the account's row. From then on that row counts exactly. */
+/** What was counted beside the account's own row, moved into it: from now on one row counts exactly. */
 const GATHER_USAGE: Statement = {
   name: 'account_usage_gather',
   text: `WITH gone AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
@@ -78,10 +75,7 @@ type Operations = Pick<
 >;
 
 export function prepareAccounts(database: Database): Operations {
-  /**
-   * Changes the account with that name while holding the directory's row: changes of all nodes are serialized, and
-   * `expected` is compared.
-   */
+  /** A change of the account of that name, behind the directory's row: one at a time on all nodes, and as it was seen. */
   function change(
     [by, action]: readonly [Actor | undefined, string],
     name: string,
@@ -91,11 +85,11 @@ export function prepareAccounts(database: Database): Operations {
     return database.transaction(async (transaction) => {
       const revision = await nextRevision(transaction);
       const account = await find(transaction, name);
-      const fault = forbidsChange(account, expected);
+      const fault = changeConflict(account, expected);
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       await write(transaction, account, revision);
       const changed = (await find(transaction, name)) ?? account;
-      await note(transaction, by, action, name, accountShown(account), accountShown(changed));
+      await writeChange(transaction, by, action, name, accountShown(account), accountShown(changed));
       return done(changed);
     });
   }
@@ -112,7 +106,7 @@ export function prepareAccounts(database: Database): Operations {
       name,
       expected,
       async (session, { id }, revision) => {
-        // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
+        // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
         if (reason === null) await forgive(session, id);
         await session.query(SET_LOCK, [reason, at, revision, id]);
       },
@@ -144,7 +138,7 @@ export function prepareAccounts(database: Database): Operations {
         const made = await transaction.query(INSERT, [name, now, ...limitColumns(limits), revision]);
         const account = await find(transaction, name);
         if (made.length === 0 || account === null) return { kind: 'exists' };
-        await note(transaction, by, 'account.create', name, null, accountShown(account));
+        await writeChange(transaction, by, 'account.create', name, null, accountShown(account));
         return done(account);
       });
     },
@@ -220,7 +214,7 @@ async function find(session: Session, name: string): Promise<Account | null> {
   return row === undefined ? null : rows.account(row);
 }
 
-/** A key by its id. `id` may be any number that an operator has entered. */
+/** A key by its number, which may be anything a person typed. */
 async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
   const [row] = await session.query(KEY, [id]);
@@ -234,7 +228,7 @@ async function noted(
   subject: string,
   key: ApiKey,
 ): Promise<Changed<ApiKey>> {
-  await note(transaction, by, action, subject, null, keyShown(key));
+  await writeChange(transaction, by, action, subject, null, keyShown(key));
   return done(key);
 }
 

@@ -1,91 +1,92 @@
 /**
- * One connection to PostgreSQL: to the first configured host that accepts writes. Statements use libpq's pipeline mode.
- * Each has a time limit after which the connection is destroyed, so that a broken network path blocks nothing
- * permanently.
+ * One connection to PostgreSQL: the first host of the setting that takes writes, statements in libpq's pipeline mode, each
+ * with a time limit after which the connection is destroyed, so that a path broken in silence holds nothing up for ever.
  *
- * Array parameters are sent in PostgreSQL's binary form (array_send in src/backend/utils/adt/arrayfuncs.c): the server
- * then parses no text, which saves a fifth of its processor time per batch (docs/decisions/hot-path.md). A statement
- * declares the type of each array parameter by a cast (`$1::uuid[]`). A value that does not fit the type is sent as
- * text, so that the server refuses it as usual.
+ * Array parameters travel in PostgreSQL's binary form (array_send in src/backend/utils/adt/arrayfuncs.c): the server reads them
+ * without parsing text, which takes a fifth of its processor time from a batch (docs/decisions/hot-path.md). A statement says the
+ * type of each array parameter with a cast where it is used (`$1::uuid[]`). A value that does not fit its type stays as it is, so
+ * that the server refuses it as it does in text form.
  */
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
-import { codeOf, explained, isAnswer, oneLine, readOnly, UnknownFate, writeRefused } from './fault.ts';
 import {
-  NEWER_SETTINGS,
-  type OwnSettings,
-  ownSettings,
-  readOptions,
+  defaultReadOnlyText,
+  errorCode,
+  isServerError,
+  oneLine,
+  readOnlyReplicaText,
+  toStoreError,
+  UnknownCommitResult,
+} from './fault.ts';
+import {
+  parseOptions,
+  type RequiredSettings,
+  requiredSettings,
   type ServerSetting,
   STATEMENT_TIMEOUT,
+  VERSION_17_SETTINGS,
 } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
-/** Older servers lack features that the schema uses. */
+/** Server versions before this lack what the schema uses. */
 const OLDEST_SERVER = 150_000;
-/**
- * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if another host
- * follows.
- */
+/** How long one host may take until it is known to take writes; less where there is another one to try. */
 const CONNECT_MS = 5_000;
 const CONNECT_NEXT_MS = 2_000;
-/** Time limit of one statement. The server's own limit is slightly shorter. */
+/** A statement that has no answer by then is given up, on the server a little earlier than here. */
 const STATEMENT_MS = 15_000;
 const KEEPALIVE_MS = 10_000;
-/** Time limit for closing a connection gracefully; the network path may be broken. */
+/** How long a polite end may take on a path that may be broken. */
 const CLOSE_MS = 1_000;
 /**
- * The server function that waits for the synchronous standby. Warnings name it in every language. Its only warning is
- * that the wait was cancelled (syncrep.c).
+ * The function of the server that waits for the synchronous standby, as a warning names it in every language. It warns of
+ * nothing else than a wait that was cancelled (syncrep.c).
  */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
 const INT8 = 20;
 const HISTORY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
   || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time() AS history`;
-/** Number of counter slots: large enough that connections of several nodes rarely share one. */
+/** Slots of counters: enough that the connections of some nodes seldom meet in one. */
 const SLOTS = 64;
 
 export interface Connection extends Session {
-  /** A small number that differs for most connections open at the same time. */
+  /** Small number that differs for connections open at the same time, mostly. */
   readonly slot: number;
-  /** The process id of the server connection. */
+  /** The server's number for this connection. */
   readonly pid: number;
   readonly host: HostPort;
   /**
-   * The server's write history: the cluster, its timeline (changed by a promotion), and its start time. A transaction
-   * id is unique only within one history. Null if the server does not report it.
+   * The history that the server writes: the cluster, its timeline, which a promotion changes, and its start. A transaction number means
+   * the same transaction only within one. Null where the server does not tell.
    */
   readonly history: string | null;
-  /** Resolves, and never rejects, when the connection can no longer be used. */
+  /** Resolves, and never rejects, once the connection is of no more use. */
   readonly ended: Promise<void>;
   /**
-   * Runs a statement and resolves to the server's command tag, such as `COMMIT`. Rejects with UnknownCommitResult if
-   * the wait for the synchronous standby was cancelled, as `query` does.
+   * Runs a statement and gives the server's word for what it did, such as `COMMIT`. Rejects with UnknownCommitResult where the
+   * wait for the synchronous standby was cancelled, as `query` does.
    */
   command(text: string): Promise<string>;
   onNotification(heard: (channel: string, payload: string) => void): void;
-  /** Ends the connection at once. */
+  /** Ends it at once. */
   destroy(): void;
   close(): Promise<void>;
 }
 
 export interface ConnectOptions {
   readonly setting: PostgresSetting;
-  /** The name that the server shows. */
+  /** Shown by the server. */
   readonly application: string;
-  /** Time limit of one statement, in ms. */
+  /** Of one statement, in ms. */
   readonly limitMs?: number;
   /** The host to try first. */
   readonly first?: HostPort | null;
 }
 
-/**
- * Connects to the first host that accepts writes. Rejects with its fault, or with an AggregateError of the faults of
- * all hosts.
- */
+/** Connects to the first host that takes writes. Rejects with its fault, or the faults of all hosts as an AggregateError. */
 export async function connect(options: ConnectOptions): Promise<Connection> {
   const { setting, first = null } = options;
   const hosts = first === null ? setting.hosts : [first, ...setting.hosts.filter((host) => host !== first)];
@@ -95,9 +96,9 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       try {
         return await connectTo(options, host, tls);
       } catch (error) {
-        // Only a server without TLS is tried again without TLS. Any other fault would recur.
+        // Only a server without TLS is asked without: whatever else went wrong goes wrong again.
         if (tls === 'required' && setting.tls === 'preferred' && isWithoutTls(error)) continue;
-        faults.push(hosts.length === 1 ? error : explained(error, whereOf([host], setting.database)));
+        faults.push(hosts.length === 1 ? error : toStoreError(error, describeServer([host], setting.database)));
         break;
       }
     }
@@ -105,8 +106,8 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
   throw faults.length === 1 ? faults[0] : new AggregateError(faults);
 }
 
-/** Hosts and database for error messages. */
-export function whereOf(hosts: readonly HostPort[], database: string): string {
+/** Hosts and database as people know them. */
+export function describeServer(hosts: readonly HostPort[], database: string): string {
   return `PostgreSQL ${hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${database}`;
 }
 
@@ -120,7 +121,7 @@ async function connectTo(
   tls: 'never' | 'required' | 'verified',
 ): Promise<Connection> {
   const { user, password, database, hosts } = setting;
-  const { settings, atStart } = readOptions(setting.options ?? '');
+  const { settings, atStart } = parseOptions(setting.options ?? '');
   const client = new pg.Client({
     host: host.host,
     port: host.port,
@@ -135,7 +136,7 @@ async function connectTo(
     pipeline: true,
     types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => parserOf(oid, format)) as never },
   });
-  // Otherwise the driver would use PGOPTIONS of the environment.
+  // Not PGOPTIONS of the environment, which the driver takes otherwise.
   startOf(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
@@ -146,8 +147,8 @@ async function connectTo(
   );
   try {
     await client.connect();
-    const known = await setUp(client, { given: settings, own: ownSettings(limitMs), host, database });
-    return wrap(client, ended.promise, whereOf([host], database), { slot: known.pid % SLOTS, host, ...known });
+    const known = await setUp(client, { given: settings, own: requiredSettings(limitMs), host, database });
+    return wrap(client, ended.promise, describeServer([host], database), { slot: known.pid % SLOTS, host, ...known });
   } catch (error) {
     client.connection.stream.destroy();
     throw error;
@@ -158,33 +159,33 @@ async function connectTo(
 
 interface SetUp {
   readonly given: readonly ServerSetting[];
-  readonly own: OwnSettings;
+  readonly own: RequiredSettings;
   readonly host: HostPort;
   readonly database: string;
 }
 
 /**
- * Applies Postrider's own settings and the operator's other ones, and reads all of them back, in one round trip.
- * Rejects with a StoreError if the server does not apply one, is too old, or accepts no writes.
+ * Sets the connection's settings, our own and the operator's others, and reads all of them back, in one round trip. Rejects
+ * with a StoreError where the server does not apply one, is too old, or takes no writes.
  */
 async function setUp(
   client: pg.Client,
   { given, own, host, database }: SetUp,
 ): Promise<Pick<Connection, 'pid' | 'history'>> {
-  const where = whereOf([host], database);
+  const where = describeServer([host], database);
   const literal = (text: string) => client.escapeLiteral(text);
   const names = new Set(own.map(([name]) => name));
-  // If a setting is given twice, the last value counts.
+  // Of one that is given twice the last stands.
   const last = new Map(given.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
   const others = [...last.values()].filter(({ name }) => !names.has(name.toLowerCase()));
   const setOthers = others.map(
     ({ name, value }, at) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${at}`,
   );
-  // Separate statements: a statement timeout of a few milliseconds applies to each of them alone.
+  // Each is a statement of its own, so that a time of a few milliseconds has little to run out in.
   const setOwn = own
     .toSorted(([one], [other]) => Number(other === STATEMENT_TIMEOUT) - Number(one === STATEMENT_TIMEOUT))
     .map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
-  const setNewer = NEWER_SETTINGS.map(
+  const setNewer = VERSION_17_SETTINGS.map(
     ([name, value]) =>
       `SELECT set_config('${name}', '${value}', false) WHERE current_setting('${name}', true) IS NOT NULL`,
   );
@@ -194,7 +195,9 @@ async function setUp(
     'pg_is_in_recovery() AS recovering',
     'pg_backend_pid() AS pid',
     ...others.map(({ name }, at) => `current_setting(${literal(name)}) AS o${at}`),
-    ...NEWER_SETTINGS.map(([name, value], at) => `coalesce(current_setting('${name}', true), '${value}') AS n${at}`),
+    ...VERSION_17_SETTINGS.map(
+      ([name, value], at) => `coalesce(current_setting('${name}', true), '${value}') AS n${at}`,
+    ),
     ...own.map(([name, value], at) =>
       typeof value === 'string'
         ? `current_setting('${name}') AS s${at}`
@@ -217,39 +220,39 @@ async function setUp(
   if (set.status === 'rejected') throw refused(set.reason, where);
   if (done.status === 'rejected') throw done.reason;
   if (read.status === 'rejected') throw read.reason;
-  if (row.recovering === true) throw new StoreError(readOnly(where));
-  if (row.read_only === 'on') throw new StoreError(writeRefused(where));
+  if (row.recovering === true) throw new StoreError(readOnlyReplicaText(where));
+  if (row.read_only === 'on') throw new StoreError(defaultReadOnlyText(where));
   const wanted = set.value?.rows[0] ?? {};
   for (const [name, value, has] of [
     ...own.map(([name, value], at) => [name, String(value), row[`s${at}`]]),
-    ...NEWER_SETTINGS.map(([name, value], at) => [name, value, row[`n${at}`]]),
+    ...VERSION_17_SETTINGS.map(([name, value], at) => [name, value, row[`n${at}`]]),
     ...others.map(({ name }, at) => [name, wanted[`o${at}`], row[`o${at}`]]),
   ]) {
     if (value === has) continue;
     throw new StoreError(
-      `${where}: the server does not apply ${name}=${value} (it has ${has}). A connection pooler must keep sessions (PgBouncer: pool_mode = session).`,
+      `${where}: the server does not apply ${name}=${value} (it has ${has}). A pooler between must keep sessions (PgBouncer: pool_mode = session).`,
     );
   }
-  // Some managed servers do not permit this query.
+  // Some managed servers may not tell their history.
   const history = told.status === 'fulfilled' ? (told.value.rows[0]?.history ?? null) : null;
   return { pid: Number(row.pid), history };
 }
 
-/** Maps the server's refusal of an operator's setting. */
+/** What the server said of a setting of the operator. */
 function refused(error: unknown, where: string): unknown {
-  if (!isAnswer(error) || codeOf(error) === '42704') return error;
+  if (!isServerError(error) || errorCode(error) === '42704') return error;
   const said = error instanceof Error ? oneLine(error.message) : '';
   return new StoreError(
     `${where}: the server refuses a setting of options= in POSTRIDER_DATABASE (${said}). Correct it.`,
   );
 }
 
-/** The startup parameters, which the driver's types omit. */
+/** The startup parameters, which the driver's types leave out. */
 function startOf(client: pg.Client): { options?: string } {
   return (client as unknown as { connectionParameters: { options?: string } }).connectionParameters;
 }
 
-/** The host did not answer in time. */
+/** The host has said nothing in time. */
 class Timeout extends Error {
   readonly code = 'ETIMEDOUT';
   override readonly message = 'it does not answer in time';
@@ -269,12 +272,12 @@ function wrap(
   client.on('notice', ({ routine }) => {
     if (routine === STANDBY_WAIT) cancelledWaits += 1;
   });
-  // The warning arrives before the end of its own statement. Statements sent after it are rejected too; this never
-  // reports a lost message as stored.
+  // The warning comes before the end of its own statement. It also counts against those sent behind it, which is never wrong
+  // in the direction that loses mail.
   const replicated = async <T>(statement: Promise<T>): Promise<T> => {
     const before = cancelledWaits;
     const answer = await statement;
-    if (cancelledWaits !== before) throw new UnknownFate(where);
+    if (cancelledWaits !== before) throw new UnknownCommitResult(where);
     return answer;
   };
   return {
@@ -303,18 +306,18 @@ function wrap(
 
 type Element = 'uuid' | 'text' | 'int' | 'bigint';
 
-/** Type OIDs in pg_type. */
+/** Numbers of the types in pg_type. */
 const OID: Readonly<Record<Element, number>> = { uuid: 2950, text: 25, int: 23, bigint: 20 };
-/** The header: dimensions, null flag, element type, length and lower bound of the one dimension. */
+/** Dimensions, whether there are nulls, element type, length and lower bound of the one dimension. */
 const HEAD_BYTES = 20;
 const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
 const CAST = /\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g;
 
-/** Per statement: the element type of each array parameter. */
+/** By statement: the element type of each parameter that is such an array. */
 const TYPES = new WeakMap<Statement, readonly (Element | undefined)[]>();
 
-/** The values of `statement` as the driver sends them. It sends Buffers in binary form. */
+/** The values of `statement` as the driver sends them: arrays as Buffers, which it sends in binary form. */
 function encoded(statement: Statement, values: readonly unknown[]): unknown[] {
   let types = TYPES.get(statement);
   if (types === undefined) {
@@ -325,7 +328,7 @@ function encoded(statement: Statement, values: readonly unknown[]): unknown[] {
   for (let at = 0; at < values.length; at += 1) {
     const value = values[at];
     const type = types[at];
-    sent[at] = type !== undefined && Array.isArray(value) ? (arrayOf(type, value) ?? value) : value;
+    sent[at] = type !== undefined && Array.isArray(value) ? (encodeArray(type, value) ?? value) : value;
   }
   return sent;
 }
@@ -336,8 +339,8 @@ function typesOf(text: string): readonly (Element | undefined)[] {
   return types;
 }
 
-/** The array in binary form, or null if an element does not fit the type. */
-export function arrayOf(type: Element, values: readonly unknown[]): Buffer | null {
+/** The array in binary form, or null where an element is not of the type. */
+export function encodeArray(type: Element, values: readonly unknown[]): Buffer | null {
   const bytes = sizeOf(type, values);
   if (bytes === null) return null;
   const array = Buffer.allocUnsafe(bytes);
@@ -365,7 +368,7 @@ export function arrayOf(type: Element, values: readonly unknown[]): Buffer | nul
   return array;
 }
 
-/** The size of the whole array in bytes, or null if an element does not fit the type. */
+/** Bytes of the whole array, or null where an element is not of the type. */
 function sizeOf(type: Element, values: readonly unknown[]): number | null {
   if (values.length === 0) return HEAD_BYTES - 8;
   let bytes = HEAD_BYTES + LENGTH_BYTES * values.length;

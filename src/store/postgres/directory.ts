@@ -1,18 +1,18 @@
 /**
- * The directory: accounts, keys and domains that running nodes cache. One revision counter increases with every change
- * of any of them, in the order of the commits, because its row stays locked until each commit. A node therefore reads
- * only what it has not seen. Notifications shorten the delay; a poll guarantees it.
+ * The directory: accounts, keys and domains that running nodes keep in memory. One counter grows with every change of any
+ * of them, in the order of the commits, since its row stays locked until each is committed; so a node asks only for
+ * what it has not seen. A notification is a hint, a poll stands behind it.
  */
 
 import { every } from '../../clock.ts';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
+import type { StoreEnvironment } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
-import type { Surroundings } from '../surroundings.ts';
 import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { Session, Statement } from './session.ts';
 
-/** Notified after each committed change. */
+/** Notified with each change, once it is committed. */
 const CHANNEL = 'postrider_directory';
 
 const BUMP: Statement = {
@@ -20,29 +20,29 @@ const BUMP: Statement = {
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
-/** Accounts including the usage counted per slot. */
-export const ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
+/** Accounts with all that was counted for them. */
+export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
-/** Increments the revision for the rows of this transaction. Every node is notified after the commit. */
+/** The next revision, for the rows of this transaction; every node is told once it is committed. */
 export async function nextRevision(session: Session): Promise<number> {
   const [[row = {}]] = await Promise.all([session.query(BUMP, []), session.query(NOTIFY, [])]);
   return rows.int(row, 'revision');
 }
 
-/** Poll interval. Guarantee: within one second. */
+/** The poll behind the notifications; well under the promised second. */
 const WATCH_MS = 400;
 const LISTEN_AGAIN_MS = 1_000;
 
 const READ: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
 const CHANGED_ACCOUNTS: Statement = {
   name: 'directory_accounts',
-  text: `${ACCOUNTS} WHERE a.revision > $1 ORDER BY a.id`,
+  text: `${SELECT_ACCOUNTS} WHERE a.revision > $1 ORDER BY a.id`,
 };
 const CHANGED_KEYS: Statement = {
   name: 'directory_keys',
   text: 'SELECT * FROM api_key WHERE revision > $1 ORDER BY id',
 };
-/** One snapshot, so that no key is older than the revision returned with it. */
+/** One snapshot, so that no key is older than the revision beside it. */
 const KEYS_BY_HASH: Statement = {
   name: 'directory_keys_by_hash',
   text: `SELECT k.*, p.revision AS directory_revision FROM postrider p, api_key k
@@ -50,18 +50,18 @@ const KEYS_BY_HASH: Statement = {
 };
 const ACCOUNTS_BY_ID: Statement = {
   name: 'directory_accounts_by_id',
-  text: `${ACCOUNTS} WHERE a.id = ANY($1::int[]) ORDER BY a.id`,
+  text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[]) ORDER BY a.id`,
 };
 
 export function prepareDirectory(
   pool: Pool,
-  { clock, simulated }: Surroundings,
+  { clock, simulated }: StoreEnvironment,
   domainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
 ) {
   let stopped = false;
   const stops = new Set<() => void>();
 
-  /** What changed after `revision`, or null if nothing did. */
+  /** What changed after `revision`, or null where nothing did. */
   async function since(revision: number): Promise<DirectoryChanges | null> {
     const [row = {}] = await pool.query(READ, []);
     const newest = rows.int(row, 'revision');
@@ -71,14 +71,14 @@ export function prepareDirectory(
       pool.query(CHANGED_KEYS, [revision]),
       domainsSince(revision),
     ]);
-    // Changes committed between these reads are read again by the next poll.
+    // What was committed between these reads comes again with the next look.
     return { revision: newest, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
   }
 
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
     const found = await pool.query(KEYS_BY_HASH, [hashes]);
     const [first] = found;
-    // An unknown digest costs one statement.
+    // The usual end of a guess: one statement.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
     const keys = found.map(rows.apiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];
@@ -111,11 +111,11 @@ export function prepareDirectory(
     await look();
     const soon = () => void look().catch(() => undefined);
     stops.add(every(clock, WATCH_MS, soon));
-    // Notifications arrive in real time, which a simulation cannot control.
+    // A notification comes at a time of the machine's.
     if (!simulated) listen(soon);
   }
 
-  /** Calls back on each notification. Uses its own connection and reopens it when it breaks. */
+  /** Calls back on each notification, on a connection of its own that is made anew when it breaks. */
   function listen(heard: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;
@@ -128,7 +128,7 @@ export function prepareDirectory(
         heard();
         await connection.ended;
       } catch {
-        // Polling continues meanwhile.
+        // The poll goes on meanwhile.
       }
       connection = null;
       if (stopped) return;

@@ -1,17 +1,15 @@
-/**
- * Sending domains and their DKIM keys. A removed domain leaves a tombstone row, so that every node sees the removal.
- */
+/** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { Changed, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
 import type { DomainStore } from '../contract.ts';
-import { domainUpdate } from '../rules/directory.ts';
+import { decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
-import { note } from './audit.ts';
+import { writeChange } from './audit.ts';
 import { nextRevision } from './directory.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
-/** Each domain with its keys as JSON, in order of creation. */
+/** Each domain with its keys as JSON, in the order in which they were made. */
 const DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
     FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
 const ACCOUNT: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
@@ -42,11 +40,11 @@ const INSERT_KEY: Statement = {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 };
 
-/** Changes of domains. */
+/** What changed of domains. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 export interface DomainOperations extends DomainStore {
-  /** Domains changed after `revision`, and the names of removed ones. */
+  /** Domains changed after `revision`, and the names of those removed. */
   domainsSince(revision: number): Promise<DomainChanges>;
 }
 
@@ -54,7 +52,7 @@ export function prepareDomains(database: Database): DomainOperations {
   return {
     addDomain(accountName, { name, subdomains, keys }, now, by): Promise<Changed<SendingDomain>> {
       return database.transaction(async (transaction) => {
-        // The lock on the directory's row serializes changes, so what is read here still holds when it is written.
+        // The directory's row makes changes wait for each other, so that what is read here still holds when written.
         const revision = await nextRevision(transaction);
         const [account] = await transaction.query(ACCOUNT, [accountName]);
         if (account === undefined) return { kind: 'missing' };
@@ -85,13 +83,13 @@ export function prepareDomains(database: Database): DomainOperations {
         if (row === undefined) return { kind: 'missing' };
         const before = domain(row);
         if (before.revision !== revision) return { kind: 'stale' };
-        const { answers, isNews } = domainUpdate(before, rows.domainChecks(row), update);
+        const { answers, needsNewRevision: isNews } = decideDomainUpdate(before, rows.domainChecks(row), update);
         const next = isNews ? bumped : revision;
         const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id];
         await transaction.query(UPDATE, values);
         if (isNews) await writeKeys(transaction, id, keys);
         const after = await reread(transaction, before.name);
-        // A check without a new result is not a change.
+        // A check that found everything as it was is no change.
         if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
         return noted(transaction, by, 'domain.update', before, after);
       });
@@ -114,7 +112,7 @@ export function prepareDomains(database: Database): DomainOperations {
         const gone = domain(row);
         await transaction.query(DROP_KEYS, [gone.id]);
         await transaction.query(BURY, [revision, gone.id]);
-        await note(transaction, by, 'domain.remove', name, domainShown(gone), null);
+        await writeChange(transaction, by, 'domain.remove', name, domainShown(gone), null);
         return { kind: 'done', value: gone };
       });
     },
@@ -147,7 +145,7 @@ async function noted(
 ): Promise<Changed<SendingDomain>> {
   if (changed.kind !== 'done') return changed;
   const shown = before === null ? null : domainShown(before);
-  await note(transaction, by, action, changed.value.name, shown, domainShown(changed.value));
+  await writeChange(transaction, by, action, changed.value.name, shown, domainShown(changed.value));
   return changed;
 }
 

@@ -1,21 +1,27 @@
-/** Applies feedback reports to their messages, each report once, or stores them for the operator. */
+/** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 
 import { complainantOf } from '../../model/account.ts';
 import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
-import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted, type Recording } from '../rules/feedback.ts';
+import {
+  countsTowardReputation,
+  decideFeedback,
+  decideWithoutMessage,
+  prematureReportDigest,
+  type Recording,
+} from '../rules/feedback.ts';
 import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { appendEvents, endMail, SUPPRESS } from './queue.ts';
+import { appendEvents, endMessages, SUPPRESS_RECIPIENTS } from './queue.ts';
 import { complained, count } from './reputation.ts';
-import { type Database, prove, type Statement, type Transaction } from './session.ts';
+import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
 const KNOWN: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
 const BY_REFERENCE: Statement = {
   name: 'feedback_by_reference',
   text: 'SELECT id FROM provider_reference WHERE reference = $1',
 };
-// The queue row is locked first, as in every settlement.
+// The queue's row first, as every settlement takes them.
 const OPEN: Statement = {
   name: 'feedback_open',
   text: 'SELECT state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
@@ -70,8 +76,8 @@ const FORGET_KEPT: Statement = {
 };
 
 type Operations = FeedbackStore &
-  Pick<MessageStore, 'listFeedback' | 'showFeedback'> &
-  Pick<RetentionStore, 'forgetFeedback'>;
+  Pick<MessageStore, 'listFeedback' | 'findFeedback'> &
+  Pick<RetentionStore, 'purgeFeedback'>;
 
 export function prepareFeedback(database: Database): Operations {
   return {
@@ -80,8 +86,8 @@ export function prepareFeedback(database: Database): Operations {
         const tallies = new Tallies();
         const answers: FeedbackAnswer[] = [];
         const late: { readonly at: number; readonly effect: Effect }[] = [];
-        // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each in one order
-        // on every node, so that nodes cannot deadlock.
+        // Messages, suppressions, complainants and accounts are locked in this order, and each kind in one order on every node,
+        // so that no two nodes wait for each other.
         const ids = await Promise.all(batch.map(({ about }) => idOf(transaction, about)));
         const order = batch.map((report, at) => ({
           report,
@@ -107,14 +113,14 @@ export function prepareFeedback(database: Database): Operations {
           tallies,
         );
         for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
-        // The peer deletes its report after this answer too, so it must be durable.
-        if (answers.some(({ kind }) => kind === 'repeated')) await prove(transaction);
+        // The peer deletes its report after either.
+        if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
       }),
     async listFeedback(before, limit) {
       return (await database.query(LIST, [before, limit])).map(rows.keptFeedback);
     },
-    async showFeedback(id) {
+    async findFeedback(id) {
       const [row] = await database.query(SHOW, [id]);
       return row === undefined ? null : rows.rawFeedback(row);
     },
@@ -122,7 +128,7 @@ export function prepareFeedback(database: Database): Operations {
       const [row] = await database.query(LAST, []);
       return rows.intOrNull(row ?? { at: null }, 'at');
     },
-    async forgetFeedback(before, keep, limit) {
+    async purgeFeedback(before, keep, limit) {
       const forgotten = await Promise.all([
         database.query(FORGET_OLD, [before, limit]),
         database.query(FORGET_REFERENCES, [before, limit]),
@@ -134,7 +140,7 @@ export function prepareFeedback(database: Database): Operations {
   };
 }
 
-/** What a report changes outside its own message. Applied after every message of the batch is locked. */
+/** What a report changes outside its own message, once every message of the batch is locked. */
 interface Effect {
   readonly recording: Recording;
   /** The canonical recipient. */
@@ -157,16 +163,16 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, id: s
     case 'answer':
       return answered(decision.answer);
     case 'keep': {
-      const digest = decision.early ? earlyDigest(report.digest) : report.digest;
-      return answered(await keep(transaction, { ...report, digest }, decision.mailId, decision.reason));
+      const digest = decision.premature ? prematureReportDigest(report.digest) : report.digest;
+      return answered(await keep(transaction, { ...report, digest }, decision.messageId, decision.reason));
     }
     case 'record': {
       if ((await insert(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
-      const { accountId, enters, entry } = decision;
+      const { accountId, newState: enters, entry } = decision;
       if (enters !== null && open === undefined) await transaction.query(CHANGE, [enters, decision.id, accountId]);
       else if (enters !== null && open !== undefined) {
         const attempts = rows.int(open, 'attempts');
-        await endMail(transaction, [{ id: decision.id, state: enters, endedAt: at, attempts }]);
+        await endMessages(transaction, [{ id: decision.id, state: enters, endedAt: at, attempts }]);
       }
       await appendEvents(transaction, [{ ...entry, id: decision.id, accountId }]);
       return { kind: 'open', effect: { recording: decision, recipient: rows.text(row ?? {}, 'recipient'), at } };
@@ -178,19 +184,16 @@ function answered(answer: FeedbackAnswer): Recorded {
   return { kind: 'answered', answer };
 }
 
-/**
- * Suppresses the recipients. Resolves to the effects that added an entry: one per recipient, and none if the recipient
- * was already suppressed.
- */
+/** Suppresses the recipients. Resolves to the effects that made an entry: of several of one recipient one, and none where it was there. */
 async function suppress(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
-  // One report per message, so that a retry chooses the same report as the source of the entry.
+  // One report of each message: which of them makes the entry is then the same at every repetition.
   const byMessage = new Map<string, Effect>();
   for (const effect of effects)
     if (effect.recording.suppress !== null && !byMessage.has(effect.recording.id))
       byMessage.set(effect.recording.id, effect);
   if (byMessage.size === 0) return new Set();
   const asked = [...byMessage.values()];
-  const made = await transaction.query(SUPPRESS, [
+  const made = await transaction.query(SUPPRESS_RECIPIENTS, [
     asked.map(({ recording }) => recording.id),
     asked.map(({ recording }) => recording.suppress),
     asked.map(({ at }) => at),
@@ -199,7 +202,7 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
   return new Set(asked.filter(({ recording }) => sources.has(recording.id)));
 }
 
-/** Adds what counts (`countsTowardReputation`) to the tallies. Complainants are locked in one order on every node. */
+/** Adds to the tallies what counts (`countsTowardReputation`), complainants in one order on every node. */
 async function countAll(
   transaction: Transaction,
   effects: readonly Effect[],
@@ -207,11 +210,11 @@ async function countAll(
   tallies: Tallies,
 ): Promise<void> {
   const counted = effects
-    .filter((effect) => isCounted(effect.recording, suppressed.has(effect)))
+    .filter((effect) => countsTowardReputation(effect.recording, suppressed.has(effect)))
     .map((effect) => ({ effect, key: `${effect.recording.accountId} ${complainantOf(effect.recipient)}` }));
   counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of counted) {
-    const { accountId, from, means } = effect.recording;
+    const { accountId, from, countedAs: means } = effect.recording;
     const { recipient, at } = effect;
     const fresh =
       means === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed.has(effect);
@@ -236,7 +239,7 @@ async function keep(
   return feedbackId === null ? { kind: 'repeated' } : { kind: 'kept', feedbackId, reason };
 }
 
-/** Stores the report. Resolves to null if another node was first. With a reason, the whole report is stored. */
+/** Writes the report down; null where another node was first. With a reason it is kept whole. */
 async function insert(
   transaction: Transaction,
   { digest, at, source, summary, raw }: FeedbackReport,

@@ -1,11 +1,11 @@
 /**
- * The index thread as its owner uses it: it runs one step at a time on its own connection, so that reading and building
- * segments does not block the process.
+ * The thread that works on the index, seen from outside: one step after another, with a connection of its own, so that neither
+ * the reading nor the building of segments holds up the process.
  */
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';
 import type { IndexProgress, IndexStep } from '../search/index-step.ts';
-import { INDEX_MEMORY, setThreadFlags } from '../threads.ts';
+import { INDEX_THREAD_MEMORY, setThreadFlags } from '../threads.ts';
 import type { PostgresSetting } from './connection.ts';
 
 export interface IndexThreadData {
@@ -28,7 +28,7 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
   const worker = new Worker(new URL('./index-worker.ts', import.meta.url), {
     workerData: data,
     name: 'postrider-index',
-    resourceLimits: INDEX_MEMORY,
+    resourceLimits: INDEX_THREAD_MEMORY,
   });
   worker.unref();
   const waiting: PromiseWithResolvers<IndexProgress>[] = [];

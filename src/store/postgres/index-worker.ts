@@ -1,25 +1,25 @@
-/** The entry module of the index thread. index-thread.ts starts it; no module imports it. */
+/** The module that the index's thread runs. It is started by index-thread.ts and never imported. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { IndexStep } from '../search/index-step.ts';
-import { yieldThisThread } from '../threads.ts';
+import { lowerThreadPriority } from '../threads.ts';
 import { createPool } from './database.ts';
 import type { IndexReply, IndexThreadData } from './index-thread.ts';
-import { indexOn } from './search.ts';
+import { runIndexStep } from './search.ts';
 
-/** A step may get little processor time. */
+/** A step may find the processor taken for long. */
 const LIMIT_MS = 120_000;
 
 if (parentPort !== null) {
   const port = parentPort;
   const { setting, application } = workerData as IndexThreadData;
-  yieldThisThread();
+  lowerThreadPriority();
   const pool = createPool({ setting, application, random: Math.random, limitMs: LIMIT_MS });
   port.on('message', (step: IndexStep | null) => {
     if (step === null) {
       void pool.close().then(() => port.close());
       return;
     }
-    indexOn(pool, step).then(
+    runIndexStep(pool, step).then(
       (progress) => port.postMessage({ ok: true, progress } satisfies IndexReply),
       (error: unknown) =>
         port.postMessage({

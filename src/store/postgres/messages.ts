@@ -1,14 +1,14 @@
-/** Reads of messages, and an operator's changes of one message. */
+/** Looking at mail requests, and what an operator may do to one. */
 
 import type { Actor } from '../../model/audit.ts';
-import type { MailDetails, MailStanding, MailSummary, OperatorAnswer } from '../../model/message.ts';
+import type { MessageHistory, OperatorAnswer, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
 import type { QueueFigures } from '../../model/overview.ts';
 import type { Store } from '../contract.ts';
-import { greatestIdAt, type OperatorGoal, operatorChange, transition } from '../rules/messages.ts';
+import { decideOperatorChange, maxIdAt, type OperatorTargetState, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { writeEntry } from './audit.ts';
-import { appendEvents, endMail } from './queue.ts';
-import { type Database, prove, type Row, type Statement } from './session.ts';
+import { appendEvents, endMessages } from './queue.ts';
+import { type Database, forceDurableCommit, type Row, type Statement } from './session.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
@@ -39,8 +39,8 @@ const REQUEUE: Statement = {
   name: 'mail_requeue',
   text: `UPDATE queue SET state = '${transition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
 };
-// Counts all rows, and those that are not queued by their own small index: a third of the time of counting by state at
-// 1,000,000 queued messages. The order of ids is the order of acceptance.
+// The whole is counted, and what is not queued by its own small index: at 1,000,000 queued a third of the time of counting by
+// state. The order of ids is the order of acceptance.
 const FIGURES: Statement = {
   name: 'mail_figures',
   text: `SELECT (SELECT count(*) FROM queue)::int AS all_of_them,
@@ -56,42 +56,42 @@ const cancelled = transition('queued', 'cancelled', 'operator');
 
 type Operations = Pick<
   Store,
-  'listMail' | 'showMail' | 'mailStandings' | 'retryMail' | 'cancelMail' | 'queueFigures' | 'newestId'
+  'listMessages' | 'findMessage' | 'messageHistories' | 'retryMessage' | 'cancelMessage' | 'queueFigures' | 'newestId'
 >;
 
-export function prepareMail(database: Database): Operations {
-  async function show(id: string): Promise<MailDetails | null> {
+export function prepareMessages(database: Database): Operations {
+  async function show(id: string): Promise<StoredMessage | null> {
     if (!UUID.test(id)) return null;
     const [row] = await database.query(SHOW, [id]);
     return row === undefined ? null : { ...(await standingOf(row)), message: rows.textOrNull(row, 'message') };
   }
 
-  async function stand(id: string): Promise<readonly MailStanding[]> {
+  async function stand(id: string): Promise<readonly MessageHistory[]> {
     const [row] = UUID.test(id) ? await database.query(STAND, [id]) : [];
     return row === undefined ? [] : [await standingOf(row)];
   }
 
-  async function standingOf(row: Row): Promise<MailStanding> {
-    return rows.standing(row, await database.query(HISTORY, [rows.text(row, 'id')]));
+  async function standingOf(row: Row): Promise<MessageHistory> {
+    return rows.messageHistory(row, await database.query(HISTORY, [rows.text(row, 'id')]));
   }
 
-  function operate(id: string, to: OperatorGoal, now: number, by: Actor | undefined): Promise<OperatorAnswer> {
+  function operate(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): Promise<OperatorAnswer> {
     if (!UUID.test(id)) return Promise.resolve({ kind: 'missing' });
     return database.transaction(async (transaction) => {
       const [held] = await transaction.query(HOLD, [id]);
       if (held === undefined) {
-        const [[ended]] = await Promise.all([transaction.query(STATE, [id]), prove(transaction)]);
+        const [[ended]] = await Promise.all([transaction.query(STATE, [id]), forceDurableCommit(transaction)]);
         return ended === undefined ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.state(ended) };
       }
       const before = { id, from: rows.state(held), dueAt: rows.intOrNull(held, 'due_at') };
-      const decided = operatorChange(before, to, now, by);
+      const decided = decideOperatorChange(before, to, now, by);
       if (decided.kind === 'wrong-state') return decided;
       const { entry, audit } = decided;
       const attempts = rows.int(held, 'attempts');
       await Promise.all([
         to === 'queued'
           ? transaction.query(REQUEUE, [id, now])
-          : endMail(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
+          : endMessages(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
         appendEvents(transaction, [{ ...entry, id, accountId: rows.int(held, 'account_id') }]),
         audit === null ? undefined : writeEntry(transaction, audit),
       ]);
@@ -100,7 +100,7 @@ export function prepareMail(database: Database): Operations {
   }
 
   return {
-    async listMail({ accountId, state, to, since, before = null, limit }): Promise<MailSummary[]> {
+    async listMessages({ accountId, state, to, since, before = null, limit }): Promise<StoredMessageSummary[]> {
       const where: string[] = [];
       const values: unknown[] = [];
       const narrow = (clause: (parameter: string) => string, value: unknown) => {
@@ -112,18 +112,18 @@ export function prepareMail(database: Database): Operations {
       if (state !== null) narrow((value) => `${open ? 'q' : 'm'}.state = ${value}`, state);
       if (to !== null)
         narrow((value) => `(lower(m."to") = lower(${value}) OR lower(m.recipient) = lower(${value}))`, to);
-      if (since !== null) narrow((value) => `m.id > ${value}::uuid`, greatestIdAt(since - 1));
+      if (since !== null) narrow((value) => `m.id > ${value}::uuid`, maxIdAt(since - 1));
       if (before !== null) narrow((value) => `m.id < ${value}::uuid`, before);
       values.push(limit);
       const text = `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
         FROM mail_request m ${open ? '' : 'LEFT '}JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
         ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`} ORDER BY m.id DESC LIMIT $${values.length}`;
-      return (await database.query({ name: '', text }, values)).map(rows.summary);
+      return (await database.query({ name: '', text }, values)).map(rows.messageSummary);
     },
-    showMail: show,
-    mailStandings: async (ids) => (await Promise.all(ids.map(stand))).flat(),
-    retryMail: (id, now, by) => operate(id, 'queued', now, by),
-    cancelMail: (id, now, by) => operate(id, 'cancelled', now, by),
+    findMessage: show,
+    messageHistories: async (ids) => (await Promise.all(ids.map(stand))).flat(),
+    retryMessage: (id, now, by) => operate(id, 'queued', now, by),
+    cancelMessage: (id, now, by) => operate(id, 'cancelled', now, by),
     async queueFigures(): Promise<QueueFigures> {
       const [row = {}] = await database.query(FIGURES, []);
       const [id, acceptedAt] = [rows.textOrNull(row, 'oldest_id'), rows.intOrNull(row, 'oldest_at')];

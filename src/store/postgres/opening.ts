@@ -1,19 +1,15 @@
 /**
- * Reports what the opening of a store waits for. The schema is written in a transaction without a time limit
- * (migrate.ts), so its commit may wait for a missing synchronous standby, and its lock for another node, without an
- * error.
+ * What the opening of a store waits for. The schema is written in a transaction without a time limit of its own (migrate.ts), so
+ * that its commit waits for an absent synchronous standby, and its lock for another node, without an error.
  */
 import type { Clock } from '../../clock.ts';
 import type { Pool } from './database.ts';
 import type { Statement } from './session.ts';
 
-/**
- * Opening usually takes less time. After it, and then at the same interval, the server is asked what the opening waits
- * for.
- */
+/** An opening takes less; after so long, and then again as often until it is known, the server is asked. */
 const ASK_EVERY_MS = 5_000;
 
-/** Waits of this process's own connections. */
+/** Of the connections of this process. */
 const WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity
@@ -21,11 +17,8 @@ const WAITS: Statement = {
       AND (wait_event = 'SyncRep' OR (wait_event_type = 'Lock' AND wait_event = 'advisory')) LIMIT 1`,
 };
 
-/**
- * Calls `tell` once, with one line that names the remedy, if the opening waits for long. The returned function stops
- * the check.
- */
-export function watchOpening(
+/** Calls `tell` once, in one line with the remedy, where the opening waits for long; the returned function ends the watch. */
+export function reportOpeningWaits(
   { query, where }: Pick<Pool, 'query' | 'where'>,
   clock: Clock,
   tell: (line: string) => void,
@@ -37,10 +30,11 @@ export function watchOpening(
       ([row]) => {
         if (over) return;
         if (row === undefined) later();
-        else if (row.wait_event === 'advisory') tell(`${where}: waits for another node that migrates the schema.`);
+        else if (row.wait_event === 'advisory')
+          tell(`${where}: waits for another node, which brings the schema up to date.`);
         else tell(standbyLine(where, String(row.standbys)));
       },
-      // The opening reports its own faults.
+      // What the opening itself meets is its own fault to report.
       () => {
         if (!over) later();
       },

@@ -1,15 +1,15 @@
-/** Operators: the audit log, tokens, and ended sessions. */
+/** Operators: the audit log, tokens, and who signed out. */
 
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { note } from './audit.ts';
-import { type Database, prove, type Statement } from './session.ts';
+import { writeChange } from './audit.ts';
+import { type Database, forceDurableCommit, type Statement } from './session.ts';
 
 const LIST: Statement = {
   name: 'audit_list',
   text: 'SELECT * FROM audit WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
 };
-// A unique index decides: of two concurrent requests for a name, one succeeds.
+// The name is taken by the index; of two that ask at once one gets it.
 const INSERT: Statement = {
   name: 'token_insert',
   text: `INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
@@ -41,10 +41,10 @@ export function prepareOperator(database: Database): AccessStore {
       return database.transaction(async (transaction) => {
         const [row] = await transaction.query(INSERT, [name, prefix, hash, now, expiresAt]);
         if (row === undefined) {
-          await prove(transaction);
+          await forceDurableCommit(transaction);
           return { kind: 'exists' };
         }
-        await note(transaction, by, 'token.create', name, null, { expiresAt });
+        await writeChange(transaction, by, 'token.create', name, null, { expiresAt });
         return { kind: 'done', value: rows.credential(row) };
       });
     },
@@ -59,7 +59,7 @@ export function prepareOperator(database: Database): AccessStore {
         const [row] = await transaction.query(REVOKE, [now, id]);
         if (row === undefined) return { kind: 'missing' };
         const value = rows.credential(row);
-        await note(transaction, by, 'token.revoke', value.name, null, null);
+        await writeChange(transaction, by, 'token.revoke', value.name, null, null);
         return { kind: 'done', value };
       });
     },
@@ -70,8 +70,8 @@ export function prepareOperator(database: Database): AccessStore {
       database.transaction(async (transaction) => {
         await transaction.query(FORGET_SESSIONS, [now]);
         await transaction.query(END_SESSION, [hash, until]);
-        // The session may already have ended.
-        await prove(transaction);
+        // It may have ended already.
+        await forceDurableCommit(transaction);
       }),
     async isSessionEnded(hash) {
       return (await database.query(ENDED, [hash])).length > 0;

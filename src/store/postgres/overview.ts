@@ -1,13 +1,13 @@
-/** The overview: what needs attention, and the position in the change feed. */
+/** An operator's first look: what wants attention, and marks of change. */
 import { MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { ACCOUNTS } from './directory.ts';
+import { SELECT_ACCOUNTS } from './directory.ts';
 import type { Database, Statement } from './session.ts';
 
 const NEWEST: Statement = { name: 'overview_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
-// One seek for each account with queued messages, in the order of the queue's rotation.
+// One seek for each account with something queued, as the queue takes turns.
 const NEXT_DUE: Statement = {
   name: 'overview_next_due',
   text: `WITH RECURSIVE seen AS (
@@ -21,7 +21,7 @@ const NEXT_DUE: Statement = {
 };
 const TROUBLED_ACCOUNTS: Statement = {
   name: 'overview_accounts',
-  text: `${ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
+  text: `${SELECT_ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
     OR (a.volume IS NOT NULL AND ${NEARLY_USED} * a.volume
       <= a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))
     ORDER BY a.name LIMIT ${MOST_TOLD}`,

@@ -1,22 +1,36 @@
 /**
- * The queue: claims, marks before transmission, settlements fenced by owner and attempt count, release and recovery of
- * leases; and the writes of every change of a message: its history and its end. A claim skips rows that another node is
- * leasing (`FOR UPDATE SKIP LOCKED`), so nodes neither wait for each other nor lease the same message. All other
- * statements lock rows in order of id, so that batches of several nodes cannot deadlock.
+ * The queue: due messages leased to one node, marks before handing over, settlements fenced by owner and attempt, leases given back
+ * and leases recovered; and what every change of a message writes: its history, and its end. Rows that another node is leasing at
+ * the same time are skipped (`FOR UPDATE SKIP LOCKED`), so no node waits for another and none gets what another has; all others
+ * are locked in order of their id, so that batches of several nodes never wait for each other in a circle.
  *
- * Fairness: the two lanes (first attempts, retries) start alternately. The first lane gets half of the claim's limits,
- * and the other lane gets the rest. Within a lane, accounts are served round-robin, a few rows at a time
- * (`rowsPerTurn`). If few accounts have due messages, each gets an equal share.
+ * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
+ * leaves the other takes; within a lane, accounts take turns (`createAccountRotation`) of a few rows each (`rowsPerTurn`); where they are
+ * few, each has an equal share of the room.
  */
 
 import { type Lease, lostLease, type SettleAnswer, type State, suppressedEntry } from '../../model/message.ts';
 import type { Claimed, Store } from '../contract.ts';
-import { laneAfter, type PackedSettlement, pack, rowsPerTurn, settledState, transition } from '../rules/messages.ts';
+import type { ServerTimeOverride } from '../environment.ts';
+import {
+  laneAfter,
+  type PackedSettlement,
+  packSettlements,
+  rowsPerTurn,
+  settledState,
+  transition,
+} from '../rules/messages.ts';
 import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import type { ServerTime } from '../surroundings.ts';
 import { count } from './reputation.ts';
-import { type Database, prove, type Row, type Session, type Statement, type Transaction } from './session.ts';
+import {
+  type Database,
+  forceDurableCommit,
+  type Row,
+  type Session,
+  type Statement,
+  type Transaction,
+} from './session.ts';
 
 interface NewEvent {
   readonly id: string;
@@ -37,7 +51,7 @@ const APPEND: Statement = {
       WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, attempt, o) ORDER BY o`,
 };
 
-/** Appends events. Those of one message keep the given order. */
+/** Appends events, those of one mail request in the order given. */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   await session.query(APPEND, [
@@ -59,7 +73,7 @@ interface Ended {
 }
 
 const LEAVE: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
-// The array condition beside the join lets the planner skip the partitions of all other ids.
+// The array beside the join lets the planner leave out every partition but those of these ids.
 const WRITE: Statement = {
   name: 'end_write',
   text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
@@ -67,8 +81,8 @@ const WRITE: Statement = {
     WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
 };
 
-/** Ends messages whose queue rows this transaction has locked. */
-export async function endMail(session: Session, ended: readonly Ended[]): Promise<void> {
+/** Ends mail requests whose queue rows this transaction holds. */
+export async function endMessages(session: Session, ended: readonly Ended[]): Promise<void> {
   if (ended.length === 0) return;
   const ids = ended.map(({ id }) => id);
   await Promise.all([
@@ -82,13 +96,10 @@ export async function endMail(session: Session, ended: readonly Ended[]): Promis
   ]);
 }
 
-/** Maximum number of accounts that one round examines. */
+/** Accounts looked at in one round. */
 const LOOKS = 2_000;
 
-/**
- * Accounts of a lane with ids greater than $2 up to $3, in order, with the due time of their earliest row and whether
- * they are unlocked.
- */
+/** Accounts of a lane behind $2 up to $3 in order, the time their earliest row is due, and whether they are locked. */
 const LOOK: Statement = {
   name: 'turn_look',
   text: `WITH RECURSIVE seen AS (
@@ -106,21 +117,21 @@ const LOOK: Statement = {
 const LAST_ACCOUNT = 2_147_483_647;
 
 interface Turn {
-  /** Up to `most` accounts with due messages, in turn. `more` is true if others may have some. */
+  /** Up to `most` accounts with something due, in turn, and whether there may be more that were not looked at. */
   next(
     session: Session,
     now: number,
     most: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly more: boolean }>;
-  /** Continues the next round after this account. */
+  /** The next round begins behind this account. */
   servedUntil(account: number): void;
 }
 
-/** The rotation over the accounts of `lane`, starting with the first account. */
+/** The turn in `lane`, beginning with the first account. */
 function createTurn(lane: number): Turn {
-  /** The account examined last; 0 is before the first. */
+  /** The account looked at last; 0 is before the first. */
   let position = 0;
-  /** Where the current search for an account with due messages began, or null if one was found. */
+  /** Where the looks began that have found nothing since, or null. */
   let barrenSince: number | null = null;
   return {
     async next(session, now, most) {
@@ -135,8 +146,7 @@ function createTurn(lane: number): Turn {
       const due = all.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
       const accounts = due.slice(0, most).map((row) => rows.int(row, 'account_id'));
       const last = accounts.at(-1);
-      // If the maximum was reached without a due message, the next round continues there until every account was
-      // examined.
+      // Where the looks were used up on accounts with nothing due, the next round goes on behind them, once round.
       barrenSince = full && last === undefined ? end : null;
       const looked = all.at(-1);
       if (last !== undefined) position = last;
@@ -150,8 +160,8 @@ function createTurn(lane: number): Turn {
   };
 }
 
-// The first row is leased whatever its size ($7), so that every message is leased at some time. Rows that do not fit
-// are unlocked by the commit.
+// The first one is taken whatever its size ($7), so that none is too large for ever. What does not fit is unlocked again
+// by the commit.
 const LEASE: Statement = {
   name: 'claim_lease',
   text: `WITH picked AS MATERIALIZED (
@@ -188,7 +198,7 @@ transition('queued', 'sending', 'queue');
 export function prepareClaim(database: Database): Store['claim'] {
   const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(lane) }));
 
-  /** Leases from one lane what fits into `left`. Resolves to true if more may be due in the lane. */
+  /** Leases from one lane what fits into `left`; resolves to whether more may be due in it. */
   async function claimLane(
     transaction: Transaction,
     { lane, turn }: { readonly lane: number; readonly turn: Turn },
@@ -203,9 +213,9 @@ export function prepareClaim(database: Database): Store['claim'] {
     let waiting = next.accounts;
     while (waiting.length > 0) {
       const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(left.mails / waiting.length));
-      /** Accounts that got their whole share and may have more. */
+      /** Accounts that had their whole share, and may have more. */
       const unserved: number[] = [];
-      /** The expected number of due rows per account, so that few rows are locked in vain. */
+      /** What an account is expected to have due, so that few rows are locked in vain. */
       let expected = share;
       for (let at = 0; at < waiting.length; ) {
         const some = waiting.slice(at, at + Math.ceil(left.mails / expected));
@@ -223,9 +233,9 @@ export function prepareClaim(database: Database): Store['claim'] {
           found.push(row);
         }
         const last = leased.at(-1);
-        // The first row did not fit, or other nodes are leasing the same rows: this account is next.
+        // The first one did not fit, or others are leasing the same rows: then it is its turn again.
         if (last === undefined && !left.untouched) turn.servedUntil((some[0] ?? 1) - 1);
-        // A row did not fit: its account is served next.
+        // One that did not fit: its account is the next to be served.
         else if (last !== undefined && leased.length < rows.int(last, 'n'))
           turn.servedUntil(rows.int(last, 'account_id'));
         else if (left.mails <= 0) turn.servedUntil(some.at(-1) ?? 0);
@@ -236,7 +246,7 @@ export function prepareClaim(database: Database): Store['claim'] {
         }
         return true;
       }
-      // Other nodes are leasing everything that is due.
+      // Others are leasing all that is due.
       if (left.untouched) return false;
       waiting = unserved;
     }
@@ -261,14 +271,14 @@ export function prepareClaim(database: Database): Store['claim'] {
     left.bytes -= begun.bytes - half.bytes;
     left.untouched = half.untouched;
     const secondMore = await claimLane(transaction, second, perTurn, left, lease, now, found);
-    // The first lane gets what the second lane has left.
+    // What the second lane has left is the first one's again.
     if (firstMore) firstMore = await claimLane(transaction, first, perTurn, left, lease, now, found);
     const suppressed = found.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
     return {
       mails: found
         .filter((row) => row.suppressed !== true)
-        .map((row) => rows.leasedMail(row, lease, rows.int(row, 'attempts'))),
+        .map((row) => rows.leasedMessage(row, lease, rows.int(row, 'attempts'))),
       suppressed: suppressed.map((row) => ({
         id: rows.text(row, 'id'),
         accountId: rows.int(row, 'account_id'),
@@ -287,7 +297,7 @@ export function prepareClaim(database: Database): Store['claim'] {
 async function endSuppressed(transaction: Transaction, suppressed: readonly Row[], now: number): Promise<void> {
   if (suppressed.length === 0) return;
   await Promise.all([
-    endMail(
+    endMessages(
       transaction,
       suppressed.map((row) => ({
         id: rows.text(row, 'id'),
@@ -307,8 +317,8 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
   ]);
 }
 
-// One index lookup per lease, in order of id. The condition on the state matches no partial index, because the
-// statistics about leases are outdated within a second and the planner would read all of them.
+// One look into the key for each lease, in its order. The state is compared in a way that no partial index answers: what the
+// statistics say of leases is old within a second, and to read all that are under way takes longer.
 const FENCED = `SELECT q.id, q.account_id, s.o
   FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, o) ORDER BY id, o) s
   CROSS JOIN LATERAL (
@@ -320,7 +330,7 @@ const MARK: Statement = {
   text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
     UPDATE queue q SET handing_over = true FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
 };
-// First attempts keep the order of acceptance, so a released message returns to its position.
+// First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
 const RELEASE: Statement = {
   name: 'settle_release',
   text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
@@ -335,9 +345,9 @@ const GO_ON: Statement = {
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, uncount)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
-// In the same order as imports, so that they cannot deadlock.
-/** Adds the recipients of messages to their accounts' suppression lists. Returns the new entries. */
-export const SUPPRESS: Statement = {
+// In the order of every import, so that none waits for another in a circle.
+/** Puts the recipients of mail requests on their accounts' lists; returns those that are new there. */
+export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
   text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
     SELECT DISTINCT ON (r.recipient COLLATE "C", m.account_id) r.recipient, m.account_id, s.reason, m.id, s.at
@@ -368,7 +378,7 @@ const REFER: Statement = {
     SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
     ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
 };
-/** Leases recovered in one transaction. */
+/** Leases taken back in one transaction. */
 const ROUND = 2_000;
 
 /** What one batch of settlements writes. */
@@ -382,16 +392,16 @@ interface Written {
 
 export function prepareSettle(
   database: Database,
-  time: ServerTime,
-): Pick<Store, 'mark' | 'settle' | 'release' | 'recover'> {
+  time: ServerTimeOverride,
+): Pick<Store, 'markTransmitting' | 'settle' | 'release' | 'recover'> {
   return {
-    async mark(batch) {
+    async markTransmitting(batch) {
       return answersOf(batch, await database.query(MARK, fencesOf(batch)));
     },
     async release(batch, now) {
       return answersOf(batch, await database.query(RELEASE, [...fencesOf(batch), now]));
     },
-    settle: (batch) => database.transaction((transaction) => settleIn(transaction, pack(batch))),
+    settle: (batch) => database.transaction((transaction) => settleIn(transaction, packSettlements(batch))),
     async recover(options) {
       let taken = 0;
       for (;;) {
@@ -411,25 +421,25 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
   const answers = batch.map((one, index): SettleAnswer => {
     const accountId = accounts.get(index + 1);
-    // A lease can be settled once.
+    // A lease ends once.
     if (accountId === undefined || over.has(one.id)) return 'lost';
     over.add(one.id);
     plan(one, accountId, written);
     settled.push([one, accountId]);
     return 'settled';
   });
-  // The caller drops the outcome of a lost lease, so what ended the lease must be durable.
-  if (settled.length === 0) await prove(transaction);
+  // The outcome of a lease that is lost is dropped: what ended the lease must hold.
+  if (settled.length === 0) await forceDurableCommit(transaction);
   const { goingOn, suppressed, references } = written;
   const [fresh] = await Promise.all([
     suppressed.length === 0
       ? []
-      : transaction.query(SUPPRESS, [
+      : transaction.query(SUPPRESS_RECIPIENTS, [
           suppressed.map(({ id }) => id),
           suppressed.map(({ reason }) => reason),
           suppressed.map(({ at }) => at),
         ]),
-    endMail(transaction, written.ended),
+    endMessages(transaction, written.ended),
     goingOn.length === 0
       ? []
       : transaction.query(GO_ON, [
@@ -452,7 +462,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const tallies = new Tallies();
   for (const [{ id, changes, untallied }, accountId] of settled) {
     if (untallied) continue;
-    // A bounce of an address that is already suppressed is no new evidence against the account.
+    // What comes of an address that is suppressed already is no new evidence against the account.
     let from: State = 'sending';
     for (const { to, suppress, at } of changes) {
       tallies.add(accountId, from, to, suppress !== null && news.has(id), at);
@@ -500,7 +510,7 @@ async function recoverIn(
   const taken = found.map((row) => {
     const { to, entry, ...lost } = lostLease(onUncertain, row.handing_over === true, now, by);
     transition('sending', to, 'queue');
-    // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
+    // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
     const uncount = lost.uncount && row.owner !== by ? 1 : 0;
     return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount };
   });
@@ -519,13 +529,13 @@ async function recoverIn(
   return found.length;
 }
 
-type Fences = Parameters<Store['mark']>[0];
+type Fences = Parameters<Store['markTransmitting']>[0];
 
 function fencesOf(batch: Fences): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
-/** `held` contains the positions in the batch, from 1, of the leases that were valid. */
+/** `held` has the places in the batch, from 1, of those that held their lease. */
 function answersOf(batch: Fences, held: readonly Readonly<Record<string, unknown>>[]): SettleAnswer[] {
   const places = new Set(held.map((row) => rows.int(row, 'o')));
   return batch.map((_, index) => (places.has(index + 1) ? 'settled' : 'lost'));

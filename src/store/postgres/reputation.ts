@@ -1,17 +1,16 @@
 /**
- * Reputation of accounts: emails, hard bounces and complaints in hourly buckets. They are counted in the transaction
- * that ends the message, and a resulting lock is part of the same transaction. Buckets are kept per connection slot, so
- * that nodes do not wait for each other. The account is locked only when a bounce or complaint is counted, so that the
- * sum is exact.
+ * Reputation of accounts: emails, hard bounces and complaints in hourly buckets, counted in the transaction that ends the
+ * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
+ * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
  */
 import { complainantOf, type Tally, type WindowCounts } from '../../model/account.ts';
 import {
-  complainantsBefore,
+  complaintWindowStart,
+  evaluateReputation,
   hourBeforeWindow,
   hourOf,
-  judge,
-  lastSpentHour,
-  needsJudging,
+  lastExpiredHour,
+  needsEvaluation,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { nextRevision } from './directory.ts';
@@ -61,24 +60,28 @@ export async function windowOf(session: Session, accountId: number, now: number)
   return rows.windowCounts(row);
 }
 
-/** The same for every account that has any, by account id. */
+/** The same of every account that has any, by its number. */
 export async function windows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
   const found = await session.query(SUMS, [hourBeforeWindow(now)]);
   return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
 }
 
-/** Adds a tally. Locks or warns the account if it reaches a threshold. */
+/** Adds a tally and locks or warns where it makes the account reach a threshold. */
 export async function count(transaction: Transaction, accountId: number, tally: Tally, now: number): Promise<void> {
   const { emails, bounces, complaints } = tally;
   const [, [look]] = await Promise.all([
     transaction.query(ADD, [accountId, hourOf(now), transaction.slot, emails, bounces, complaints]),
     transaction.query(LOOK, [accountId]),
   ]);
-  if (look === undefined || look.locked_at !== null || !needsJudging(tally, look.warning !== null)) return;
+  if (look === undefined || look.locked_at !== null || !needsEvaluation(tally, look.warning !== null)) return;
   const [row] = await transaction.query(HOLD, [accountId]);
   if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
-  await transaction.query(OLD, [accountId, lastSpentHour(now)]);
-  const judgement = judge(await windowOf(transaction, accountId, now), rows.thresholds(row), row.warning !== null);
+  await transaction.query(OLD, [accountId, lastExpiredHour(now)]);
+  const judgement = evaluateReputation(
+    await windowOf(transaction, accountId, now),
+    rows.thresholds(row),
+    row.warning !== null,
+  );
   switch (judgement.kind) {
     case 'lock':
       await transaction.query(LOCK, [judgement.reason, now, await nextRevision(transaction), accountId]);
@@ -98,11 +101,11 @@ export async function complained(
   recipient: string,
   at: number,
 ): Promise<boolean> {
-  const before = complainantsBefore(at);
+  const before = complaintWindowStart(at);
   return (await transaction.query(COMPLAIN, [accountId, complainantOf(recipient), at, before])).length > 0;
 }
 
-/** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
+/** The window begins anew: what an unlock forgives. Who has complained in it still counts once. */
 export async function forgive(session: Session, accountId: number): Promise<void> {
   await session.query(CLEAR, [accountId]);
 }

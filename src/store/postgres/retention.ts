@@ -1,22 +1,21 @@
-/** Expiry of queued messages, retention of bodies and idempotency keys, and due times after a clock was set back. */
+/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 import { overAgeEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
-import { greatestIdAt, leastIdAt, transition } from '../rules/messages.ts';
+import type { ServerTimeOverride } from '../environment.ts';
+import { maxIdAt, minIdAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import type { ServerTime } from '../surroundings.ts';
-import { dropSpentBodies, ensurePartitions } from './partitions.ts';
-import { appendEvents, endMail } from './queue.ts';
+import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
+import { appendEvents, endMessages } from './queue.ts';
 import type { Database, Statement } from './session.ts';
 
-/** Maximum number of bodies that one statement examines. */
+/** Bodies that one statement looks at. */
 const LOOKS = 5_000;
-// The order of acceptance is the order of ids, so the oldest messages are the beginning of the key.
+// Accepted order is the order of ids, so the oldest ones are the beginning of the key.
 const OVER_AGE: Statement = {
   name: 'sweep_over_age',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
 };
-// The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on the
-// length of the queue.
+// The last due row of each account in each lane is one seek, so a queue of any length costs what its accounts cost.
 const HASTEN: Statement = {
   name: 'sweep_hasten',
   text: `WITH RECURSIVE seen AS (
@@ -33,8 +32,8 @@ const HASTEN: Statement = {
     )
     UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM far)) RETURNING id`,
 };
-// A message cannot end before it is accepted, so only messages accepted by that time are read. Each is looked up
-// separately, because a join would read all messages, and one statement examines a limited number.
+// A body cannot have ended before it was accepted, so the search stops at the last one accepted by then. Each is looked up
+// by itself (a join would read every mail request there has ever been), and only so many in one statement.
 const ERASE: Statement = {
   name: 'sweep_erase',
   text: `WITH looked AS MATERIALIZED (
@@ -57,26 +56,26 @@ const FORGET_KEYS: Statement = {
 
 const expired = transition('queued', 'expired', 'queue');
 const PARTITIONS_EVERY_MS = 3_600_000;
-const BEFORE_ALL = leastIdAt(0);
+const BEFORE_ALL = minIdAt(0);
 
-/** `time` determines the partitions to create; `monotonic` determines how often. */
-export function prepareSweep(
+/** `time` is what partitions are made for; `monotonic` paces their making. */
+export function prepareRetention(
   database: Database,
-  time: ServerTime,
+  time: ServerTimeOverride,
   monotonic: () => number,
-): Pick<Store, 'hasten' | 'expire' | 'erase'> {
+): Pick<Store, 'resetDistantDueTimes' | 'expire' | 'purgeBodiesAndKeys'> {
   let partitionsAt = 0;
   return {
-    async hasten(latestDueAt, now, limit) {
+    async resetDistantDueTimes(latestDueAt, now, limit) {
       return (await database.query(HASTEN, [latestDueAt, now, limit])).length;
     },
     expire(acceptedBefore, now, limit, by) {
       return database.transaction(async (transaction) => {
-        const found = await transaction.query(OVER_AGE, [greatestIdAt(acceptedBefore), limit]);
+        const found = await transaction.query(OVER_AGE, [maxIdAt(acceptedBefore), limit]);
         const ids = found.map((row) => rows.text(row, 'id'));
         const entry = overAgeEntry(now, by);
         await Promise.all([
-          endMail(
+          endMessages(
             transaction,
             found.map((row) => ({
               id: rows.text(row, 'id'),
@@ -97,11 +96,11 @@ export function prepareSweep(
         return ids;
       });
     },
-    async erase(endedBefore, keysBefore, limit) {
+    async purgeBodiesAndKeys(endedBefore, keysBefore, limit) {
       const now = monotonic();
       if (partitionsAt === 0 || now - partitionsAt > PARTITIONS_EVERY_MS) {
         const whole = await ensurePartitions(database, time() ?? undefined);
-        await dropSpentBodies(database, endedBefore);
+        await dropExpiredBodies(database, endedBefore);
         partitionsAt = whole ? now : 0;
       }
       const [bodies, keys] = await Promise.all([
@@ -113,12 +112,12 @@ export function prepareSweep(
   };
 }
 
-/** Purges up to `limit` bodies, oldest first. Resolves to their number. */
+/** Erases up to `limit` bodies, the oldest first; resolves to how many. */
 async function eraseBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
   let erased = 0;
   let behind = BEFORE_ALL;
   for (;;) {
-    const values = [behind, greatestIdAt(endedBefore), endedBefore, limit - erased];
+    const values = [behind, maxIdAt(endedBefore), endedBefore, limit - erased];
     const [row = {}] = await database.query(ERASE, values);
     erased += rows.int(row, 'erased');
     if (erased >= limit || rows.int(row, 'looked') < LOOKS) return erased;

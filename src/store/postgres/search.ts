@@ -1,12 +1,12 @@
 /**
- * Search on PostgreSQL: the queries of a search, one statement each, and index maintenance. An index step is one
- * transaction under an advisory lock, on its own thread and connection (index-worker.ts).
+ * Finding messages on PostgreSQL: what the steps of a search ask for, one statement at a time; and the index: a step of it is one
+ * transaction, under a lock that one process holds at a time, on a thread with a connection of its own (index-worker.ts).
  */
 
 import type { State } from '../../model/message.ts';
 import type { MessageStore } from '../contract.ts';
 import { StoreError } from '../error.ts';
-import { leastIdOf, seqOf } from '../rules/messages.ts';
+import { minIdOfSeq, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { searchSteps } from '../search/execute.ts';
 import {
@@ -16,17 +16,17 @@ import {
   type IndexStep,
   indexSteps,
 } from '../search/index-step.ts';
-import type { SearchedMail } from '../search/query.ts';
+import type { SearchableMessage } from '../search/query.ts';
 import {
   DirectoryCache,
-  keysOf,
-  type Narrow,
-  placesKey,
-  runWaiting,
+  FIRST_SEQ,
+  type IdRange,
+  pageKeyRange,
+  type RowFilter,
+  runAsync,
   type SearchSource,
-  START,
+  seqsKey,
   termsKey,
-  type Window,
 } from '../search/source.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
@@ -40,8 +40,8 @@ const NTH: Statement = {
   text: 'SELECT id FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT 1 OFFSET $3',
 };
 /**
- * Looks up messages by the least and the greatest id of each sequence number. ORDER BY and LIMIT make the planner use
- * the key for each: for a range with unknown ends it assumes a ninth of the table.
+ * By the least and the greatest id of each place. Ordered and limited, so that each is looked up in the key: of a range whose
+ * ends are not known beforehand the planner thinks that it is a ninth of the table.
  */
 const PLACED = `unnest($1::uuid[], $2::uuid[]) AS p(least, greatest)
     CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= p.least AND id <= p.greatest ORDER BY id LIMIT 100) m`;
@@ -53,7 +53,7 @@ const AT_IN_STATE: Statement = {
   name: 'search_at_in_state',
   text: `SELECT ${COLUMNS} FROM ${PLACED} ${QUEUE} WHERE ${NARROW}`,
 };
-/** The current rows at the end of the search: a state may have changed since the row was found. */
+/** As they are when the search is over: a state may have changed since the row was found. */
 const SUMMARIES: Statement = {
   name: 'search_summaries',
   text: `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
@@ -72,18 +72,18 @@ const PAGES: Statement = {
   name: 'search_pages',
   text: 'SELECT key, page FROM search_page WHERE key = ANY($1::bigint[])',
 };
-/** The sequence number of the greatest id does not fit into a `bigint`. */
+/** No `bigint` holds the place of the greatest id. */
 const LAST_PLACE = Number.MAX_SAFE_INTEGER;
 
-/** `monotonic` bounds the time of searches. */
-export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMail'> {
+/** `monotonic` bounds searches. */
+export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
 
-  async function select(window: Window, narrow: Narrow, limit: number): Promise<readonly SearchedMail[]> {
+  async function select(window: IdRange, narrow: RowFilter, limit: number): Promise<readonly SearchableMessage[]> {
     return (await database.query(selection(narrow), valuesOf(window, narrow, limit))).map(searchedMail);
   }
 
-  async function at(places: readonly string[], ends: readonly string[], { accountId, state }: Narrow) {
+  async function at(places: readonly string[], ends: readonly string[], { accountId, state }: RowFilter) {
     const found =
       state === null
         ? await database.query(AT, [places, ends, accountId])
@@ -91,7 +91,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     return found.map(searchedMail).sort((one, other) => (one.id < other.id ? 1 : -1));
   }
 
-  const source: SearchSource<SearchedMail> = {
+  const source: SearchSource<SearchableMessage> = {
     byId: async (id, narrow) => (await at([id], [id], narrow))[0] ?? null,
     rows: select,
     inState: (state, window, limit) => select(window, { accountId: null, state }, limit),
@@ -100,7 +100,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       const [row = {}] = await database.query({ name: `search_count_${state}`, text }, [first, past, most]);
       return rows.int(row, 'n');
     },
-    async placesInState(state, { first, past }) {
+    async seqsInState(state, { first, past }) {
       const statement = { name: `search_places_${state}`, text: `SELECT id FROM ${inState(state)}` };
       return (await database.query(statement, [first, past])).map((row) => seqOf(rows.text(row, 'id')));
     },
@@ -120,7 +120,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     async directories(numbers) {
       const missing = directories.missing(numbers);
       const read = missing.length === 0 ? [] : await database.query(DIRECTORIES, [missing]);
-      return directories.of(
+      return directories.update(
         numbers,
         read.map((row) => [rows.int(row, 'number'), bytes(row.directory)]),
       );
@@ -129,36 +129,33 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       const read = keys.length === 0 ? [] : await database.query(PAGES, [keys]);
       return new Map(read.map((row) => [rows.int(row, 'key'), bytes(row.page)]));
     },
-    at: (places, narrow) => at(places.map(leastIdOf), places.map(greatestIdOf), narrow),
+    bySeqs: (places, narrow) => at(places.map(minIdOfSeq), places.map(greatestIdOf), narrow),
   };
 
   return {
-    async searchMail(search, budgetMs) {
+    async searchMessages(search, budgetMs) {
       const until = monotonic() + budgetMs;
-      const { mails, searchedTo } = await runWaiting(searchSteps(source, search, () => monotonic() >= until));
+      const { mails, searchedTo } = await runAsync(searchSteps(source, search, () => monotonic() >= until));
       const found = mails.length === 0 ? [] : await database.query(SUMMARIES, [mails.map(({ id }) => id)]);
-      return { mails: found.map(rows.summary), searchedTo };
+      return { messages: found.map(rows.messageSummary), searchedTo };
     },
   };
 }
 
-/**
- * The table and conditions for one state within a range of ids. The state is part of the text, because a partial index
- * serves no parameter.
- */
+/** Tables and conditions for one state, within a window of ids. The state stands in the text: only then does a partial index serve it. */
 function inState(state: State): string {
   const [from, owned] = OPEN.includes(state) ? ['queue', ownedOnly(state)] : ['mail_request', ''];
   return `${from} WHERE id >= $1::uuid AND id < $2::uuid AND state = '${state}' ${owned}`;
 }
 
-/** Leased and uncertain rows are few and have their own index. The planner uses it only with this condition. */
+/** What is owned is little and has an index of its own, which the state alone does not show to be the one. */
 function ownedOnly(state: State): string {
   return state === 'queued' ? '' : `AND state <> 'queued'`;
 }
 
-function selection({ accountId, state }: Narrow): Statement {
+function selection({ accountId, state }: RowFilter): Statement {
   const open = state !== null && OPEN.includes(state);
-  // Materialized and then sorted; otherwise the planner reads the whole queue in order of id.
+  // Found first and sorted then, lest the whole queue be gone through in order of the ids.
   const owned = open && state !== 'queued';
   const head = owned
     ? `WITH o AS MATERIALIZED (SELECT id, account_id, state FROM queue WHERE state = '${state}' ${ownedOnly(state)})`
@@ -174,12 +171,12 @@ function selection({ accountId, state }: Narrow): Statement {
   };
 }
 
-function valuesOf({ first, past }: Window, { accountId }: Narrow, limit: number): readonly unknown[] {
+function valuesOf({ first, past }: IdRange, { accountId }: RowFilter, limit: number): readonly unknown[] {
   return accountId === null ? [first, past, limit] : [first, past, limit, accountId];
 }
 
 function greatestIdOf(place: number): string {
-  return `${leastIdOf(place).slice(0, 19)}ffff-ffffffffffff`;
+  return `${minIdOfSeq(place).slice(0, 19)}ffff-ffffffffffff`;
 }
 
 function bytes(value: unknown): Uint8Array {
@@ -187,7 +184,7 @@ function bytes(value: unknown): Uint8Array {
   throw new StoreError('a page of the search index holds no bytes: the database is damaged.');
 }
 
-function searchedMail(row: Row): SearchedMail {
+function searchedMail(row: Row): SearchableMessage {
   return {
     id: rows.text(row, 'id'),
     accountId: rows.int(row, 'account_id'),
@@ -198,11 +195,11 @@ function searchedMail(row: Row): SearchedMail {
   };
 }
 
-/** An advisory lock that neither schema, partitions nor other software uses. */
+/** Any number that no one else's advisory locks use, other than those of schema and partitions. */
 const LOCK = 0x50524453;
-/** Rows per statement. */
+/** Rows of one statement. */
 const ROWS = 2_048;
-/** Pages per statement. */
+/** Pages of one statement. */
 const PAGES_AT_ONCE = 64;
 
 const HOLD: Statement = { name: 'index_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };
@@ -244,11 +241,11 @@ const PURGE_PAGES: Statement = {
   text: 'DELETE FROM search_page WHERE key >= $1 AND key < $2',
 };
 
-export function indexOn(database: Database, step: IndexStep): Promise<IndexProgress> {
+export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
     const [lock] = await session.query(HOLD, [LOCK]);
     if (lock?.held !== true) return { worked: false, waiting: 0, newer: 0 };
-    const { change, progress } = await runWaiting(indexSteps(sourceOn(session), step));
+    const { change, progress } = await runAsync(indexSteps(sourceOn(session), step));
     if (change !== null) await write(session, change);
     return progress;
   });
@@ -268,12 +265,12 @@ function sourceOn(session: Session): IndexSource {
       }));
     },
     async count(first, past, most) {
-      const [row = {}] = await session.query(COUNT, [leastIdOf(first), leastIdOf(past), most]);
+      const [row = {}] = await session.query(COUNT, [minIdOfSeq(first), minIdOfSeq(past), most]);
       return rows.int(row, 'n');
     },
     async rows(first, past, limit, end) {
       const found = [];
-      let [from, to] = [leastIdOf(first), leastIdOf(past)];
+      let [from, to] = [minIdOfSeq(first), minIdOfSeq(past)];
       while (found.length < limit) {
         const asked = Math.min(ROWS, limit - found.length);
         const some = (await session.query(end === 'oldest' ? OLDEST : NEWEST, [from, to, asked])).map(searchedMail);
@@ -301,7 +298,7 @@ async function write(session: Session, change: IndexChange): Promise<void> {
     const number = rows.int(row, 'number');
     const pages = [
       ...terms.map((page, index) => [termsKey(number, index), Buffer.from(page)] as const),
-      ...places.map((page, index) => [placesKey(number, index), Buffer.from(page)] as const),
+      ...places.map((page, index) => [seqsKey(number, index), Buffer.from(page)] as const),
     ];
     for (let begin = 0; begin < pages.length; begin += PAGES_AT_ONCE) {
       const some = pages.slice(begin, begin + PAGES_AT_ONCE);
@@ -310,9 +307,9 @@ async function write(session: Session, change: IndexChange): Promise<void> {
   }
   if (change.replace.length > 0) await session.query(REPLACE, [change.at, change.replace]);
   if (change.looked !== null) await session.query(LOOKED, [change.looked]);
-  if (change.oldest !== null) await session.query(EXTEND, [START, change.oldest]);
+  if (change.oldest !== null) await session.query(EXTEND, [FIRST_SEQ, change.oldest]);
   if (change.purge !== null) {
     await session.query(PURGE, [change.purge]);
-    await session.query(PURGE_PAGES, keysOf(change.purge));
+    await session.query(PURGE_PAGES, pageKeyRange(change.purge));
   }
 }

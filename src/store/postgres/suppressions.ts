@@ -5,11 +5,11 @@ import { suppressionsShown } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { note, noteImport } from './audit.ts';
-import { type Database, prove, type Session, type Statement } from './session.ts';
+import { noteImport, writeChange } from './audit.ts';
+import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
 
 const SERVICE = 0;
-/** Rows per statement. */
+/** Rows of one statement. */
 const CHUNK = 10_000;
 const ACCOUNT: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
 const INSERT: Statement = {
@@ -29,9 +29,9 @@ const LIST: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
-/** Appended to a prefix: greater than every text with that prefix. */
+/** Behind every text that begins with what stands before it. */
 const LAST = '\u{10FFFF}';
-// Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
+// The greater of the beginning and the cursor, so that a page deep in the list begins where it begins.
 const BY_ADDRESS: Statement = {
   name: 'suppression_by_address',
   text: `SELECT recipient, reason, source, at FROM suppression
@@ -55,12 +55,9 @@ const SCREEN: Statement = {
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
 };
 
-/**
- * Adds entries to a list within a transaction. Resolves to the number of new ones. Of duplicate addresses the first
- * entry counts.
- */
+/** Puts entries on a list, within a transaction; resolves to how many were new. Of one address the first entry stands. */
 async function addAll(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
-  // Sorted over all parts, so that the indexes are written sequentially and imports cannot deadlock.
+  // In order over all parts: so the indexes grow at one place at a time, and no two imports wait for each other in a circle.
   const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   let count = 0;
   let writing: Promise<number> = Promise.resolve(0);
@@ -73,7 +70,7 @@ async function addAll(transaction: Session, list: number, entries: readonly Supp
       part.map(({ source }) => source),
       part.map((entry) => entry.at),
     ];
-    // Encodes the next part while the server writes this one.
+    // The next part is made ready while the server writes this one.
     const before = writing;
     writing = transaction.query(INSERT, values).then(([row = {}]) => rows.int(row, 'added'));
     writing.catch(() => undefined);
@@ -82,7 +79,7 @@ async function addAll(transaction: Session, list: number, entries: readonly Supp
   return count + (await writing);
 }
 
-export function prepareSuppressions(database: Database): SuppressionStore & Pick<QueueStore, 'screen'> {
+export function prepareSuppressions(database: Database): SuppressionStore & Pick<QueueStore, 'checkSuppression'> {
   async function listId(name: string): Promise<number | null> {
     if (name === '*') return SERVICE;
     const [row] = await database.query(ACCOUNT, [name]);
@@ -90,7 +87,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
   }
 
   return {
-    async screen(batch) {
+    async checkSuppression(batch) {
       const free = new Set(
         (await database.query(SCREEN, [batch.map(({ id }) => id)])).map((row) => rows.text(row, 'id')),
       );
@@ -101,9 +98,9 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       if (list === null) return { kind: 'missing' };
       const added = await database.transaction(async (transaction) => {
         const total = await addAll(transaction, list, entries);
-        // All of them were already on the list.
-        if (total === 0) await prove(transaction);
-        await note(transaction, by, 'suppression.add', name, null, suppressionsShown(total, entries));
+        // All of them were on the list already.
+        if (total === 0) await forceDurableCommit(transaction);
+        await writeChange(transaction, by, 'suppression.add', name, null, suppressionsShown(total, entries));
         return total;
       });
       return { kind: 'done', value: added };
@@ -114,7 +111,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       const value = await database.transaction(async (transaction) => {
         const added = await addAll(transaction, list, entries);
         const entry = await noteImport(transaction, by, name, step, added);
-        if (added === 0 && entry === null) await prove(transaction);
+        if (added === 0 && entry === null) await forceDurableCommit(transaction);
         return { added, entry };
       });
       return { kind: 'done', value };
@@ -124,10 +121,10 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
         if ((await transaction.query(REMOVE, [address, list])).length === 0) {
-          await prove(transaction);
+          await forceDurableCommit(transaction);
           return false;
         }
-        await note(transaction, by, 'suppression.remove', name, { address }, null);
+        await writeChange(transaction, by, 'suppression.remove', name, { address }, null);
         return true;
       });
       return { kind: 'done', value: removed };

@@ -1,4 +1,4 @@
-/** Traffic over time: each node's own rows by minute and hour, and their sums. */
+/** Figures over time: each node's own rows by minute and hour, and their sums. */
 import {
   countsOf,
   HOUR_MS,
@@ -29,12 +29,12 @@ const SWEEP: Statement = {
   text: `DELETE FROM traffic WHERE (span, at, node) IN (
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
-/** A crash may lose recent figures, so the commit does not wait for its sync. */
+/** Figures are no mail: nobody waits for their sync. */
 const HASTY: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
-export function prepareTraffic(database: Database): TrafficStore & Pick<RetentionStore, 'sweepTraffic'> {
+export function prepareTraffic(database: Database): TrafficStore & Pick<RetentionStore, 'purgeTraffic'> {
   return {
-    async putTraffic(node, batch) {
+    async writeTraffic(node, batch) {
       if (batch.length === 0) return;
       const column = <Value>(of: (row: (typeof batch)[number]) => Value) => batch.map(of);
       await database.transaction(async (transaction) => {
@@ -50,14 +50,14 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
         ]);
       });
     },
-    async traffic(since, until, stepMs) {
+    async readTraffic(since, until, stepMs) {
       return (await database.query(SUMS, [stepMs, spanOf(stepMs), since, until])).map((row) => ({
         at: rows.int(row, 'step'),
         ...countsOf((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       }));
     },
-    async sweepTraffic(minutesBefore, hoursBefore, limit) {
+    async purgeTraffic(minutesBefore, hoursBefore, limit) {
       const [minutes, hours] = await Promise.all([
         database.query(SWEEP, [MINUTE_MS, minutesBefore, limit]),
         database.query(SWEEP, [HOUR_MS, hoursBefore, limit]),

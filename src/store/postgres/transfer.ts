@@ -1,17 +1,17 @@
 /**
- * PostgreSQL as the target of a transfer. Each page is one transaction, and an interrupted transfer continues after the
- * last copied message.
+ * PostgreSQL as the target of a move. Each page is one transaction, so what is there is whole, and a move that was
+ * interrupted goes on behind the last mail request.
  */
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
-import type { MovedEvent, MovedMail, TransferTable, TransferTarget } from '../transfer.ts';
+import type { TransferredEvent, TransferredMessage, TransferTable, TransferTarget } from '../transfer.ts';
 import type { PostgresSetting } from './connection.ts';
 import { createPool } from './database.ts';
 import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
-/** Later events have greater numbers than copied ones. */
+/** Later events have greater numbers than any that were moved. */
 const FIRST_EVENT = 1_000_000;
 
 const BEGUN: Statement = { name: 'transfer_begun', text: 'SELECT source, done FROM transfer' };
@@ -50,7 +50,7 @@ const BODIES: Statement = {
   text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
 };
-// The first service recovers copied leases: their owner is not alive.
+// What was leased is taken back by the first service: its owner is not alive.
 const QUEUE: Statement = {
   name: 'transfer_queue',
   text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)
@@ -77,7 +77,7 @@ const PAGE: Statement = {
 };
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
-/** Opens the target and migrates its schema. Rejects with a StoreError. */
+/** Opens the target, bringing its schema up to date; rejects with a StoreError. */
 export async function openPostgresTarget(setting: PostgresSetting): Promise<TransferTarget> {
   const pool = createPool({ setting, application: 'postrider migrate-store', random: Math.random });
   try {
@@ -90,16 +90,16 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
     async begin(source) {
       const begun = await pool.query(BEGUN, []);
       const same = begun.find((row) => row.source === source);
-      if (same?.done === true) throw new StoreError(`${source} has already been transferred to ${pool.where}.`);
+      if (same?.done === true) throw new StoreError(`${source} has been moved to ${pool.where} already.`);
       const [held = {}] = await pool.query(HELD, []);
       if (rows.int(held, 'nodes') > 0)
-        throw new StoreError(`a service runs on ${pool.where}. Stop every node before a transfer.`);
+        throw new StoreError(`a service runs on ${pool.where}. Stop every node before moving a store there.`);
       if (same !== undefined) return;
       if (rows.int(held, 'accounts') > 0 || begun.length > 0)
-        throw new StoreError(`${pool.where} already contains accounts. Transfer to an empty database.`);
+        throw new StoreError(`${pool.where} holds accounts of its own. Move to an empty database.`);
       await pool.query(BEGIN, [source]);
     },
-    async lastMail() {
+    async lastMessageId() {
       const [row] = await pool.query(LAST, []);
       return row === undefined ? null : rows.text(row, 'id');
     },
@@ -107,7 +107,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
       const values = table.name === 'reputation' ? moved.map((row) => ({ ...row, slot: 0 })) : moved;
       await pool.query(insertInto(table), [JSON.stringify(values)]);
     },
-    writeMails: (mails) => pool.transaction((session) => writeMails(session, mails)),
+    writeMessages: (mails) => pool.transaction((session) => writeMails(session, mails)),
     rows(table) {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
       const order = table.key.map((name) => `"${name}"`).join(', ');
@@ -127,7 +127,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
   };
 }
 
-/** Rows that an interrupted run has written are kept. */
+/** A row that an interrupted run has written already stays. */
 function insertInto({ name, columns }: TransferTable): Statement {
   const all = [...columns, ...(name === 'reputation' ? ['slot'] : [])].map((column) => `"${column}"`).join(', ');
   return {
@@ -136,7 +136,7 @@ function insertInto({ name, columns }: TransferTable): Statement {
   };
 }
 
-async function writeMails(session: Session, mails: readonly MovedMail[]): Promise<void> {
+async function writeMails(session: Session, mails: readonly TransferredMessage[]): Promise<void> {
   const all = JSON.stringify(mails.map(({ events: _, ...mail }) => mail));
   const open = JSON.stringify(mails.filter(({ state }) => OPEN.includes(state)).map(({ events: _, ...mail }) => mail));
   const events = mails.flatMap(({ id, account_id, events: told }) =>
@@ -150,7 +150,7 @@ async function writeMails(session: Session, mails: readonly MovedMail[]): Promis
   ]);
 }
 
-function movedMail(row: Row): MovedMail {
+function movedMail(row: Row): TransferredMessage {
   return {
     id: rows.text(row, 'id'),
     account_id: rows.int(row, 'account_id'),
@@ -167,6 +167,6 @@ function movedMail(row: Row): MovedMail {
     subject: rows.text(row, 'subject'),
     message: rows.textOrNull(row, 'message'),
     handing_over: row.handing_over === true,
-    events: JSON.parse(rows.text(row, 'events')) as MovedEvent[],
+    events: JSON.parse(rows.text(row, 'events')) as TransferredEvent[],
   };
 }

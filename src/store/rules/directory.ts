@@ -1,4 +1,4 @@
-/** Changes of accounts, API keys and domains. The same rules serve both databases. Pure. */
+/** Changes of accounts, API keys and domains, decided for both databases. Pure. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
@@ -13,7 +13,7 @@ import {
 
 export const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** Values of the columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and throttle_burst. */
+/** The columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and throttle_burst. */
 export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
   return [
     volume,
@@ -25,10 +25,8 @@ export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: Accoun
   ] as const;
 }
 
-/**
- * Why an account may not be changed: it does not exist, or it has changed since the operator read it. Null if it may.
- */
-export function forbidsChange(
+/** Why an account may not be changed, or null: there is none, or it is not as the operator saw it. */
+export function changeConflict(
   account: Account | null,
   expected: string | undefined,
 ): Exclude<Guarded<Account>, { kind: 'done' }> | null {
@@ -37,8 +35,8 @@ export function forbidsChange(
 }
 
 /**
- * When a rotated key expires: at the requested time, but not later than before the rotation. `missing` if the key does
- * not exist, is revoked or has expired.
+ * When a key expires that is replaced by a new one: at the time wanted, but no later than it would have by itself. `missing` where
+ * there is no such key, or none that still works.
  */
 export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): Changed<number> {
   if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
@@ -48,20 +46,19 @@ export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): 
 }
 
 /**
- * The last answer about each record, and whether nodes have to reload the domain. A check without a new result must not
- * make them reload it. While the domain is failing, the time of the check decides whether it is blocked, so every check
- * counts as a change.
+ * The last answer about each record, and whether nodes have to read the domain anew: a check that brings nothing new must not make
+ * them. While the domain fails, the time of the check says whether it is blocked, so that each check is news.
  */
-export function domainUpdate(
+export function decideDomainUpdate(
   before: SendingDomain,
   answered: readonly RecordCheck[],
   { status, authenticatedAt, failingSince, checks, keys }: DomainUpdate,
-): { readonly answers: readonly RecordCheck[]; readonly isNews: boolean } {
+): { readonly answers: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
   const answers = lastAnswers(answered, checks);
   const published = publishedSelectors(before.name, keys, answers);
   const same = isDeepStrictEqual(
     [status, authenticatedAt, failingSince, published, keys],
     [before.status, before.authenticatedAt, before.failingSince, before.published, before.keys],
   );
-  return { answers, isNews: status === 'failing' || !same };
+  return { answers, needsNewRevision: status === 'failing' || !same };
 }

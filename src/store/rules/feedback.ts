@@ -1,6 +1,6 @@
 /**
- * What a report changes in the store: the history entry, the new state of the message, whether its recipient is
- * suppressed, and whether it counts towards the account's reputation. The same rules serve both databases. Pure.
+ * What a report does to what is stored, decided for both databases: what is written into the history, the state that the message
+ * enters, whether its recipient is suppressed and whether the account's reputation counts it. Pure.
  */
 import {
   afterNotices,
@@ -9,72 +9,70 @@ import {
   isProviderSimulator,
   type Notice,
 } from '../../model/feedback.ts';
-import { type MailEvent, RECORDED, type State } from '../../model/message.ts';
+import { type HistoryEntry, RECORDED, type State } from '../../model/message.ts';
 import { transition } from './messages.ts';
 
-/** The message that a report is about, as stored. */
+/** The message that a report is about, as it is stored. */
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
-  /** 0 for a message of `doctor --loop`. */
+  /** 0 where `doctor --loop` sent it. */
   readonly keyId: number;
   readonly state: State;
   readonly to: string;
 }
 
-/** A report to be written into a message's history. */
+/** A report that is written into a message's history. */
 export interface Recording {
   readonly kind: 'record';
   readonly id: string;
   readonly accountId: number;
   readonly from: State;
-  readonly entry: MailEvent & { readonly attempt: null };
-  /** The new state, or null if the state does not change. */
-  readonly enters: 'bounced' | 'complained' | null;
+  readonly entry: HistoryEntry & { readonly attempt: null };
+  /** The state that the message enters, or null where it stays in its own. */
+  readonly newState: 'bounced' | 'complained' | null;
   readonly suppress: 'bounce' | 'complaint' | null;
-  /** How the reputation counts it. */
-  readonly means: 'bounced' | 'complained';
+  /** What reputation takes it for. */
+  readonly countedAs: 'bounced' | 'complained';
   readonly counts: 'always' | 'if-suppressed' | 'never';
-  /** The answer, given whether this report added the recipient to the suppression list. */
+  /** Given whether the recipient is on the list because of this report. */
   readonly answer: (suppressed: boolean) => FeedbackAnswer;
 }
 
 export type FeedbackDecision =
   /** Nothing is written. */
   | { readonly kind: 'answer'; readonly answer: FeedbackAnswer }
-  /**
-   * The report is stored for the operator. With `early`, a repetition of the same report is applied (`earlyDigest`).
-   */
-  | { readonly kind: 'keep'; readonly mailId: string | null; readonly reason: string; readonly early: boolean }
+  /** It is kept for the operator; `early` where the same report is to be applied when it comes once more (`prematureReportDigest`). */
+  | { readonly kind: 'keep'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | Recording;
 
-/** The decision on a report that names no message, or names one by an unknown provider reference. */
+/** The decision on a report that names no message, or names one by an unknown provider id. */
 export function decideWithoutMessage({ about, notices, foreign, last }: FeedbackReport): FeedbackDecision {
   if (about === null) return keep(null, reasonWithoutMessage(notices), false);
   if (foreign === true) return { kind: 'answer', answer: { kind: 'foreign' } };
   if (!last) return { kind: 'answer', answer: { kind: 'not-yet' } };
-  return keep(null, 'no message has the provider id that the report names', true);
+  return keep(null, 'no mail request has the provider’s id that it names', true);
 }
 
-/** The decision on a report about the message `id`. `found` is null if it is not stored. */
+/** A report about the message `id`; `found` is null where it is not stored. */
 export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
-  if (found === null) return keep(id, 'the message that the report names is not stored here', false);
+  if (found === null) return keep(id, 'its mail request is not stored here', false);
   const { accountId, state: from, to } = found;
-  // `doctor --loop` sends without an API key.
+  // A key of none made it: `doctor --loop`.
   const trial = isProviderSimulator(to) || found.keyId === 0;
   const after = afterNotices({ state: from, to, trial }, report.notices);
   switch (after.kind) {
     case 'wait':
       if (!report.last) return { kind: 'answer', answer: { kind: 'not-yet' } };
-      return keep(id, `the message is still ${from}`, true);
+      return keep(id, `its mail request is still ${from}`, true);
     case 'keep':
       return keep(id, after.reason, false);
     case 'note': {
       const { verb, suppress } = after;
       return {
-        ...{ kind: 'record', id, accountId, from, suppress, enters: null },
+        ...{ kind: 'record', id, accountId, from, suppress, newState: null },
         entry: entryOf(report, verb, after.detail),
-        means: suppress === 'complaint' ? 'complained' : 'bounced',
+        countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
         counts: 'if-suppressed',
         answer: (suppressed) => ({ kind: 'noted', id, verb, suppressed }),
       };
@@ -83,9 +81,9 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
       const { to: enters, suppress, detail } = after;
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
-        enters: transition(from, enters, 'feedback'),
+        newState: transition(from, enters, 'feedback'),
         entry: entryOf(report, RECORDED[`message.${enters}`].verb, detail),
-        means: enters,
+        countedAs: enters,
         counts: trial ? 'never' : 'always',
         answer: (suppressed) => ({ kind: 'applied', id, accountId, to: enters, recipient: to, suppressed, detail }),
       };
@@ -94,18 +92,18 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
 }
 
 /**
- * True if the report counts towards the account's reputation. New evidence counts: a bounce that suppressed its
- * recipient, and the first complaint of a recipient in the window, even if the recipient was suppressed before.
+ * True where the account's reputation is told. It counts what is new evidence: a bounce that suppressed its recipient, and the
+ * first complaint of a recipient in the window, whatever the report says of suppression.
  */
-export function isCounted({ counts }: Pick<Recording, 'counts'>, suppressed: boolean): boolean {
+export function countsTowardReputation({ counts }: Pick<Recording, 'counts'>, suppressed: boolean): boolean {
   return counts === 'always' || (counts === 'if-suppressed' && suppressed);
 }
 
 /**
- * The digest under which a premature report is stored. It differs from the report's own digest, so that a repetition of
- * the report is applied.
+ * The digest of a report that is kept because it came too early: another one than its own, so that the same report is
+ * applied when it comes once more.
  */
-export function earlyDigest(digest: string): string {
+export function prematureReportDigest(digest: string): string {
   return `${digest}:early`;
 }
 
@@ -114,11 +112,11 @@ function entryOf({ at, source }: FeedbackReport, verb: string, detail: string): 
 }
 
 function keep(mailId: string | null, reason: string, early: boolean): FeedbackDecision {
-  return { kind: 'keep', mailId, reason, early };
+  return { kind: 'keep', messageId: mailId, reason, premature: early };
 }
 
-/** Why the report was not understood, or that it names no message. */
+/** What was not understood, or that it was understood and names none. */
 function reasonWithoutMessage(notices: readonly Notice[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
-  return unknown?.reason ?? 'the report names no message of this installation';
+  return unknown?.reason ?? 'it names no mail request of this installation';
 }

@@ -1,10 +1,10 @@
 /**
- * Reputation of accounts: what a batch of events adds (`Tallies`), the hourly buckets, and whether the account is
- * warned or locked. The same rules serve both databases. Pure.
+ * Reputation of accounts, decided for both databases: what a batch of events adds to it (`Tallies`), its hourly buckets, and what
+ * a batch that was counted does to the account. Pure.
  */
 import {
   BUCKET_MS,
-  standing,
+  reputationStatus,
   type Tally,
   type Thresholds,
   tallyOf,
@@ -13,7 +13,7 @@ import {
 } from '../../model/account.ts';
 import type { State } from '../../model/message.ts';
 
-/** The bucket of a time, in hours since the epoch. */
+/** The bucket of a time. */
 export function hourOf(ms: number): number {
   return Math.floor(ms / BUCKET_MS);
 }
@@ -23,36 +23,37 @@ export function hourBeforeWindow(now: number): number {
   return hourOf(now) - WINDOW_HOURS;
 }
 
-/** Buckets up to this one may be deleted. */
-export function lastSpentHour(now: number): number {
+/** Buckets up to this one are deleted. */
+export function lastExpiredHour(now: number): number {
   return hourOf(now) - 2 * WINDOW_HOURS;
 }
 
-/** A recipient's complaint at `at` counts if the last counted complaint of that recipient is not later than this. */
-export function complainantsBefore(at: number): number {
+/** A complaint at `at` counts again for a recipient whose last one that counted came no later than this. */
+export function complaintWindowStart(at: number): number {
   return at - WINDOW_HOURS * BUCKET_MS;
 }
 
-/**
- * False if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but they can
- * end a warning.
- */
-export function needsJudging({ bounces, complaints }: Tally, isWarned: boolean): boolean {
+/** False where the batch cannot change what the account may do: good mail alone cannot lock, but it can end a warning. */
+export function needsEvaluation({ bounces, complaints }: Tally, isWarned: boolean): boolean {
   return bounces > 0 || complaints > 0 || isWarned;
 }
 
-export type Judgement =
+export type ReputationDecision =
   | { readonly kind: 'lock'; readonly reason: string }
-  /** The new warning, or null if the warning ends. */
+  /** The new warning, or null where it ends. */
   | { readonly kind: 'warn'; readonly warning: string | null }
   | { readonly kind: 'none' };
 
 /**
- * What follows from the window of an account that is not locked. The first warning is kept, so that the operator sees
- * one line and not one per bounce.
+ * What follows from the window of an account that is not locked. The first warning is kept as it was: one line for the operator,
+ * not one for each further bounce.
  */
-export function judge(window: WindowCounts, thresholds: Thresholds, isWarned: boolean): Judgement {
-  const verdict = standing(window, thresholds);
+export function evaluateReputation(
+  window: WindowCounts,
+  thresholds: Thresholds,
+  isWarned: boolean,
+): ReputationDecision {
+  const verdict = reputationStatus(window, thresholds);
   switch (verdict.kind) {
     case 'lock':
       return verdict;
@@ -66,10 +67,7 @@ export function judge(window: WindowCounts, thresholds: Thresholds, isWarned: bo
 export class Tallies {
   readonly #byAccount = new Map<number, Tally & { at: number }>();
 
-  /**
-   * Adds a message that changed its state at `at`, or a late report about it. `tallyOf` (model/account.ts) decides what
-   * counts.
-   */
+  /** A message that went from one state to another at `at`, or a late report of it; `tallyOf` (model/account.ts) says what counts. */
   add(accountId: number, from: State, to: State, fresh: boolean, at: number): void {
     const added = tallyOf(from, to, fresh);
     if (added === null) return;
@@ -84,7 +82,7 @@ export class Tallies {
     tally.at = at;
   }
 
-  /** The tallies in order of account id, each with the time of its last change. */
+  /** The tallies with the time of the last change in each, in order of account. */
   all(): readonly (readonly [accountId: number, tally: Tally, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)

@@ -1,10 +1,10 @@
 /**
- * The token bucket that all nodes share for one account. Pure. PostgreSQL applies the same rules in one statement
- * (postgres/nodes.ts), so that a node holds no lock while it computes; a test compares that statement with this file.
+ * The bucket of tokens that the nodes of an installation share for one account. Pure. PostgreSQL takes tokens in one statement
+ * (postgres/nodes.ts), so that no lock is held while a node computes; a test holds that statement equal to this file.
  */
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 
-/** A bucket as it was left at `at` (ms since the epoch), under the limit of that time. */
+/** A bucket as it was left at `at` (ms since the epoch), under the limit that held then. */
 export interface TokenBucket {
   readonly tokens: number;
   readonly perSecond: number;
@@ -12,13 +12,12 @@ export interface TokenBucket {
   readonly at: number;
 }
 
-/** Compensates the rounding of rates that have no exact binary form. */
+/** Tokens that binary fractions of a rate take away. */
 const ROUNDING = 1e-9;
 
 /**
- * Takes up to the requested number of tokens. The time since `at` refills the bucket at the old rate; a clock set back
- * refills nothing. A new bucket is full. After a change of the limit, a full bucket is full under the new limit; any
- * other keeps its tokens up to the new burst.
+ * Takes what there is of the tokens wanted. Time that has passed is paid at the rate that held then; a clock set back pays
+ * nothing. A new bucket is full, and a full one stays full under a new limit; any other keeps its tokens as far as they fit.
  */
 export function takeTokens(
   before: TokenBucket | null,

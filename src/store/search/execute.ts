@@ -1,23 +1,31 @@
 /**
- * Executes a search, newest first, until the page is full, everything is searched or the time is over. Where index
- * segments cover a range, only their candidate rows are read; elsewhere every row is read. The result is therefore the
- * same with and without an index. query.ts alone decides whether a message matches.
+ * Executes a search: newest first, until the page is full, everything is searched or the time is over. Where segments of
+ * the index speak for a range, only their candidates are looked at; everywhere else every row is, so that an answer is the same
+ * with and without an index. What a message must hold is decided by query.ts alone.
  */
 import type { State } from '../../model/message.ts';
-import { leastIdOf, seqOf } from '../rules/messages.ts';
-import { type MailSearch, matches, type SearchedMail } from './query.ts';
-import { accountRange, decodePlaces, markNumbers, PLACES, pagesOf, rangesOf, type TermRange } from './segment.ts';
+import { minIdOfSeq, seqOf } from '../rules/messages.ts';
+import { type MessageSearch, matches, type SearchableMessage } from './query.ts';
 import {
+  accountRange,
+  decodeSeqs,
+  markMatches,
+  pageRange,
+  SEQS_PER_PAGE,
+  type TermRange,
+  termRangesOf,
+} from './segment.ts';
+import {
+  type Coroutine,
   FIRST_ID,
-  got,
-  placesKey,
+  FIRST_SEQ,
+  type IdRange,
+  idRangeOf,
+  resolved,
   type SearchSource,
-  type SegmentHead,
-  START,
-  type Step,
+  type SegmentInfo,
+  seqsKey,
   termsKey,
-  type Window,
-  windowOf,
 } from './source.ts';
 
 interface Found<Mail> {
@@ -25,36 +33,33 @@ interface Found<Mail> {
   readonly searchedTo: string | null;
 }
 
-/** Rows read between two checks of the time: the first batch, and the largest one. */
+/** Rows looked at between two looks at the time: the first so many, later more. */
 const FIRST_ROWS = 128;
 const MOST_ROWS = 2_048;
-/** The same where the database itself decides what matches, which is much faster. */
+/** Where the store alone decides, it passes rows over much faster. */
 const MOST_ROWS_NATIVE = 32_768;
-/** Segments read together: the first group, and the largest one. */
+/** Segments put to the search together: the first so many, later more. */
 const FIRST_SEGMENTS = 2;
 const MOST_SEGMENTS = 32;
-/** The most frequent state. It alone has no index. */
+/** Only the most frequent state has no index. */
 const WITHOUT_INDEX: State = 'delivered';
-/**
- * A state with at most the first number of messages is scanned by its own index. Of a state with at most the second
- * number, all sequence numbers are read first.
- */
+/** A state with no more mail requests is gone through whatever else is asked; one with no more of the second is known by heart. */
 const FEW_IN_STATE = 500;
 const SOME_IN_STATE = 20_000;
 
-export function* searchSteps<Mail extends SearchedMail>(
+export function* searchSteps<Mail extends SearchableMessage>(
   source: SearchSource<Mail>,
-  search: MailSearch,
+  search: MessageSearch,
   isOver: () => boolean,
-): Step<Found<Mail>> {
+): Coroutine<Found<Mail>> {
   const { wants, accountId, state, limit } = search;
   const narrow = { accountId, state };
-  const window = windowOf(search);
+  const window = idRangeOf(search);
   const found: Mail[] = [];
 
   const id = wants.find((want) => want.kind === 'id')?.id;
   if (id !== undefined) {
-    const mail = id >= window.first && id < window.past ? yield* got(source.byId(id, narrow)) : null;
+    const mail = id >= window.first && id < window.past ? yield* resolved(source.byId(id, narrow)) : null;
     return { mails: mail !== null && matches(wants, mail) ? [mail] : [], searchedTo: null };
   }
 
@@ -63,26 +68,26 @@ export function* searchSteps<Mail extends SearchedMail>(
   const inState =
     indexed === null || ranges.length === 0
       ? null
-      : yield* got(source.countInState(indexed, window, SOME_IN_STATE + 1));
+      : yield* resolved(source.countInState(indexed, window, SOME_IN_STATE + 1));
   const byState = indexed !== null && (inState === null || inState <= FEW_IN_STATE);
   const known = inState !== null && inState <= SOME_IN_STATE;
   const searchedTo = byState || ranges.length === 0 ? yield* scan(window) : yield* bySegments();
   return { mails: found, searchedTo };
 
-  /** Reads every row of a range. Null at its end, otherwise the id that it has reached. */
-  function* scan({ first, past: end }: Window): Step<string | null> {
+  /** Looks at every row of a window. Null where it has come to its end, else how far. */
+  function* scan({ first, past: end }: IdRange): Coroutine<string | null> {
     let past = end;
     for (let count = Math.max(FIRST_ROWS, limit); past > first; count = Math.min(count * 4, most())) {
       const within = { first, past };
       let rows: readonly Mail[];
       let reached: string | null;
       if (byState && indexed !== null) {
-        rows = yield* got(source.inState(indexed, within, count));
+        rows = yield* resolved(source.inState(indexed, within, count));
         reached = rows.length < count ? null : (rows.at(-1)?.id ?? null);
       } else {
-        reached = yield* got(source.nth(within, count));
+        reached = yield* resolved(source.nth(within, count));
         const part = { first: reached ?? first, past };
-        rows = yield* got(source.rows(part, narrow, wants.length === 0 ? limit - found.length : count));
+        rows = yield* resolved(source.rows(part, narrow, wants.length === 0 ? limit - found.length : count));
       }
       const full = take(rows);
       if (full !== null || reached === null) return full;
@@ -96,7 +101,7 @@ export function* searchSteps<Mail extends SearchedMail>(
     return wants.length === 0 && !byState ? MOST_ROWS_NATIVE : MOST_ROWS;
   }
 
-  /** Keeps the rows that match. Returns the last one's id if the page is full. */
+  /** Keeps those that match. The last one's id where the page is full. */
   function take(rows: readonly Mail[]): string | null {
     for (const mail of rows) {
       if (accountId !== null && mail.accountId !== accountId) continue;
@@ -107,16 +112,16 @@ export function* searchSteps<Mail extends SearchedMail>(
     return null;
   }
 
-  function* bySegments(): Step<string | null> {
-    const all = yield* got(source.segments(window));
+  function* bySegments(): Coroutine<string | null> {
+    const all = yield* resolved(source.segments(window));
     const segments = all.filter((segment) => beginOf(segment) < window.past);
     let { past } = window;
     let size = FIRST_SEGMENTS;
     for (let at = 0; past > window.first; ) {
       const group = neighbours(segments, at, size);
       const [newest] = group;
-      const from = newest === undefined ? window.first : later(leastIdOf(newest.past), window.first);
-      // Rows newer than the index, or between its segments.
+      const from = newest === undefined ? window.first : later(minIdOfSeq(newest.past), window.first);
+      // Newer than the index, or between its parts.
       if (from < past) {
         const stopped = yield* scan({ first: from, past });
         if (stopped !== null) return stopped;
@@ -133,8 +138,8 @@ export function* searchSteps<Mail extends SearchedMail>(
     return null;
   }
 
-  function* throughGroup(group: readonly SegmentHead[], until: string): Step<string | null> {
-    const perSegment = yield* candidatesIn(source, group, ranges);
+  function* throughGroup(group: readonly SegmentInfo[], until: string): Coroutine<string | null> {
+    const perSegment = yield* findCandidates(source, group, ranges);
     let past = until;
     let waiting: Candidate[] = [];
     for (const [index, segment] of group.entries()) {
@@ -143,7 +148,7 @@ export function* searchSteps<Mail extends SearchedMail>(
         for (const number of candidates) waiting.push({ segment: segment.number, number });
         continue;
       }
-      // The segment gives no candidates: first the waiting candidates, then each of its rows.
+      // It cannot tell: what waits comes first, then each of its rows.
       const part = clip(segment, past);
       const stopped = (yield* lookAt(waiting, { first: part.past, past })) ?? (yield* scan(part));
       if (stopped !== null) return stopped;
@@ -153,18 +158,18 @@ export function* searchSteps<Mail extends SearchedMail>(
     return yield* lookAt(waiting, { first: clip(group.at(-1) ?? NOWHERE, past).first, past });
   }
 
-  function clip(segment: SegmentHead, past: string): Window {
-    const end = leastIdOf(segment.past);
+  function clip(segment: SegmentInfo, past: string): IdRange {
+    const end = minIdOfSeq(segment.past);
     return { first: later(beginOf(segment), window.first), past: end < past ? end : past };
   }
 
-  /** Reads the rows of candidates. No other row in the range can match. */
-  function* lookAt(candidates: readonly Candidate[], { first, past }: Window): Step<string | null> {
-    // The greatest sequence number that has an id before `past`.
-    const greatest = leastIdOf(seqOf(past)) < past ? seqOf(past) : seqOf(past) - 1;
+  /** Looks at the rows of candidates; there are no others in the span. */
+  function* lookAt(candidates: readonly Candidate[], { first, past }: IdRange): Coroutine<string | null> {
+    // All of the last place may be behind the window already.
+    const greatest = minIdOfSeq(seqOf(past)) < past ? seqOf(past) : seqOf(past) - 1;
     const inIt =
       known && indexed !== null && candidates.length > FIRST_ROWS
-        ? new Set(yield* got(source.placesInState(indexed, { first, past })))
+        ? new Set(yield* resolved(source.seqsInState(indexed, { first, past })))
         : null;
     let last = Number.POSITIVE_INFINITY;
     let count = Math.max(FIRST_ROWS, limit);
@@ -172,9 +177,9 @@ export function* searchSteps<Mail extends SearchedMail>(
       const some = candidates.slice(begin, begin + (inIt === null ? count : MOST_ROWS_NATIVE));
       begin += some.length;
       const places = yield* placesOf(source, some);
-      // A segment was replaced during the search: its rows are read instead.
+      // Replaced this moment: its rows are all there.
       if (places === null)
-        return yield* scan({ first, past: last === Number.POSITIVE_INFINITY ? past : leastIdOf(last) });
+        return yield* scan({ first, past: last === Number.POSITIVE_INFINITY ? past : minIdOfSeq(last) });
       const asked = places.filter(
         (place, index) =>
           place >= seqOf(first) &&
@@ -186,10 +191,10 @@ export function* searchSteps<Mail extends SearchedMail>(
       last = places.at(-1) ?? last;
       for (let part = 0; part < asked.length; part += MOST_ROWS) {
         const these = asked.slice(part, part + MOST_ROWS);
-        const rows = yield* got(source.at(these, narrow));
+        const rows = yield* resolved(source.bySeqs(these, narrow));
         const full = take(rows.filter((mail) => mail.id < past && mail.id >= first));
         if (full !== null) return full;
-        const to = leastIdOf(these.at(-1) ?? 0);
+        const to = minIdOfSeq(these.at(-1) ?? 0);
         if (isOver() && to > first) return to;
       }
       count = Math.min(count * 4, MOST_ROWS);
@@ -203,11 +208,11 @@ interface Candidate {
   readonly number: number;
 }
 
-const NOWHERE: SegmentHead = { number: 0, first: 0, past: 0, mails: 0 };
+const NOWHERE: SegmentInfo = { number: 0, first: 0, past: 0, mails: 0 };
 
-/** Consecutive segments from `at` on: each begins where the next newer one ends. */
-function neighbours(segments: readonly SegmentHead[], at: number, most: number): readonly SegmentHead[] {
-  const group: SegmentHead[] = [];
+/** Segments from `at` on, each beginning where the next newer one ends. */
+function neighbours(segments: readonly SegmentInfo[], at: number, most: number): readonly SegmentInfo[] {
+  const group: SegmentInfo[] = [];
   for (const segment of segments.slice(at, at + most)) {
     if (group.length > 0 && segment.past !== group.at(-1)?.first) break;
     group.push(segment);
@@ -215,47 +220,47 @@ function neighbours(segments: readonly SegmentHead[], at: number, most: number):
   return group;
 }
 
-/** The oldest segment covers everything before it. */
-function beginOf({ first }: SegmentHead): string {
-  return first <= START ? FIRST_ID : leastIdOf(first);
+/** The oldest one speaks for all that is older. */
+function beginOf({ first }: SegmentInfo): string {
+  return first <= FIRST_SEQ ? FIRST_ID : minIdOfSeq(first);
 }
 
 function later(one: string, other: string): string {
   return one > other ? one : other;
 }
 
-function rangesAsked({ wants, accountId }: MailSearch): readonly TermRange[] {
-  const words = wants.flatMap((want) => (want.kind === 'id' ? [] : rangesOf(want)));
+function rangesAsked({ wants, accountId }: MessageSearch): readonly TermRange[] {
+  const words = wants.flatMap((want) => (want.kind === 'id' ? [] : termRangesOf(want)));
   return accountId === null ? words : [...words, accountRange(accountId)];
 }
 
 /**
- * A prefix that spans more pages of a segment is not used there: so many terms have it that almost every group of rows
- * matches.
+ * A beginning that stands on more pages of a segment prunes nothing there: so many different terms have it that every few rows
+ * one is found.
  */
 const MOST_PAGES = 12;
 
-type Source = Pick<SearchSource<SearchedMail>, 'directories' | 'pages'>;
+type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
 
-/** Candidates of a segment: row numbers in it, newest first. Null if the segment cannot narrow the search. */
+/** Candidates of a segment: the numbers in it, the newest first. Null where the segment cannot tell. */
 type Candidates = readonly number[] | null;
 
-/** The candidates of each segment. */
-export function* candidatesIn(
+/** The candidates in each of the segments. */
+export function* findCandidates(
   source: Source,
-  segments: readonly SegmentHead[],
+  segments: readonly SegmentInfo[],
   ranges: readonly TermRange[],
-): Step<readonly Candidates[]> {
-  const directories = yield* got(source.directories(segments.map(({ number }) => number)));
+): Coroutine<readonly Candidates[]> {
+  const directories = yield* resolved(source.directories(segments.map(({ number }) => number)));
   const spans = segments.map(({ number }) => {
     const directory = directories.get(number);
     if (directory === undefined) return [];
     return ranges
-      .map((range) => ({ range, pages: keysBetween(number, pagesOf(directory, range)) }))
+      .map((range) => ({ range, pages: keysBetween(number, pageRange(directory, range)) }))
       .filter(({ pages }) => pages.length <= MOST_PAGES);
   });
   const wanted = new Set(spans.flatMap((some) => some.flatMap(({ pages }) => pages)));
-  const pages = yield* got(source.pages([...wanted]));
+  const pages = yield* resolved(source.pages([...wanted]));
   return segments.map(({ mails }, index) => {
     const some = spans[index] ?? [];
     if (some.length === 0) return null;
@@ -264,9 +269,9 @@ export function* candidatesIn(
       const bits = new Uint8Array(left.length);
       for (const key of keys) {
         const page = pages.get(key);
-        // The segment was replaced meanwhile.
+        // The segment has just been replaced by another.
         if (page === undefined) return null;
-        markNumbers(page, range, bits);
+        markMatches(page, range, bits);
       }
       for (const [at, byte] of bits.entries()) left[at] = (left[at] ?? 0) & byte;
     }
@@ -278,7 +283,7 @@ function keysBetween(segment: number, [from, to]: readonly [number, number]): re
   return Array.from({ length: Math.max(0, to - from) }, (_, page) => termsKey(segment, from + page));
 }
 
-/** Greatest first. */
+/** The greatest first. */
 function numbersIn(bits: Uint8Array): readonly number[] {
   const numbers: number[] = [];
   for (let at = bits.length - 1; at >= 0; at -= 1) {
@@ -288,19 +293,19 @@ function numbersIn(bits: Uint8Array): readonly number[] {
   return numbers;
 }
 
-/** The sequence numbers of candidates, in the given order. Null if a segment was removed. */
+/** The places of numbers in their segments, in the order given; null where a segment is gone. */
 function* placesOf(
   source: Source,
   asked: readonly { readonly segment: number; readonly number: number }[],
-): Step<readonly number[] | null> {
+): Coroutine<readonly number[] | null> {
   const keyOf = ({ segment, number }: { segment: number; number: number }) =>
-    placesKey(segment, Math.floor(number / PLACES));
-  const pages = yield* got(source.pages([...new Set(asked.map(keyOf))]));
+    seqsKey(segment, Math.floor(number / SEQS_PER_PAGE));
+  const pages = yield* resolved(source.pages([...new Set(asked.map(keyOf))]));
   const decoded = new Map<number, readonly number[]>();
-  for (const [key, page] of pages) decoded.set(key, decodePlaces(page));
+  for (const [key, page] of pages) decoded.set(key, decodeSeqs(page));
   const places: number[] = [];
   for (const one of asked) {
-    const place = decoded.get(keyOf(one))?.[one.number % PLACES];
+    const place = decoded.get(keyOf(one))?.[one.number % SEQS_PER_PAGE];
     if (place === undefined) return null;
     places.push(place);
   }

@@ -1,31 +1,31 @@
 /**
- * One step of index maintenance: `nextJob` chooses the job; `indexSteps` reads its rows and returns the change to be
- * written. It runs on its own thread, and the rows that it reads are not locked.
+ * One step of the work on the index: `nextJob` says what is next, `indexSteps` reads the rows for it and tells what is to be written.
+ * It runs on a thread of its own; the rows it reads are never locked.
  *
- * Messages are indexed after their acceptance, newest first: those newer than the index once there are enough for a
- * segment, then older ones down to the first message. Each segment is verified once, some minutes later, because a
- * message may be committed after its neighbours. Small segments are merged.
+ * Messages are indexed behind their acceptance, the newest first: what is newer than the index, as soon as it is enough for a
+ * segment; then what is older, down to the first message. Segments are looked at once more some minutes later, since a message may
+ * be committed after its neighbours; small ones are joined.
  */
 import { seqOf } from '../rules/messages.ts';
-import type { SearchedMail } from './query.ts';
-import { type EncodedSegment, encodeSegment, MOST_MAILS } from './segment.ts';
-import { FIRST_ID, got, type SegmentHead, type Soon, START, type Step } from './source.ts';
+import type { SearchableMessage } from './query.ts';
+import { type EncodedSegment, encodeSegment, MAX_SEGMENT_MESSAGES } from './segment.ts';
+import { type Coroutine, FIRST_ID, FIRST_SEQ, type MaybePromise, resolved, type SegmentInfo } from './source.ts';
 
-/** One step of index maintenance. */
+/** One step of the work on the index. */
 export interface IndexStep {
-  /** All messages with lesser ids are committed, except for a few late ones. */
+  /** Mail requests with lesser ids have all been committed, but for a few that come late. */
   readonly horizon: string;
-  /** The number of messages newer than the index that is enough for a segment. */
+  /** So many that are newer than the index are worth a segment of it. */
   readonly least: number;
   readonly now: number;
 }
 
 export interface IndexProgress {
-  /** True if the step changed something: the next step may find more work. */
+  /** True where something was done: the next step may find more to do. */
   readonly worked: boolean;
-  /** Messages up to the horizon that are newer than the index and not indexed yet, up to the counting limit. */
+  /** Mail requests up to the horizon that are newer than the index, as far as they were counted. */
   readonly waiting: number;
-  /** The number of them that this step has indexed. */
+  /** Of those that were, so many have been indexed. */
   readonly newer: number;
 }
 
@@ -34,14 +34,14 @@ export interface NewSegment extends EncodedSegment {
   readonly past: number;
 }
 
-/** What is to be written in one transaction. */
+/** What is to be written, in one transaction. */
 export interface IndexChange {
   readonly add: readonly NewSegment[];
-  /** Numbers of the segments that the added ones replace. */
+  /** Numbers of segments that those added stand for from now on. */
   readonly replace: readonly number[];
-  /** The number of a segment that was verified and found complete. */
+  /** Has been looked at again, and was right. */
   readonly looked: number | null;
-  /** The number of the segment before which there is no message. */
+  /** Nothing is older than this segment. */
   readonly oldest: number | null;
   readonly purge: number | null;
   readonly at: number;
@@ -54,50 +54,57 @@ export interface BuiltStep {
 
 /** What a step reads. */
 export interface IndexSource {
-  segments(): Soon<readonly KnownSegment[]>;
-  /** Counts messages with sequence numbers from `first` to before `past`, up to `most`. */
-  count(first: number, past: number, most: number): Soon<number>;
-  /** Reads them in order of id: the oldest ones, or the newest. */
-  rows(first: number, past: number, limit: number, end: 'oldest' | 'newest'): Soon<readonly SearchedMail[]>;
+  segments(): MaybePromise<readonly StoredSegment[]>;
+  /** Mail requests in places from `first` to before `past`, counted no further than `most`. */
+  count(first: number, past: number, most: number): MaybePromise<number>;
+  /** Them, in the order of their ids; the oldest ones, or the newest. */
+  rows(
+    first: number,
+    past: number,
+    limit: number,
+    end: 'oldest' | 'newest',
+  ): MaybePromise<readonly SearchableMessage[]>;
 }
 
-/** Leaves space in a segment for late messages. */
-const TAKEN = MOST_MAILS - 384;
+/** Room in a segment for mail that comes late. */
+const TAKEN = MAX_SEGMENT_MESSAGES - 384;
 const MOST_COUNTED = 200_000;
 /**
- * Maximum number of characters in one segment: twice the size of a full segment of usual messages. A full segment of
- * the longest subjects with only different words would need hundreds of megabytes while it is built.
+ * Characters of one segment: of usual mail twice as many as a full one has. With the longest subjects, all words different, a
+ * full one would take hundreds of megabytes while it is made.
  */
 const MOST_CHARACTERS = 3_000_000;
 
-export function* indexSteps(source: IndexSource, { horizon: id, least, now }: IndexStep): Step<BuiltStep> {
+export function* indexSteps(source: IndexSource, { horizon: id, least, now }: IndexStep): Coroutine<BuiltStep> {
   const horizon = seqOf(id);
-  const all = yield* got(source.segments());
+  const all = yield* resolved(source.segments());
   const segments = all.filter(({ replacedAt }) => replacedAt === null);
   const replaced = all.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
-  const waiting = yield* got(source.count(newest?.past ?? START, horizon, newest === undefined ? 1 : MOST_COUNTED));
-  const job = nextJob({ segments, replaced, waiting, least, start: START, horizon, now });
+  const waiting = yield* resolved(
+    source.count(newest?.past ?? FIRST_SEQ, horizon, newest === undefined ? 1 : MOST_COUNTED),
+  );
+  const job = nextJob({ segments, replaced, waiting, least, start: FIRST_SEQ, horizon, now });
   const change = job === null ? null : yield* changeOf(job);
   const newer = job?.kind === 'newer' ? (change?.add[0]?.mails ?? 0) : 0;
   return { change, progress: { worked: change !== null, waiting: waiting - newer, newer } };
 
-  function* changeOf(job: Job): Step<IndexChange> {
+  function* changeOf(job: Job): Coroutine<IndexChange> {
     const none: IndexChange = { add: [], replace: [], looked: null, oldest: null, purge: null, at: now };
     switch (job.kind) {
       case 'newer': {
-        const { mails, whole } = fitting(yield* got(source.rows(job.first, horizon, TAKEN, 'oldest')), TAKEN);
+        const { mails, whole } = fitting(yield* resolved(source.rows(job.first, horizon, TAKEN, 'oldest')), TAKEN);
         return { ...none, add: [segmentOf(mails, job.first, whole ? horizon : null)] };
       }
       case 'older': {
-        const rows = yield* got(source.rows(START, job.past, TAKEN, 'newest'));
+        const rows = yield* resolved(source.rows(FIRST_SEQ, job.past, TAKEN, 'newest'));
         const { mails, whole } = fitting(rows.toReversed(), TAKEN);
         if (mails.length === 0) return { ...none, oldest: segments.at(-1)?.number ?? null };
-        return { ...none, add: [segmentOf(mails.toReversed(), whole ? START : null, job.past)] };
+        return { ...none, add: [segmentOf(mails.toReversed(), whole ? FIRST_SEQ : null, job.past)] };
       }
       case 'look': {
         const { number, first, past, mails } = job.segment;
-        if ((yield* got(source.count(first, past, mails + 1))) === mails) return { ...none, looked: number };
+        if ((yield* resolved(source.count(first, past, mails + 1))) === mails) return { ...none, looked: number };
         return { ...none, add: yield* rebuilt(first, past), replace: [number] };
       }
       case 'join': {
@@ -109,19 +116,25 @@ export function* indexSteps(source: IndexSource, { horizon: id, least, now }: In
     }
   }
 
-  /** As many segments as the range needs. */
-  function* rebuilt(from: number, past: number): Step<readonly NewSegment[]> {
+  /** As many segments as it takes. */
+  function* rebuilt(from: number, past: number): Coroutine<readonly NewSegment[]> {
     const made: NewSegment[] = [];
     for (let first = from; first < past; first = made.at(-1)?.past ?? past) {
-      const { mails, whole } = fitting(yield* got(source.rows(first, past, MOST_MAILS, 'oldest')), MOST_MAILS);
+      const { mails, whole } = fitting(
+        yield* resolved(source.rows(first, past, MAX_SEGMENT_MESSAGES, 'oldest')),
+        MAX_SEGMENT_MESSAGES,
+      );
       made.push(segmentOf(mails, first, whole ? past : null));
     }
     return made;
   }
 }
 
-/** The first messages, as many as fit into one segment. `whole` is true if these are all messages of the range. */
-function fitting(mails: readonly SearchedMail[], limit: number): { mails: readonly SearchedMail[]; whole: boolean } {
+/** The first of the mails, as many as one segment takes; `whole` where that is all there were below the limit. */
+function fitting(
+  mails: readonly SearchableMessage[],
+  limit: number,
+): { mails: readonly SearchableMessage[]; whole: boolean } {
   let characters = 0;
   const end = mails.findIndex(({ to, recipient, from, subject }) => {
     characters += to.length + (recipient?.length ?? 0) + from.length + subject.length;
@@ -131,10 +144,10 @@ function fitting(mails: readonly SearchedMail[], limit: number): { mails: readon
 }
 
 /**
- * Without a given end the segment ends with its messages. The messages with the last sequence number are then left to
- * the next segment, because not all of that number may have been read.
+ * Where an end is not given the segment ends with its mails; then those in the last place are left to the next one, since not
+ * all of that place may be among them.
  */
-function segmentOf(mails: readonly SearchedMail[], first: number | null, past: number | null): NewSegment {
+function segmentOf(mails: readonly SearchableMessage[], first: number | null, past: number | null): NewSegment {
   const [oldest, newest] = [seqOf(mails.at(0)?.id ?? FIRST_ID), seqOf(mails.at(-1)?.id ?? FIRST_ID)];
   const from = first ?? oldest + 1;
   const to = past ?? newest;
@@ -142,8 +155,8 @@ function segmentOf(mails: readonly SearchedMail[], first: number | null, past: n
   return { first: from, past: to, ...encodeSegment(kept) };
 }
 
-/** A segment as stored. */
-export interface KnownSegment extends SegmentHead {
+/** A segment as it stands in the store. */
+export interface StoredSegment extends SegmentInfo {
   readonly builtAt: number;
   readonly looked: boolean;
   readonly replacedAt: number | null;
@@ -152,34 +165,34 @@ export interface KnownSegment extends SegmentHead {
 export type Job =
   | { readonly kind: 'newer'; readonly first: number }
   | { readonly kind: 'older'; readonly past: number }
-  /** Counts the messages of the segment again. */
-  | { readonly kind: 'look'; readonly segment: KnownSegment }
-  /** Merges consecutive segments, newest first. */
-  | { readonly kind: 'join'; readonly segments: readonly KnownSegment[] }
-  | { readonly kind: 'purge'; readonly segment: KnownSegment };
+  /** Counts again the mail requests that it speaks for. */
+  | { readonly kind: 'look'; readonly segment: StoredSegment }
+  /** Makes one of several neighbours, the newest first. */
+  | { readonly kind: 'join'; readonly segments: readonly StoredSegment[] }
+  | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
-/** A commit that takes longer than this is missed by the index. */
+/** No commit comes so late. */
 const LOOK_MS = 5 * 60_000;
-/** A search that began before a segment was replaced can read it for this long. */
+/** A search that began before a segment was replaced still reads it. */
 const KEEP_MS = 60_000;
-/** Minimum size of a merged segment, so that no segment is merged repeatedly. */
-const JOINED = MOST_MAILS * 0.75;
+/** Joined segments have so many at least, so that none is joined again and again. */
+const JOINED = MAX_SEGMENT_MESSAGES * 0.75;
 
-export interface Situation {
-  /** The segments in use, newest first. */
-  readonly segments: readonly KnownSegment[];
-  readonly replaced: readonly KnownSegment[];
-  /** The number of messages newer than the index. */
+export interface IndexState {
+  /** Those in use, the newest first. */
+  readonly segments: readonly StoredSegment[];
+  readonly replaced: readonly StoredSegment[];
+  /** Mail requests that are newer than the index. */
   readonly waiting: number;
-  /** The number of them that is enough for a segment. */
+  /** So many are enough for a segment. */
   readonly least: number;
-  /** `start`: the least possible sequence number. `horizon`: messages before it are old enough to be indexed. */
+  /** The place before which no mail request can be, and that before which all are old enough to be indexed. */
   readonly start: number;
   readonly horizon: number;
   readonly now: number;
 }
 
-export function nextJob({ segments, replaced, waiting, least, start, horizon, now }: Situation): Job | null {
+export function nextJob({ segments, replaced, waiting, least, start, horizon, now }: IndexState): Job | null {
   const [newest] = segments;
   const oldest = segments.at(-1);
   if (newest === undefined || oldest === undefined) return waiting > 0 ? { kind: 'older', past: horizon } : null;
@@ -193,12 +206,12 @@ export function nextJob({ segments, replaced, waiting, least, start, horizon, no
   return spent === undefined ? null : { kind: 'purge', segment: spent };
 }
 
-function runOfSmall(segments: readonly KnownSegment[]): readonly KnownSegment[] | null {
+function runOfSmall(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {
   for (let begin = 0; begin < segments.length; begin += 1) {
-    const run: KnownSegment[] = [];
+    const run: StoredSegment[] = [];
     let mails = 0;
     for (const segment of segments.slice(begin)) {
-      if (!segment.looked || mails + segment.mails > MOST_MAILS) break;
+      if (!segment.looked || mails + segment.mails > MAX_SEGMENT_MESSAGES) break;
       if (run.length > 0 && run.at(-1)?.first !== segment.past) break;
       run.push(segment);
       mails += segment.mails;

@@ -1,24 +1,23 @@
 /**
- * Maintains the search index of a store. While few messages are accepted, it runs one step at a time with pauses; when
- * many messages wait to be indexed, it runs at any load. A failed step is reported and retried in the next round.
+ * Keeps the index of a store behind its mail: one step at a time, with pauses, while little is accepted; and when much has
+ * come that is in no index, whatever is accepted. A step that failed is reported and tried again in the next round.
  *
- * A message is indexed some seconds after its acceptance, when earlier messages have been committed too. The limit is
- * the newest message of the previous round; where nodes share the store, it is also their common time minus some
- * seconds.
+ * Mail is indexed some seconds after it was accepted, when what was accepted before it has been committed too: up to the newest
+ * mail request of the round before, and where nodes share the store not past what their time was some seconds ago.
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
-import { leastIdAt } from '../rules/messages.ts';
+import { minIdAt } from '../rules/messages.ts';
 import type { IndexProgress } from './index-step.ts';
 
 const ROUND_MS = 5_000;
 const COMMITTED_MS = 10_000;
-/** Messages that are enough for a segment, at low and at high load. A search reads each unindexed message. */
+/** Enough for a segment while little is accepted, and while much is. A search looks at each of those that wait. */
 const LEAST = 2_048;
 const LEAST_BUSY = 100_000;
-/** Above this acceptance rate the load is high, and accepting has priority. */
+/** More a second is much: then accepting goes first. */
 const QUIET_PER_S = 500;
-/** How often an idle index checks for segments to verify. */
+/** With nothing newer there may be something to look at again. */
 const LOOK_AGAIN_MS = 300_000;
 const LEAST_PAUSE_MS = 20;
 
@@ -26,19 +25,19 @@ export interface IndexerParts {
   readonly clock: Clock;
   /** In ms. */
   readonly monotonic: () => number;
-  /** True if other nodes accept messages into the same store. */
+  /** True where other nodes accept mail into the same store. */
   readonly shared: boolean;
   readonly store: IndexStore;
   readonly failed: (what: string, error: unknown) => void;
 }
 
-/** Starts the rounds. The returned function stops them after the current step. */
+/** Starts the rounds; the returned function stops them after the step under way. */
 export function startIndexer({ clock, monotonic, shared, store, failed }: IndexerParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let underWay = Promise.resolve();
   let wake: () => void = () => undefined;
-  /** The newest message of the previous round. */
+  /** The newest mail request of the round before. */
   let seen: string | null = null;
   let idle: { readonly horizon: string; readonly at: number } | null = null;
   let last: { readonly waiting: number; readonly at: number } | null = null;
@@ -53,7 +52,7 @@ export function startIndexer({ clock, monotonic, shared, store, failed }: Indexe
     idle = null;
     for (let first = true; !stopped; first = false) {
       const began = monotonic();
-      const progress = await store.indexMail({ horizon, least: quiet ? LEAST : LEAST_BUSY, now: clock.now() });
+      const progress = await store.indexMessages({ horizon, least: quiet ? LEAST : LEAST_BUSY, now: clock.now() });
       if (first) quiet = isQuiet(progress, began);
       last = { waiting: progress.waiting, at: began };
       if (!progress.worked) {
@@ -61,14 +60,14 @@ export function startIndexer({ clock, monotonic, shared, store, failed }: Indexe
         return;
       }
       if (!quiet && progress.waiting < LEAST_BUSY) return;
-      // Pauses as long as it has worked.
+      // As long as it has worked it rests.
       await rest(Math.max(LEAST_PAUSE_MS, monotonic() - began));
     }
   }
 
   function horizonOf(id: string | null): string | null {
     if (id === null || !shared) return id;
-    const settled = leastIdAt(clock.now() - COMMITTED_MS);
+    const settled = minIdAt(clock.now() - COMMITTED_MS);
     return id < settled ? id : settled;
   }
 

@@ -1,75 +1,75 @@
 /**
- * Parses the text of a search and decides whether a message matches. Pure. Both stores decide by it, whatever their
- * indexes return, so they give the same results.
+ * What an operator asks for in words, and whether one message is it. Pure; both stores decide by it, whatever their indexes
+ * have found, so they answer alike.
  *
- * Words may stand in any order, and each must occur in one of its fields. The last word may be a prefix, unless it ends
- * with a double quote. A word with an `@` inside is an address or its prefix; one that begins with `@` is a domain or
- * its prefix. The id of a message matches that message. Messages and searches are split into words by the same rules:
- * case, accents and compatibility forms make no difference (`GRÜSSE` and `Grüße` are equal; `gruesse` is not).
+ * Words stand in any order and each must be in one of its fields; the last one may be the beginning of a longer word, unless it
+ * is in double quotes. A word with an `@` inside is a whole address or its beginning, one that begins with `@` a domain or its
+ * beginning. The id of a message is that message. Words are the same for what is written in messages and for what an operator
+ * asks: case, accents and compatibility forms make no difference (`GRÜSSE`, `Grüße` and `gruesse` differ by the last one only).
  */
-import type { MailSummary, State } from '../../model/message.ts';
+import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { isMailId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
-/** One condition of a search: it must hold in one of its fields. */
-export type Want =
+/** One thing that must be in one of the fields. */
+export type SearchCriterion =
   | { readonly kind: 'word'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'address'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
-  /** Including its `@`. */
+  /** With its `@`. */
   | { readonly kind: 'domain'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'id'; readonly id: string };
 
-/** The members of a message that a search reads. */
-export interface SearchedMail {
+/** What is looked at in a mail request. */
+export interface SearchableMessage {
   readonly id: string;
   readonly accountId: number;
   readonly to: string;
-  /** The canonical recipient, or null if it equals `to`. */
+  /** The canonical recipient, null where it equals `to`. */
   readonly recipient: string | null;
   readonly from: string;
   readonly subject: string;
 }
 
-export interface MailSearch {
-  /** All of them must match. An empty list matches every message. */
-  readonly wants: readonly Want[];
+export interface MessageSearch {
+  /** All of them; none for every mail request. */
+  readonly wants: readonly SearchCriterion[];
   readonly accountId: number | null;
   readonly state: State | null;
-  /** Accepted at or after this time, by the time in the id. */
+  /** Accepted at or after it; times are those in the ids. */
   readonly since: number | null;
-  /** Accepted before this time. */
+  /** Accepted before it. */
   readonly until: number | null;
-  /** With ids less than this one, for the next page. */
+  /** With an id less than this one, for the next page. */
   readonly before: string | null;
   readonly limit: number;
 }
 
-export interface MailFound {
-  /** Newest first, at most `limit`. */
-  readonly mails: readonly MailSummary[];
+export interface MessageSearchResult {
+  /** The newest first, `limit` at most. */
+  readonly messages: readonly StoredMessageSummary[];
   /**
-   * Null if everything has been searched. Otherwise the next call continues with this id as `before`: either the page
-   * is full, or the time was over and the page may have fewer messages, or none.
+   * Null where everything has been searched. Else the search goes on with it as `before`: the page is full, or the time was
+   * over, and then there may be fewer mails than wanted, or none.
    */
   readonly searchedTo: string | null;
 }
 
 export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
 const ADDRESSES: readonly Field[] = ['to', 'from'];
-/** Maximum number of conditions in one search. */
-export const MOST_WANTS = 32;
-/** Characters around a word that was copied from a header or a sentence. */
+/** Of one search: more is no question but a text. */
+export const MAX_CRITERIA = 32;
+/** Around a word as people copy it out of a header or a sentence. */
 const WRAPPING = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
-/** Null if the text contains nothing that can be searched for. */
-export function wantsOf(text: string, fields: readonly Field[]): readonly Want[] | null {
+/** Null where the text holds nothing that could be found. */
+export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
   const wants = words.flatMap((word, index) => wantsOfWord(word, index === words.length - 1, fields));
   return wants.length === 0 && words.length > 0 ? null : wants;
 }
 
-function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): readonly Want[] {
+function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): readonly SearchCriterion[] {
   const quoted = given.endsWith('"');
   const word = unwrapped(given);
   const prefix = last && !quoted;
@@ -78,10 +78,10 @@ function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): re
   const text = fold(word);
   const addresses = fields.filter((field) => ADDRESSES.includes(field));
   const at = text.lastIndexOf('@');
-  if (at !== -1 && addresses.length > 0 && wordsOf(text).length > 0) {
+  if (at !== -1 && addresses.length > 0 && splitWords(text).length > 0) {
     return [{ kind: at === 0 ? 'domain' : 'address', text, prefix, fields: addresses }];
   }
-  const parts = wordsOf(text);
+  const parts = splitWords(text);
   return parts.map((part, index) => ({
     kind: 'word',
     text: part,
@@ -99,8 +99,8 @@ function unwrapped(word: string): string {
   return word.slice(begin, end);
 }
 
-/** True if the message meets every condition. */
-export function matches(wants: readonly Want[], mail: SearchedMail): boolean {
+/** True where the mail request has all that is wanted. */
+export function matches(wants: readonly SearchCriterion[], mail: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
   const textsOf = (field: Field): readonly string[] => {
     const known = texts.get(field);
@@ -116,15 +116,15 @@ export function matches(wants: readonly Want[], mail: SearchedMail): boolean {
   );
 }
 
-/** The normalized texts of a field. */
-export function fieldTexts(mail: SearchedMail, field: Field): readonly string[] {
+/** The texts of a field as they are compared. */
+export function fieldTexts(mail: SearchableMessage, field: Field): readonly string[] {
   if (field !== 'to') return [fold(mail[field])];
   const to = fold(mail.to);
   const recipient = mail.recipient === null ? to : fold(mail.recipient);
   return recipient === to ? [to] : [to, recipient];
 }
 
-function holds(text: string, want: Exclude<Want, { kind: 'id' }>): boolean {
+function holds(text: string, want: Exclude<SearchCriterion, { kind: 'id' }>): boolean {
   switch (want.kind) {
     case 'address':
       return want.prefix ? text.startsWith(want.text) : text === want.text;
@@ -133,41 +133,41 @@ function holds(text: string, want: Exclude<Want, { kind: 'id' }>): boolean {
       return want.prefix ? domain.startsWith(want.text) : domain === want.text;
     }
     case 'word': {
-      // A fast check that excludes most texts.
+      // Most texts do not hold the letters at all, which is soon known.
       if (!text.includes(want.text)) return false;
-      return wordsOf(text).some((word) => (want.prefix ? word.startsWith(want.text) : word === want.text));
+      return splitWords(text).some((word) => (want.prefix ? word.startsWith(want.text) : word === want.text));
     }
   }
 }
 
-/** Longer words are compared by this many characters only. */
+/** Longer words are told apart by their beginning only. */
 const LONGEST_WORD = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
 const ASCII_WORDS = /[a-z0-9]+/g;
 /**
- * In scripts without spaces between words, each letter with its marks is a word, so that a part of a sentence is found
- * by its letters.
+ * Scripts that put no space between words: each of their letters, with its marks, is a word of its own, so that a part of a
+ * sentence is found by its letters.
  */
 const WORDS =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv;
 
-/** Normalizes a text for comparison. */
+/** The text as it is compared. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  // Upper case first: it maps ß to SS. A final sigma is compared as a sigma.
+  // Upper case first: it alone tells that ß is SS. A sigma at the end of a word is a sigma.
   const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
   return cased.normalize('NFC');
 }
 
-/** The words of a normalized text, in order. */
-export function wordsOf(folded: string): readonly string[] {
+/** The words of a folded text, in order. */
+export function splitWords(folded: string): readonly string[] {
   const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
-  return found.map((word) => cutTo(LONGEST_WORD, word));
+  return found.map((word) => truncate(LONGEST_WORD, word));
 }
 
-/** The first `most` UTF-16 units of the text, without splitting a character. */
-export function cutTo(most: number, text: string): string {
+/** At most so many units of the text, no character parted. */
+export function truncate(most: number, text: string): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);

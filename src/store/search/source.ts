@@ -1,105 +1,105 @@
 /**
- * What a store provides for a search, and the coroutines that a search consists of. The embedded store answers
- * synchronously inside its thread; PostgreSQL answers asynchronously. A search is therefore a generator that pauses
- * where an answer is pending. All lists are newest first.
+ * What a store must be able to do for a search, and the steps that a search is made of. The embedded store answers a step at once,
+ * inside its thread; PostgreSQL answers later. So a search is a generator: it pauses where the answer is still to come.
+ * Everything is told the newest first.
  */
 import type { State } from '../../model/message.ts';
-import { leastIdAt, seqOf } from '../rules/messages.ts';
-import type { MailSearch, SearchedMail } from './query.ts';
+import { minIdAt, seqOf } from '../rules/messages.ts';
+import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
-/** Conditions that the database itself checks. Null means any. */
-export interface Narrow {
+/** What the store itself can tell without looking at words. Null is any. */
+export interface RowFilter {
   readonly accountId: number | null;
   readonly state: State | null;
 }
 
-/** An index segment (segment.ts). It covers sequence numbers from `first` to before `past`. */
-export interface SegmentHead {
+/** One segment of the index (segment.ts), and the places that it speaks for: from `first` to before `past`. */
+export interface SegmentInfo {
   readonly number: number;
   readonly first: number;
   readonly past: number;
   readonly mails: number;
 }
 
-export interface SearchSource<Mail extends SearchedMail> {
-  byId(id: string, narrow: Narrow): Soon<Mail | null>;
-  rows(window: Window, narrow: Narrow, limit: number): Soon<readonly Mail[]>;
-  /** The id of the `count`th message of the range, counted from the newest; null if it has fewer. */
-  nth(window: Window, count: number): Soon<string | null>;
-  /** Messages in one state, by the state's own index. Never called for a state without an index. */
-  inState(state: State, window: Window, limit: number): Soon<readonly Mail[]>;
-  /** Their number, counted up to `most`. */
-  countInState(state: State, window: Window, most: number): Soon<number>;
-  placesInState(state: State, window: Window): Soon<readonly number[]>;
-  /** Segments that overlap the range. */
-  segments(window: Window): Soon<readonly SegmentHead[]>;
-  /** Directories of segments. Removed segments are missing from the result. */
-  directories(numbers: readonly number[]): Soon<ReadonlyMap<number, readonly string[]>>;
-  /** Pages by their keys (`termsKey`, `seqsKey`). Pages of removed segments are missing from the result. */
-  pages(keys: readonly number[]): Soon<ReadonlyMap<number, Uint8Array>>;
-  at(places: readonly number[], narrow: Narrow): Soon<readonly Mail[]>;
+export interface SearchSource<Mail extends SearchableMessage> {
+  byId(id: string, narrow: RowFilter): MaybePromise<Mail | null>;
+  rows(window: IdRange, narrow: RowFilter, limit: number): MaybePromise<readonly Mail[]>;
+  /** The id of the `count`th mail request of the window, counted from the newest; null where it has fewer. */
+  nth(window: IdRange, count: number): MaybePromise<string | null>;
+  /** Those in one state, by the state's own index; never asked for a state that has none. */
+  inState(state: State, window: IdRange, limit: number): MaybePromise<readonly Mail[]>;
+  /** Their number, counted no further than `most`. */
+  countInState(state: State, window: IdRange, most: number): MaybePromise<number>;
+  seqsInState(state: State, window: IdRange): MaybePromise<readonly number[]>;
+  /** Those that overlap the window. */
+  segments(window: IdRange): MaybePromise<readonly SegmentInfo[]>;
+  /** The directories of segments; those that are gone are missing. */
+  directories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
+  /** Pages by their keys (`termsKey`, `seqsKey`); those that are gone are missing. */
+  pages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
+  bySeqs(places: readonly number[], narrow: RowFilter): MaybePromise<readonly Mail[]>;
 }
 
-/** Half of these keys are for pages of terms, half for pages of sequence numbers. A segment needs fewer of either. */
+/** A segment has fewer pages of terms, and fewer pages of places, than half of it. */
 const PAGES = 65_536;
 
-/** The key of a page of terms. */
+/** The key of a segment's page of terms. */
 export function termsKey(segment: number, page: number): number {
   return segment * PAGES + page;
 }
 
-/** The key of a page of sequence numbers. */
-export function placesKey(segment: number, page: number): number {
+/** The key of a segment's page of places. */
+export function seqsKey(segment: number, page: number): number {
   return segment * PAGES + PAGES / 2 + page;
 }
 
-/** The keys of all pages of a segment: from the first number to before the second. */
-export function keysOf(segment: number): readonly [number, number] {
+/** Keys of all pages of a segment are from the first to before the second. */
+export function pageKeyRange(segment: number): readonly [number, number] {
   return [segment * PAGES, (segment + 1) * PAGES];
 }
 
-/** Ids from `first` to before `past`. */
-export interface Window {
+/** From `first` to before `past`. */
+export interface IdRange {
   readonly first: string;
   readonly past: string;
 }
 
-/** Less than every id, and greater than every id. */
+/** Before every id, and past every id. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const PAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** The least sequence number. */
-export const START = seqOf(FIRST_ID);
+/** The place of the first. */
+export const FIRST_SEQ = seqOf(FIRST_ID);
 
-export function windowOf({ since, until, before }: Pick<MailSearch, 'since' | 'until' | 'before'>): Window {
-  const past = until === null ? PAST_ID : leastIdAt(until);
+export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' | 'until' | 'before'>): IdRange {
+  const past = until === null ? PAST_ID : minIdAt(until);
   return {
-    first: since === null ? FIRST_ID : leastIdAt(since),
+    first: since === null ? FIRST_ID : minIdAt(since),
     past: before !== null && before < past ? before : past,
   };
 }
 
-/** A part of a coroutine; `yield*` returns its value. */
-export type Step<T> = Generator<Promise<unknown>, T, unknown>;
+/** Part of a steps; `yield*` gives its value. */
+export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 
-/** A value that is available at once or later. */
-export type Soon<T> = T | Promise<T>;
+/** What is here at once, or comes later. */
+export type MaybePromise<T> = T | Promise<T>;
 
-/** Waits for a value if it is pending. */
-export function* got<T>(value: Soon<T>): Step<T> {
+/** The step of waiting for a value, where it is not here yet. */
+export function* resolved<T>(value: MaybePromise<T>): Coroutine<T> {
   return value instanceof Promise ? ((yield value) as T) : value;
 }
 
-/** Runs a coroutine that never waits. */
-export function runAtOnce<T>(steps: Step<T>): T {
+/** Runs a steps whose steps never wait. */
+export function runSync<T>(steps: Coroutine<T>): T {
   const step = steps.next();
-  if (step.done !== true) throw new Error('a synchronous coroutine waited for a promise');
+  if (step.done !== true) throw new Error('a step of this steps waits');
   return step.value;
 }
 
-/** Runs a coroutine and waits where it waits. */
-export async function runWaiting<T>(steps: Step<T>): Promise<T> {
+/** Runs a steps, waiting where it waits. */
+export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
   let step = steps.next();
   while (step.done !== true) {
     let value: unknown;
@@ -120,13 +120,13 @@ const MOST_KEPT = 1_000;
 export class DirectoryCache {
   readonly #kept = new Map<number, readonly string[]>();
 
-  /** The numbers that are not cached. */
+  /** Those of the numbers that are not kept. */
   missing(numbers: readonly number[]): readonly number[] {
     return numbers.filter((number) => !this.#kept.has(number));
   }
 
-  /** The cached directories of `numbers`, and those just read, which enter the cache. */
-  of(
+  /** The kept ones of the numbers and those just read. */
+  update(
     numbers: readonly number[],
     read: readonly (readonly [number, Uint8Array])[],
   ): ReadonlyMap<number, readonly string[]> {
@@ -136,7 +136,7 @@ export class DirectoryCache {
       const directory = fresh.get(number) ?? this.#kept.get(number);
       if (directory === undefined) continue;
       all.set(number, directory);
-      // The most recently used entry is last.
+      // The last asked for stands last.
       this.#kept.delete(number);
       this.#kept.set(number, directory);
     }

@@ -1,16 +1,16 @@
 /**
- * Accepting: idempotency, exact volume and rate, suppression, and the rows, in the caller's transaction. Within a batch
- * each message sees the effects of those before it.
+ * Accepting: idempotency, exact volume and rate, suppression, the rows, all in the transaction of the caller.
+ * Within a batch each mail request sees what those before it did.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type Counts, countsOf } from '../../model/account.ts';
-import { type AcceptAnswer, keysOverAt, type NewMail, suppressedEntry } from '../../model/message.ts';
-import { type AcceptedState, acceptance, type Lookups, seqOf } from '../rules/messages.ts';
+import { type AcceptAnswer, keysOverAt, type NewMessage, suppressedEntry } from '../../model/message.ts';
+import { type AcceptedState, decideAcceptance, type Lookups, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
-export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[]) => AcceptAnswer[] {
+export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessage[]) => AcceptAnswer[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');
   const writeCounts = database.prepare(
     'UPDATE account SET volume_used = ?, rate_used = ?, rate_window_at = ? WHERE id = ?',
@@ -49,7 +49,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
   };
 
-  function insert(mail: NewMail, state: AcceptedState): void {
+  function insert(mail: NewMessage, state: AcceptedState): void {
     const seq = seqOf(mail.id);
     const at = mail.acceptedAt;
     const suppressed = state === 'suppressed';
@@ -82,7 +82,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMail[
   return function accept(batch) {
     const known = new Map<number, Counts>();
     const answers = batch.map((mail): AcceptAnswer => {
-      const answer = acceptance(mail, readCounts(mail.accountId, known), lookups);
+      const answer = decideAcceptance(mail, readCounts(mail.accountId, known), lookups);
       if (answer.kind === 'accepted') insert(mail, answer.state);
       return answer;
     });

@@ -3,12 +3,12 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Account, ApiKey, Changed, Guarded, WindowCounts } from '../../model/account.ts';
 import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { forbidsChange, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
+import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
 
-/** `nextRevision` increments the directory's revision. `reputation` reads the window of an account. */
+/** `nextRevision` is the directory's counter; `reputation` tells the window of an account that is shown. */
 export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
@@ -56,9 +56,9 @@ export function prepareAccounts(
     by: Actor | undefined,
   ): Guarded<Account> {
     const account = find(name);
-    const fault = forbidsChange(account, expected);
+    const fault = changeConflict(account, expected);
     if (account === null || fault !== null) return fault ?? { kind: 'missing' };
-    // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
+    // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
     if (reason === null) reputation.forgive(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
     return noted(by, reason === null ? 'account.unlock' : 'account.lock', account, reread(name));
@@ -72,12 +72,12 @@ export function prepareAccounts(
   ): Changed<Account> {
     if (changed.kind !== 'done') return changed;
     const shown = before === null ? null : accountShown(before);
-    audit.note(by, action, changed.value.name, shown, accountShown(changed.value));
+    audit.writeChange(by, action, changed.value.name, shown, accountShown(changed.value));
     return changed;
   }
 
   function notedKey(by: Actor | undefined, action: string, subject: string, value: ApiKey): Changed<ApiKey> {
-    audit.note(by, action, subject, null, keyShown(value));
+    audit.writeChange(by, action, subject, null, keyShown(value));
     return { kind: 'done', value };
   }
 
@@ -99,7 +99,7 @@ export function prepareAccounts(
     },
     setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): Guarded<Account> {
       const account = find(name);
-      const fault = forbidsChange(account, expected);
+      const fault = changeConflict(account, expected);
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       const { bounceRate, complaintRate, ...limits } = changed;
       const newVolume = limits.volume === undefined ? 0 : 1;

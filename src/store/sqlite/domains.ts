@@ -1,18 +1,16 @@
-/**
- * Sending domains and their DKIM keys. A removed domain leaves a tombstone row, so that every node sees the removal.
- */
+/** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Changed, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
-import { domainUpdate } from '../rules/directory.ts';
+import { decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
-/** Changes of domains. */
+/** What changed of domains. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
-/** `nextRevision` increments the directory's revision. */
+/** `nextRevision` is the directory's counter. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const byName = database.prepare('SELECT * FROM domain WHERE name = ?');
@@ -57,7 +55,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   ): Changed<SendingDomain> {
     if (changed.kind !== 'done') return changed;
     const shown = before === null ? null : domainShown(before);
-    audit.note(by, action, changed.value.name, shown, domainShown(changed.value));
+    audit.writeChange(by, action, changed.value.name, shown, domainShown(changed.value));
     return changed;
   }
 
@@ -106,12 +104,12 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (row === undefined) return { kind: 'missing' };
       if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
       const before = domain(row);
-      const { answers, isNews } = domainUpdate(before, rows.domainChecks(row), update);
+      const { answers, needsNewRevision: isNews } = decideDomainUpdate(before, rows.domainChecks(row), update);
       const next = isNews ? nextRevision() : revision;
       write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
       if (isNews) writeKeys(id, keys);
       const after = reread(before.name);
-      // A check without a new result is not a change.
+      // A check that found everything as it was is no change.
       if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
       return noted(by, 'domain.update', before, after);
     },
@@ -128,10 +126,10 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const gone = domain(row);
       dropKeys.run(gone.id);
       bury.run(nextRevision(), gone.id);
-      audit.note(by, 'domain.remove', name, domainShown(gone), null);
+      audit.writeChange(by, 'domain.remove', name, domainShown(gone), null);
       return { kind: 'done', value: gone };
     },
-    /** Domains changed after `revision`, and the names of removed ones. */
+    /** Domains changed after `revision`, and the names of those removed. */
     domainsSince(revision: number): DomainChanges {
       const changed = since.all(revision);
       return {

@@ -1,39 +1,41 @@
-/** Maps faults of SQLite to a StoreError of one line that names the file and the remedy. */
+/** SQLite's own words turned into one line that names the file and the remedy. */
 import { StoreError } from '../error.ts';
 
-/** The primary result code of a SQLite fault (sqlite.org/rescode.html), or 0 for any other fault. */
+/** The primary result code of a fault of SQLite (sqlite.org/rescode.html), or 0 for any other fault. */
 export function resultCode(error: unknown): number {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
 }
 
 export const SQLITE_BUSY = 5;
 
-/** Maps a fault to a StoreError. A StoreError is returned unchanged. */
-export function explained(error: unknown, path: string): StoreError {
+/** Any fault as a StoreError; a StoreError as it is. */
+export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   switch (resultCode(error)) {
     case 26: // SQLITE_NOTADB
     case 11: // SQLITE_CORRUPT
       return new StoreError(
-        `the database ${path} is damaged (${reasonOf(error)}). It was left unchanged. Restore a backup or move it aside.`,
+        `the database ${path} is damaged (${errorText(error)}). It was left as it is; restore a backup or move it aside.`,
       );
     case 13: // SQLITE_FULL
       return new StoreError(`the disk of ${path} is full. Free space; nothing acknowledged is lost.`);
     case 8: // SQLITE_READONLY
     case 14: // SQLITE_CANTOPEN
-      return new StoreError(`cannot write the database ${path} (${reasonOf(error)}). Check its owner and permissions.`);
+      return new StoreError(
+        `cannot write the database ${path} (${errorText(error)}). Check its owner and permissions.`,
+      );
     case SQLITE_BUSY:
-      return new StoreError(`the database ${path} is locked by another process. Try again.`);
+      return new StoreError(`the database ${path} is held by another process for too long; try again.`);
     default:
-      return new StoreError(`the database ${path} failed: ${reasonOf(error)}`);
+      return new StoreError(`the database ${path} failed: ${errorText(error)}`);
   }
 }
 
-export function reasonOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The code of an operating system fault, such as `ENOSPC`, otherwise the fault's text. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : reasonOf(error);
+/** The code of a fault of the operating system, such as `ENOSPC`; else its text. */
+export function systemErrorCode(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : errorText(error);
 }

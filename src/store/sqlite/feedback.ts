@@ -1,14 +1,14 @@
-/** Applies feedback reports to their messages, each report once, or stores them for the operator. */
+/** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Tally } from '../../model/account.ts';
 import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../../model/feedback.ts';
 import {
+  countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
-  earlyDigest,
   type FeedbackDecision,
-  isCounted,
+  prematureReportDigest,
 } from '../rules/feedback.ts';
 import { seqOf } from '../rules/messages.ts';
 import { Tallies } from '../rules/reputation.ts';
@@ -67,7 +67,7 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
   }
 
   function early(report: FeedbackReport, mailId: string | null, reason: string): FeedbackAnswer {
-    const digest = earlyDigest(report.digest);
+    const digest = prematureReportDigest(report.digest);
     return known.get(digest) === undefined ? keep({ ...report, digest }, mailId, reason) : { kind: 'repeated' };
   }
 
@@ -94,15 +94,15 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
       case 'answer':
         return decision.answer;
       case 'keep':
-        return (decision.early ? early : keep)(report, decision.mailId, decision.reason);
+        return (decision.premature ? early : keep)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.int(row, 'seq');
         insert.run(digest, at, source, decision.id, null, null, null);
-        if (decision.enters !== null) change.run(decision.enters, at, seq);
+        if (decision.newState !== null) change.run(decision.newState, at, seq);
         append(seq, decision.entry);
         const suppressed = decision.suppress !== null && Number(suppress.run(decision.suppress, at, seq).changes) > 0;
-        if (isCounted(decision, suppressed)) {
-          const { accountId, from, means } = decision;
+        if (countsTowardReputation(decision, suppressed)) {
+          const { accountId, from, countedAs: means } = decision;
           const isComplaint = means === 'complained';
           const fresh = isComplaint ? complained(accountId, rows.text(row, 'recipient'), at) : suppressed;
           tallies.add(accountId, from, means, fresh, at);
@@ -121,12 +121,12 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
     },
     listFeedback: (before: number | null, limit: number): KeptFeedback[] =>
       list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.keptFeedback),
-    showFeedback(id: number): (KeptFeedback & { raw: Uint8Array }) | null {
+    findFeedback(id: number): (KeptFeedback & { raw: Uint8Array }) | null {
       const row = show.get(id);
       return row === undefined ? null : rows.rawFeedback(row);
     },
     lastFeedbackAt: (): number | null => rows.intOrNull(last.get() ?? { at: null }, 'at'),
-    forgetFeedback(before: number, keepNewest: number, limit: number): number {
+    purgeFeedback(before: number, keepNewest: number, limit: number): number {
       const old = Number(forgetOld.run(before, limit).changes);
       const references = Number(forgetReferences.run(before, limit).changes);
       const complainants = Number(forgetComplainants.run(before, limit).changes);

@@ -1,11 +1,11 @@
 /**
- * The files of the embedded database: which file a path names, whether a process may open it, and the serve lock of the
- * one service that may use it.
+ * The files of the embedded database: which file a path means, whether a process may open it, and the lock of the one service
+ * that may run on it.
  *
- * SQLite keeps the log and the locks of a database beside it, under its name. A database therefore must have one name:
- * symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is SQLite's own lock
- * on a small file beside the database. The operating system releases it when the process ends. A process that migrates,
- * transfers or restores the database holds it too. Faults are StoreErrors of one line with the remedy.
+ * SQLite keeps the log and the locks of a database beside it, under its name. So a file has one name here: symbolic links
+ * are followed to the real path, and a second hard link is refused. The serve lock is SQLite's own lock on a small file beside the
+ * database: the operating system frees it when the process ends, however it ends. A process that migrates, moves or restores the
+ * database holds it too. Faults are StoreErrors of one line with the remedy.
  */
 import {
   closeSync,
@@ -21,25 +21,22 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
-import { codeOf, reasonOf, resultCode, SQLITE_BUSY } from './fault.ts';
+import { errorText, resultCode, SQLITE_BUSY, systemErrorCode } from './fault.ts';
 
-/**
- * The suffixes of the database file and of the files that SQLite keeps beside it. `-journal` belongs to a database that
- * is not in WAL mode.
- */
+/** What SQLite keeps beside a database, and the database itself. `-journal` is of a database that is not in WAL mode. */
 export const DATABASE_FILES = ['', '-wal', '-shm', '-journal'] as const;
 
-/** Maximum length of a chain of symbolic links, as on Linux. */
+/** Symbolic links followed one after another; Linux follows as many. */
 const MAX_LINKS = 40;
 
-/** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
+/** `.before-2026-01-31T12-00-00-000Z`: what a restore has replaced. */
 const KEPT_NAME = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-/** The suffixes of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
+/** The names of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
 const DRAFT_NAME = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**
- * The path under which every process finds the same log and lock: all symbolic links are resolved, also those to a
- * missing file. A path without links is returned unchanged.
+ * The path under which every process finds the same log and lock: symbolic links followed, also to a file that is not there
+ * yet. A path without links comes back as it is.
  */
 export function resolveDatabasePath(path: string): string {
   const whole = resolve(path);
@@ -51,8 +48,8 @@ function realPath(path: string, links: number): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    // A path that cannot be resolved fails with its own error when it is opened.
-    if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') return path;
+    // What cannot be followed fails with its own words when it is opened.
+    if (systemErrorCode(error) !== 'ENOENT' && systemErrorCode(error) !== 'ENOTDIR') return path;
   }
   const target = linkTarget(path);
   if (target !== null) return links < MAX_LINKS ? realPath(resolve(dirname(path), target), links + 1) : path;
@@ -68,23 +65,23 @@ function linkTarget(path: string): string | null {
   }
 }
 
-/** The marker of a restore that moves files aside one by one. */
-export function restoreMarker(path: string): string {
+/** Where a restore that moves files aside one by one says so. */
+export function restoreMarkerPath(path: string): string {
   return `${path}.restoring`;
 }
 
-/** The path under which a restore keeps the replaced database. */
-export function keptPath(path: string, now: Date): string {
+/** Where a restore keeps what was there before. */
+export function replacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
 
 /** Copies of backups that interrupted restores have left. */
-export function restoreDrafts(path: string): readonly string[] {
+export function restoreDraftPaths(path: string): readonly string[] {
   return besides(path, DRAFT_NAME);
 }
 
-/** Hard links of the database file that an interrupted restore has created. */
-export function keptLinks(path: string): readonly string[] {
+/** Further names of the database file that an interrupted restore made: hard links of the same file. */
+export function leftoverHardLinks(path: string): readonly string[] {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (found === undefined || found.nlink <= 1n) return [];
   return besides(path, KEPT_NAME).filter((name) => {
@@ -93,7 +90,7 @@ export function keptLinks(path: string): readonly string[] {
   });
 }
 
-/** Paths of files beside `path` whose name is its name plus a suffix that matches. */
+/** Files beside `path` whose names are its name and an ending that matches. */
 function besides(path: string, ending: RegExp): readonly string[] {
   const folder = dirname(path);
   const own = basename(path);
@@ -109,14 +106,14 @@ function besides(path: string, ending: RegExp): readonly string[] {
 }
 
 /**
- * Throws a StoreError if opening `path` would lose accepted messages: a restore is incomplete, the database is missing
- * while its log exists, or the file has a second name.
+ * Throws a StoreError where opening `path` would lose what was accepted: a restore stands half done, the database is gone
+ * and its log is there, or the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
-  if (existsSync(restoreMarker(path))) throw interruptedRestore(path);
+  if (existsSync(restoreMarkerPath(path))) throw interruptedRestore(path);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined || found.size === 0) requireNothingLeft(path, found === undefined ? 'missing' : 'empty');
-  if (found?.isFile() === true) requireOneName(path);
+  if (found?.isFile() === true) requireSingleHardLink(path);
 }
 
 function interruptedRestore(path: string): StoreError {
@@ -129,35 +126,35 @@ function requireNothingLeft(path: string, how: 'missing' | 'empty'): void {
   const log = `${path}-wal`;
   if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0) {
     throw new StoreError(
-      `the database ${path} is ${how}, but its log ${log} exists. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
+      `the database ${path} is ${how}, but its log ${log} is there. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
     );
   }
-  const [draft] = restoreDrafts(path);
+  const [draft] = restoreDraftPaths(path);
   if (draft === undefined) return;
   throw new StoreError(
     `the database ${path} is ${how}, and an interrupted restore has left ${draft}. Run \`postrider restore FILE\` with the backup again; to begin with an empty store, move ${draft} away.`,
   );
 }
 
-/** Throws a StoreError if the file has another name that no interrupted restore has created. */
-export function requireOneName(path: string): void {
+/** Throws a StoreError where the file has a further name that no interrupted restore has made. */
+export function requireSingleHardLink(path: string): void {
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
-  if (links <= 1 || links === 1 + keptLinks(path).length) return;
+  if (links <= 1 || links === 1 + leftoverHardLinks(path).length) return;
   throw new StoreError(
     `${path} has ${links} names (hard links), and SQLite would keep a log for each, which destroys the database. Remove the others; \`find / -samefile ${path}\` lists them.`,
   );
 }
 
 /**
- * Removes the hard links that an interrupted restore has created. The file keeps its own name. Only for the holder of
- * the serve lock.
+ * Takes away the further names that an interrupted restore made. The file keeps its own, so nothing is lost. Only for the
+ * holder of the serve lock.
  */
-export function removeKeptLinks(path: string): void {
-  for (const name of keptLinks(path)) {
+export function removeLeftoverHardLinks(path: string): void {
+  for (const name of leftoverHardLinks(path)) {
     try {
       unlinkSync(name);
     } catch {
-      // A remaining link does no harm: the next start recognizes it.
+      // It does no harm: it is recognised again at the next start.
     }
   }
 }
@@ -167,18 +164,18 @@ interface Identity {
   readonly ino: bigint;
 }
 
-/** The identity of the file at `path`, or null if there is none. */
-export function identityOf(path: string): Identity | null {
+/** Tells the file at `path` from others; null where there is none. */
+export function fileIdentity(path: string): Identity | null {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? null : { dev: found.dev, ino: found.ino };
 }
 
 /** True for the same file. */
-export function sameFile(one: Identity | null, other: Identity | null): boolean {
+export function isSameFile(one: Identity | null, other: Identity | null): boolean {
   return one !== null && other !== null && one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Syncs a file or a folder. A new name is on disk only after a sync of its folder. */
+/** Syncs a file or a folder: a new name is on disk only once its folder is. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r');
   try {
@@ -189,15 +186,14 @@ export function syncPath(path: string): void {
 }
 
 /**
- * Acquires the lock and waits for it up to `waitMs`. The returned function releases it. Null if another process holds
- * it. Throws a StoreError if the lock fails for any other reason.
+ * Takes the lock, waiting for it up to `waitMs`, until the returned function is called. Null where another process
+ * holds it; throws a StoreError where it cannot be taken for any other reason.
  */
-export function tryServeLock(path: string, waitMs: number): (() => void) | null {
+export function tryAcquireServeLock(path: string, waitMs: number): (() => void) | null {
   const file = `${path}-serve`;
   let lock: DatabaseSync | null = null;
   try {
-    // SQLite would create the file readable by others. A user who can read it can lock it and so prevent the next
-    // start.
+    // SQLite would make it readable by others, and whoever may read a file may hold a lock on it that stops the next start.
     closeSync(openSync(file, 'a', 0o600));
     const opened = new DatabaseSync(file, { timeout: waitMs });
     lock = opened;
@@ -207,25 +203,25 @@ export function tryServeLock(path: string, waitMs: number): (() => void) | null 
     lock?.close();
     if (resultCode(error) === SQLITE_BUSY) return null;
     throw new StoreError(
-      `cannot lock ${file} (${reasonOf(error)}). Check its owner and permissions and the free disk space. While no service runs, the file may be removed.`,
+      `cannot lock ${file} (${errorText(error)}). Check its owner and permissions and the disk's space; while no service runs it may be removed.`,
     );
   }
 }
 
-/** Acquires the serve lock; the returned function releases it. Throws a StoreError if another process holds it. */
-export function takeServeLock(path: string): () => void {
-  const unlock = tryServeLock(path, 0);
+/** Takes the lock of a service until the returned function is called; throws a StoreError where another holds it. */
+export function acquireServeLock(path: string): () => void {
+  const unlock = tryAcquireServeLock(path, 0);
   if (unlock !== null) return unlock;
   throw new StoreError(
-    `another service, a restore or a transfer uses ${path}. Stop it, or set POSTRIDER_DATABASE to another file.`,
+    `another service runs on ${path}, or a restore or a move. Stop it, or set POSTRIDER_DATABASE to another file.`,
   );
 }
 
-/** True if a process holds the lock. Creates no file. */
-export function isServed(path: string): boolean {
+/** True where a process holds the lock. Makes no file. */
+export function isServeLockHeld(path: string): boolean {
   const real = resolveDatabasePath(path);
   if (!existsSync(`${real}-serve`)) return false;
-  const unlock = tryServeLock(real, 0);
+  const unlock = tryAcquireServeLock(real, 0);
   unlock?.();
   return unlock === null;
 }

@@ -1,11 +1,11 @@
-/** The nodes on this file (one service and its commands), and the token buckets of throttles. */
+/** Who runs on this file (one service and its commands), and the token buckets of the throttles. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { NodeBeat, NodeStanding, TokenRequest, TokensGranted } from '../../model/node.ts';
+import type { NodeBeat, NodeStatus, TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
-/** A dead node is listed for this long. */
+/** A node that died is remembered this long. */
 const REMEMBER_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
@@ -27,22 +27,22 @@ export function prepareNodes(database: DatabaseSync) {
   );
 
   return {
-    keepRunningTime(passedMs: number, now: number): RunningTime {
+    updateRunningTime(passedMs: number, now: number): RunningTime {
       const row = readTime.get();
       const before = row === undefined ? beginRunningTime(now) : rows.runningTime(row);
       const time = advanceRunningTime(before, now, Math.ceil(passedMs));
       writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.stretches));
       return time;
     },
-    beat({ name, roles, version }: NodeBeat, ttlMs: number, now: number): number {
+    recordHeartbeat({ name, roles, version }: NodeBeat, ttlMs: number, now: number): number {
       forgetOld.run(now - REMEMBER_MS);
       upsert.run(name, roles.join(','), version, now, now, now + ttlMs);
       return now;
     },
-    leave(name: string): void {
+    removeNode(name: string): void {
       forget.run(name);
     },
-    listNodes: (now: number): NodeStanding[] => all.all(now - REMEMBER_MS).map(rows.node),
+    listNodes: (now: number): NodeStatus[] => all.all(now - REMEMBER_MS).map(rows.node),
     takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
       batch.map((request) => {
         const row = readBucket.get(request.accountId);

@@ -1,4 +1,4 @@
-/** Operators: the audit log, tokens, and ended sessions. */
+/** Operators: the audit log, tokens, and who signed out. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Changed, OperatorToken } from '../../model/account.ts';
 import type { Actor, AuditEntry } from '../../model/audit.ts';
@@ -33,7 +33,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
     ): Changed<OperatorToken> {
       if (taken.get(name) !== undefined) return { kind: 'exists' };
       const value = rows.credential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
-      audit.note(by, 'token.create', name, null, { expiresAt });
+      audit.writeChange(by, 'token.create', name, null, { expiresAt });
       return { kind: 'done', value };
     },
     listTokens: (): OperatorToken[] => all.all().map(rows.credential),
@@ -42,7 +42,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       const row = revoke.get(now, id);
       if (row === undefined) return { kind: 'missing' };
       const value = rows.credential(row);
-      audit.note(by, 'token.revoke', value.name, null, null);
+      audit.writeChange(by, 'token.revoke', value.name, null, null);
       return { kind: 'done', value };
     },
     touchToken(id: number, at: number): void {

@@ -1,20 +1,20 @@
 /**
- * Reputation of accounts: emails, hard bounces and complaints in hourly buckets. They are counted in the transaction
- * that ends the message, and a resulting lock is part of the same transaction.
+ * Reputation of accounts: emails, hard bounces and complaints in hourly buckets, counted in the transaction that ends the
+ * mail request, and the lock that follows from them in the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { complainantOf, type Tally, type WindowCounts } from '../../model/account.ts';
 import {
-  complainantsBefore,
+  complaintWindowStart,
+  evaluateReputation,
   hourBeforeWindow,
   hourOf,
-  judge,
-  lastSpentHour,
-  needsJudging,
+  lastExpiredHour,
+  needsEvaluation,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** `nextRevision` increments the directory's revision, so that every node sees a lock within one second. */
+/** `nextRevision` is the directory's counter: every node learns of a lock within a second. */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
   const add = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
@@ -49,15 +49,15 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     return new Map(sums.all(hourBeforeWindow(now)).map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
   }
 
-  /** Adds a tally. Locks or warns the account if it reaches a threshold. */
+  /** Adds a tally and locks or warns where it makes the account reach a threshold. */
   function count(accountId: number, tally: Tally, now: number): void {
     add.run(accountId, hourOf(now), tally.emails, tally.bounces, tally.complaints);
     const row = account.get(accountId);
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
     const isWarned = row.warning !== null;
-    if (!needsJudging(tally, isWarned)) return;
-    old.run(accountId, lastSpentHour(now));
-    const judgement = judge(windowOf(accountId, now), rows.thresholds(row), isWarned);
+    if (!needsEvaluation(tally, isWarned)) return;
+    old.run(accountId, lastExpiredHour(now));
+    const judgement = evaluateReputation(windowOf(accountId, now), rows.thresholds(row), isWarned);
     switch (judgement.kind) {
       case 'lock':
         lock.run(judgement.reason, now, nextRevision(), accountId);
@@ -72,11 +72,11 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
 
   /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
   function complained(accountId: number, recipient: string, at: number): boolean {
-    const before = complainantsBefore(at);
+    const before = complaintWindowStart(at);
     return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
   }
 
-  /** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
+  /** The window begins anew: what an unlock forgives. Who has complained in it still counts once. */
   function forgive(accountId: number): void {
     clear.run(accountId);
   }

@@ -1,14 +1,13 @@
-/** Expiry of queued messages, retention of bodies and idempotency keys, and due times after a clock was set back. */
+/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 
 import type { DatabaseSync } from 'node:sqlite';
 import { overAgeEntry } from '../../model/message.ts';
-import { lastSeqAt, transition } from '../rules/messages.ts';
+import { maxSeqAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
-export function prepareSweep(database: DatabaseSync) {
-  // The order of acceptance is the order of `seq`, so the oldest queued messages are a range of this index, whatever
-  // their due times.
+export function prepareRetention(database: DatabaseSync) {
+  // Accepted order is `seq` order, so the oldest queued ones are a range of this index however long they are not due.
   const overAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
@@ -17,7 +16,7 @@ export function prepareSweep(database: DatabaseSync) {
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const append = prepareAppend(database);
-  // A message cannot end before it is accepted, so only messages accepted by that time are read.
+  // A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
   const ended = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
   );
@@ -26,8 +25,7 @@ export function prepareSweep(database: DatabaseSync) {
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
-  // The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on
-  // the length of the queue.
+  // The last due row of each account in each lane is one seek, so a queue of any length costs what its accounts cost.
   const nextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
@@ -39,7 +37,7 @@ export function prepareSweep(database: DatabaseSync) {
   const makeDue = database.prepare('UPDATE mail_request SET due_at = ? WHERE seq = ?');
 
   return {
-    hasten(latestDueAt: number, now: number, limit: number): number {
+    resetDistantDueTimes(latestDueAt: number, now: number, limit: number): number {
       let done = 0;
       let at = nextAccount.get(-1, 0);
       while (at !== undefined && done < limit) {
@@ -52,15 +50,15 @@ export function prepareSweep(database: DatabaseSync) {
       return done;
     },
     expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
-      return overAge.all(lastSeqAt(acceptedBefore), limit).map((row) => {
+      return overAge.all(maxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.int(row, 'seq');
         end.run(now, seq);
         append(seq, overAgeEntry(now, by));
         return rows.text(row, 'id');
       });
     },
-    erase(endedBefore: number, keysBefore: number, limit: number): number {
-      const found = ended.all(lastSeqAt(endedBefore), endedBefore, limit);
+    purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): number {
+      const found = ended.all(maxSeqAt(endedBefore), endedBefore, limit);
       for (const row of found) eraseBody.run(rows.int(row, 'seq'));
       const { changes } = forgetKeys.run(keysBefore, limit);
       return Math.max(found.length, Number(changes));

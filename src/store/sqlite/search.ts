@@ -1,10 +1,10 @@
 /**
- * Search in the embedded database: the queries of a search, answered synchronously, and index maintenance. Index steps
- * are read and built on their own thread and written by the writer thread.
+ * Finding messages in the embedded database: what the steps of a search ask for, answered at once; and the index. Steps of the
+ * index are read and built on a thread of their own, and written by the writer.
  */
 
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
-import type { MailSummary, State } from '../../model/message.ts';
+import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { StoreError } from '../error.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -16,26 +16,26 @@ import {
   type IndexStep,
   indexSteps,
 } from '../search/index-step.ts';
-import type { MailFound, MailSearch, SearchedMail } from '../search/query.ts';
+import type { MessageSearch, MessageSearchResult, SearchableMessage } from '../search/query.ts';
 import {
   DirectoryCache,
-  keysOf,
-  type Narrow,
-  placesKey,
-  runAtOnce,
+  FIRST_SEQ,
+  type IdRange,
+  pageKeyRange,
+  type RowFilter,
+  runSync,
   type SearchSource,
-  START,
+  seqsKey,
   termsKey,
-  type Window,
 } from '../search/source.ts';
 
-type Mail = MailSummary & SearchedMail;
+type Mail = StoredMessageSummary & SearchableMessage;
 
 const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
 const OPEN: readonly State[] = ['queued', 'sending', 'uncertain'];
 const TROUBLE = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
-/** `monotonic` bounds the time of searches. */
+/** `monotonic` bounds searches. */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const nth = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',
@@ -48,9 +48,9 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const page = database.prepare('SELECT page FROM search_page WHERE key = ?');
   const directories = new DirectoryCache();
 
-  function select({ first, past }: Window, { accountId, state }: Narrow, limit: number, more: string): Mail[] {
+  function select({ first, past }: IdRange, { accountId, state }: RowFilter, limit: number, more: string): Mail[] {
     const values: SQLInputValue[] = [seqOf(first), seqOf(past)];
-    // The state is part of the text, because a partial index serves no parameter.
+    // The state stands in the text: only then does a partial index serve it.
     const narrow = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${more}`;
     if (accountId !== null) values.push(accountId);
     const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${narrow} ORDER BY seq DESC LIMIT ?`;
@@ -60,7 +60,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       .map(mailOf);
   }
 
-  function at(seq: number, { accountId, state }: Narrow): Mail | null {
+  function at(seq: number, { accountId, state }: RowFilter): Mail | null {
     const row = one.get(seq);
     if (row === undefined) return null;
     const fits = (accountId === null || row.account_id === accountId) && (state === null || row.state === state);
@@ -78,7 +78,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${inIndex(state)} LIMIT ?)`;
       return rows.int(database.prepare(sql).get(seqOf(first), seqOf(past), most) ?? {}, 'n');
     },
-    placesInState(state, { first, past }) {
+    seqsInState(state, { first, past }) {
       const sql = `SELECT seq FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${inIndex(state)}`;
       return database
         .prepare(sql)
@@ -101,7 +101,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
         const row = directory.get(number);
         return row === undefined ? [] : [[number, bytes(row.directory)] as const];
       });
-      return directories.of(numbers, read);
+      return directories.update(numbers, read);
     },
     pages(keys) {
       const found = new Map<number, Uint8Array>();
@@ -111,17 +111,17 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       }
       return found;
     },
-    at: (places, narrow) => places.flatMap((place) => at(place, narrow) ?? []),
+    bySeqs: (places, narrow) => places.flatMap((place) => at(place, narrow) ?? []),
   };
 
   return {
-    searchMail(search: MailSearch, budgetMs: number): MailFound {
+    searchMessages(search: MessageSearch, budgetMs: number): MessageSearchResult {
       const until = monotonic() + budgetMs;
-      // One snapshot for the whole search.
+      // One view of the store, whatever is written meanwhile.
       database.exec('BEGIN');
       try {
-        const { mails, searchedTo } = runAtOnce(searchSteps(source, search, () => monotonic() >= until));
-        return { mails: mails.map(({ recipient: _, ...mail }) => mail), searchedTo };
+        const { mails, searchedTo } = runSync(searchSteps(source, search, () => monotonic() >= until));
+        return { messages: mails.map(({ recipient: _, ...mail }) => mail), searchedTo };
       } finally {
         database.exec('COMMIT');
       }
@@ -129,7 +129,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   };
 }
 
-/** The exact condition of the state's index; SQLite uses the index only then. */
+/** The condition of the state's index, word for word: only then is it used. */
 function inIndex(state: State): string {
   return OPEN.includes(state) ? 'AND ended_at IS NULL' : `AND ${TROUBLE}`;
 }
@@ -140,7 +140,7 @@ function bytes(value: SQLOutputValue | undefined): Uint8Array {
 }
 
 function mailOf(row: rows.Row): Mail {
-  return { ...rows.summary(row), recipient: rows.textOrNull(row, 'recipient') };
+  return { ...rows.messageSummary(row), recipient: rows.textOrNull(row, 'recipient') };
 }
 
 const INDEXED_COLUMNS = 'id, account_id, "to", recipient, "from", subject';
@@ -188,26 +188,26 @@ export function prepareSearchIndex(database: DatabaseSync) {
 
   return {
     buildIndex(step: IndexStep): BuiltStep {
-      return runAtOnce(indexSteps(source, step));
+      return runSync(indexSteps(source, step));
     },
     changeIndex(change: IndexChange): void {
       for (const { first, past, mails, directory, terms, places } of change.add) {
         const number = Number(add.run(first, past, mails, change.at, directory).lastInsertRowid);
         for (const [index, page] of terms.entries()) addPage.run(termsKey(number, index), page);
-        for (const [index, page] of places.entries()) addPage.run(placesKey(number, index), page);
+        for (const [index, page] of places.entries()) addPage.run(seqsKey(number, index), page);
       }
       for (const number of change.replace) replace.run(change.at, number);
       if (change.looked !== null) looked.run(change.looked);
-      if (change.oldest !== null) extend.run(START, change.oldest);
+      if (change.oldest !== null) extend.run(FIRST_SEQ, change.oldest);
       if (change.purge !== null) {
         purge.run(change.purge);
-        purgePages.run(...keysOf(change.purge));
+        purgePages.run(...pageKeyRange(change.purge));
       }
     },
   };
 }
 
-function searchedMail(row: rows.Row): SearchedMail {
+function searchedMail(row: rows.Row): SearchableMessage {
   return {
     id: rows.text(row, 'id'),
     accountId: rows.int(row, 'account_id'),

@@ -1,102 +1,99 @@
 /**
  * The embedded store: `node:sqlite` behind the store contract. One thread writes (accepts, claims, settlements, group
- * commit). A second thread answers operators' reads, so that no search delays a commit. A third thread reads messages
- * for the search index. Both start on demand. In a simulation and for a short command, all calls run in the caller's
- * thread.
+ * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit; a third
+ * one reads what is to be indexed for searches. In a simulation, and for a short command, all calls run in the caller's thread.
  *
- * A call is a message to its thread, answered by a promise. If the thread dies, all pending and later calls reject: the
- * caller answers 500, and nothing is acknowledged falsely.
+ * A call is a message to its thread, answered by a promise. When the thread dies, every call waiting and every later one is
+ * rejected: the caller answers 500 and nothing is acknowledged falsely.
  */
 
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { every } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
 import { METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
+import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
-import { pack } from '../rules/messages.ts';
-import { MACHINE, type Surroundings } from '../surroundings.ts';
-import { INDEX_MEMORY, keptThread, setThreadFlags } from '../threads.ts';
+import { packSettlements } from '../rules/messages.ts';
+import { createOnDemandThread, INDEX_THREAD_MEMORY, setThreadFlags } from '../threads.ts';
 import { openDatabase, prepareFile } from './database.ts';
-import { removeKeptLinks, requireUsableFiles, resolveDatabasePath, takeServeLock } from './files.ts';
+import { acquireServeLock, removeLeftoverHardLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
 import {
   type Call,
-  COMPARE_MS,
+  FILES_CHECK_MS,
   type FilesFault,
   type OperationName,
   type Operations,
-  openGuarded,
+  openGuardedDatabase,
   type TextReply,
   type ThreadData,
 } from './thread.ts';
 
-/** How often the writer polls for changes by other processes. Guarantee: within one second. */
+/** How often the writer looks for changes that other processes made; well under the promised second. */
 const WATCH_MS = 200;
 
-/** Threads other than the writer end after this idle time. */
+/** A thread other than the writer is ended when it has had nothing to do for so long. */
 const READER_IDLE_MS = 300_000;
 const INDEX_IDLE_MS = 60_000;
 
 /**
- * Page caches: a commit touches the same pages repeatedly, an operator's read and the index rarely do. An unlimited
- * young generation takes 128 MB on a large machine (docs/decisions/embedded-store.md).
+ * Pages that a connection keeps: what a commit touches again is worth more than what an operator asks once, and the index reads
+ * each row once. A young generation that V8 may grow as it likes takes 128 MB on a large machine (docs/decisions/embedded-store.md).
  */
 const WRITER = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
 const READER = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
-const INDEX = { cacheKib: 2_048, lowPriority: true, memory: INDEX_MEMORY };
+const INDEX = { cacheKib: 2_048, lowPriority: true, memory: INDEX_THREAD_MEMORY };
 
 const WORKER = new URL('./worker.ts', import.meta.url);
 
 export interface SqliteOptions {
   readonly path: string;
-  /** True for a service: only it may hold leases on the file. Commands open the same file as well. */
+  /** True for a service: it alone may hold leases on the file. Commands open the same file beside it. */
   readonly exclusive: boolean;
-  /** The module that the store's thread runs. */
+  /** The module that runs the store's thread. */
   readonly worker?: URL;
-  /**
-   * Called within one second after files of the database were removed or replaced, and with null when they are back.
-   */
+  /** Hears when files of the database were removed or replaced, within a second, and null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
-  readonly surroundings?: Surroundings;
-  /** True: all calls run in the caller's thread, as in a simulation. */
+  readonly environment?: StoreEnvironment;
+  /** True: no thread is started, as in a simulation. */
   readonly inCaller?: boolean;
 }
 
-/** Opens the store. Rejects with a StoreError of one line. */
+/** Opens the store; rejects with a StoreError of one line. */
 export async function openSqliteStore({
   path: given,
   exclusive,
   worker = WORKER,
   onFilesFault,
-  surroundings = MACHINE,
+  environment: surroundings = SYSTEM_ENVIRONMENT,
   inCaller = surroundings.simulated,
 }: SqliteOptions): Promise<Store> {
   const path = resolveDatabasePath(given);
-  // Before opening: a service that may not start must not migrate the database of another service.
+  // Before anything is opened: a service that may not run must not migrate what another one runs on.
   if (exclusive) prepareFile(path);
-  const unlock = exclusive ? takeServeLock(path) : () => undefined;
+  const unlock = exclusive ? acquireServeLock(path) : () => undefined;
   const start = ({ memory, ...how }: typeof WRITER | typeof INDEX, told?: typeof onFilesFault) =>
     startThread(worker, { path, locked: exclusive, ...how }, memory, told);
   let writer: StoreThread;
   try {
-    // Checked again: from here on no other process changes the files.
+    // Again, now that nobody else changes them.
     if (exclusive) {
       requireUsableFiles(path);
-      removeKeptLinks(path);
+      removeLeftoverHardLinks(path);
     }
     writer = inCaller
-      ? await startHere({ path, locked: exclusive, cacheKib: WRITER.cacheKib }, surroundings, onFilesFault)
+      ? await startInCaller({ path, locked: exclusive, cacheKib: WRITER.cacheKib }, surroundings, onFilesFault)
       : await start(WRITER, onFilesFault);
   } catch (error) {
     unlock();
     throw error;
   }
-  /** A replaced file must not be opened beside the log that the writer has open. */
+  /** Another file of that name must not be opened beside the log that the writer holds. */
   const startBeside = (how: typeof READER | typeof INDEX) => {
     const fault = writer.filesFault();
     return fault === null ? start(how) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
-  const reader = keptThread(() => startBeside(READER), READER_IDLE_MS);
-  const index = keptThread(() => startBeside(INDEX), INDEX_IDLE_MS);
+  const reader = createOnDemandThread(() => startBeside(READER), READER_IDLE_MS);
+  const index = createOnDemandThread(() => startBeside(INDEX), INDEX_IDLE_MS);
   const besides = (kept: typeof reader): StoreThread['call'] =>
     inCaller ? writer.call : (name, ...args) => kept.use((thread) => thread.call(name, ...args));
   const ask = besides(reader);
@@ -106,7 +103,7 @@ export async function openSqliteStore({
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     const look = async () => {
-      // Reads one row if nothing has changed. The change may come from any process.
+      // One row is read where nothing has changed; who changed it, and in which process, does not matter.
       const changes = await writer.call('directorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
@@ -118,9 +115,9 @@ export async function openSqliteStore({
 
   return {
     ...methodsOver(writer.call, ask),
-    settle: (batch) => writer.call('settle', pack(batch)),
+    settle: (batch) => writer.call('settle', packSettlements(batch)),
     watchDirectory,
-    async indexMail(step) {
+    async indexMessages(step) {
       const { change, progress } = await buildIndex('buildIndex', step);
       if (change !== null) await writer.call('changeIndex', change);
       return progress;
@@ -128,17 +125,14 @@ export async function openSqliteStore({
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      // A fault of one thread must neither block the others nor keep the lock.
+      // No thread's end may keep another, or the lock, waiting.
       await Promise.allSettled([writer.close(), reader.close(), index.close()]);
       unlock();
     },
   };
 }
 
-/**
- * Maps every method of the contract to a call of the same name: operators' reads go to the reader thread, all others to
- * the writer.
- */
+/** Every method of the contract as a call of its name: questions of operators beside the writer, all else by it. */
 function methodsOver(write: StoreThread['call'], ask: StoreThread['call']): Pick<StoreMethods, MethodName> {
   const names = Object.keys(METHODS) as MethodName[];
   const methods = names.map((name) => {
@@ -164,17 +158,17 @@ export interface StoreThread {
     name: Name,
     ...args: Parameters<Operations[Name]>
   ): Promise<ReturnType<Operations[Name]>>;
-  /** Resolves when the thread has ended without having been closed. */
+  /** Resolves once the thread has ended although nobody closed it. */
   readonly failed: Promise<StoreError>;
-  /** The last file fault that the thread has found, or null. */
+  /** What the thread last found wrong with the files of the database, or null. */
   filesFault(): FilesFault | null;
-  /** Ends the thread after the pending calls. */
+  /** Ends the thread after the calls already made. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a thread that runs `module` on the database file. Rejects with a StoreError if the file cannot be opened.
- * Calls `onFilesFault` when files of the database are removed or replaced, and with null when they are back.
+ * Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened.
+ * `onFilesFault` hears when files of the database are removed or replaced, and null when they are back.
  */
 export async function startThread(
   module: URL,
@@ -248,14 +242,14 @@ export async function startThread(
   };
 }
 
-/** Runs the store in the caller's thread. Rejects with a StoreError if the database cannot be opened. */
-export async function startHere(
+/** Rejects with a StoreError where the database cannot be opened. */
+export async function startInCaller(
   { path, locked, cacheKib }: Omit<ThreadData, 'lowPriority'>,
-  { clock }: Pick<Surroundings, 'clock'>,
+  { clock }: Pick<StoreEnvironment, 'clock'>,
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {
   let fault: FilesFault | null = null;
-  const guarded = openGuarded({
+  const guarded = openGuardedDatabase({
     path,
     locked,
     cacheKib,
@@ -267,7 +261,7 @@ export async function startHere(
     },
   });
   let closed = false;
-  const stopComparing = every(clock, COMPARE_MS, guarded.compare);
+  const stopComparing = every(clock, FILES_CHECK_MS, guarded.checkFiles);
 
   return {
     async call(name, ...args) {

@@ -8,14 +8,11 @@ import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
 const SERVICE = 0;
-/**
- * The text after the last @; a quoted local part may also contain one. The index of migration 0006 uses the same
- * expression.
- */
+/** Behind the last @, which a quoted local part may hold too; as the index of migration 0006 has it. */
 const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** Appended to a prefix: greater than every text with that prefix. */
+/** Behind every text that begins with what stands before it. */
 const LAST = '\u{10FFFF}';
-/** Appended to a text: greater than the text and less than every longer one. */
+/** Behind the text that it is put to, and before every longer one. */
 const NEXT = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
@@ -29,13 +26,12 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
 
-  // Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
+  // The greater of the beginning and the cursor, so that a page deep in the list begins where it begins.
   const byAddress = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ?1 AND recipient >= max(?2, ?3) AND recipient < ?4 AND recipient <> ?3 ORDER BY recipient LIMIT ?5`,
   );
-  // Two statements: SQLite would use the index for the account only if the expression and the column were compared as
-  // one row.
+  // In two steps: compared as one row, an expression and a column behind it would be searched by the account alone.
   const restOfDomain = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
      WHERE account_id = ? AND ${DOMAIN} = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
@@ -74,13 +70,13 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   }
 
   return {
-    screen: (batch: readonly { readonly id: string }[]): boolean[] =>
+    checkSuppression: (batch: readonly { readonly id: string }[]): boolean[] =>
       batch.map(({ id }) => free.get(seqOf(id)) !== undefined),
     addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): Changed<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
-      audit.note(by, 'suppression.add', name, null, suppressionsShown(added, entries));
+      audit.writeChange(by, 'suppression.add', name, null, suppressionsShown(added, entries));
       return { kind: 'done', value: added };
     },
     importSuppressions(
@@ -98,7 +94,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const removed = remove.run(address, id).changes === 1;
-      if (removed) audit.note(by, 'suppression.remove', name, { address }, null);
+      if (removed) audit.writeChange(by, 'suppression.remove', name, { address }, null);
       return { kind: 'done', value: removed };
     },
     listSuppressions(name: string, after: string | null, limit: number): Changed<readonly Suppression[]> {

@@ -1,4 +1,4 @@
-/** Traffic over time: each node's own rows by minute and hour, and their sums. */
+/** Figures over time: each node's own rows by minute and hour, and their sums. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
   countsOf,
@@ -18,7 +18,7 @@ export function prepareTraffic(database: DatabaseSync) {
   const write = database.prepare(
     `INSERT OR REPLACE INTO traffic (span, at, node, latencies, ${counts}) VALUES (?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
   );
-  // SQLite receives numbers as floating point; the steps need integers.
+  // Numbers arrive as floating point, and steps are whole.
   const sums = database.prepare(
     `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
      FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,
@@ -28,19 +28,19 @@ export function prepareTraffic(database: DatabaseSync) {
   );
 
   return {
-    putTraffic(node: string, batch: readonly TrafficRow[]): void {
+    writeTraffic(node: string, batch: readonly TrafficRow[]): void {
       for (const row of batch) {
         const values = TRAFFIC_COUNTS.map((name) => row[name]);
         write.run(row.spanMs, row.at, node, latenciesText(row.latencies), ...values);
       }
     },
-    traffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
+    readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
       sums.all({ step: stepMs, span: spanOf(stepMs), since, until }).map((row) => ({
         at: rows.int(row, 'step'),
         ...countsOf((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       })),
-    sweepTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {
+    purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {
       const minutes = Number(forget.run(MINUTE_MS, minutesBefore, limit).changes);
       return minutes + Number(forget.run(HOUR_MS, hoursBefore, limit).changes);
     },

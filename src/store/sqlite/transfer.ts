@@ -1,20 +1,26 @@
-/** The embedded store as the source of a transfer. It holds the serve lock, so that nothing changes meanwhile. */
+/** The embedded store as the source of a move. It holds the serve lock, so that nothing changes meanwhile. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import type { MovedEvent, MovedMail, MovedRow, TransferSource, TransferTable } from '../transfer.ts';
+import type {
+  TransferredEvent,
+  TransferredMessage,
+  TransferredRow,
+  TransferSource,
+  TransferTable,
+} from '../transfer.ts';
 import { openDatabase } from './database.ts';
-import { requireUsableFiles, resolveDatabasePath, takeServeLock } from './files.ts';
+import { acquireServeLock, requireUsableFiles, resolveDatabasePath } from './files.ts';
 
-/** Opens the source. Throws a StoreError if it does not exist or a service uses it. */
+/** Opens the source; throws a StoreError where there is none, or a service runs on it. */
 export function openSqliteSource(given: string): TransferSource {
   const path = resolveDatabasePath(given);
   requireUsableFiles(path);
-  if (!existsSync(path)) throw new StoreError(`there is no database ${path} to transfer.`);
-  const unlock = takeServeLock(path);
+  if (!existsSync(path)) throw new StoreError(`there is no database ${path} to move.`);
+  const unlock = acquireServeLock(path);
   let database: DatabaseSync;
   try {
     database = openDatabase(path, true);
@@ -28,7 +34,7 @@ export function openSqliteSource(given: string): TransferSource {
   const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
   const counted = database.prepare('SELECT count(*) AS n FROM mail_request');
 
-  function moved(row: rows.Row): MovedMail {
+  function moved(row: rows.Row): TransferredMessage {
     return {
       id: rows.text(row, 'id'),
       account_id: rows.int(row, 'account_id'),
@@ -46,7 +52,7 @@ export function openSqliteSource(given: string): TransferSource {
       message: rows.textOrNull(row, 'message'),
       handing_over: rows.int(row, 'handing_over') === 1,
       events: history.all(rows.int(row, 'seq')).map(
-        (event): MovedEvent => ({
+        (event): TransferredEvent => ({
           at: rows.int(event, 'at'),
           verb: rows.text(event, 'verb'),
           by: rows.text(event, 'by'),
@@ -59,8 +65,8 @@ export function openSqliteSource(given: string): TransferSource {
 
   return {
     name: resolve(path),
-    count: () => ({ mails: rows.int(counted.get() ?? {}, 'n') }),
-    *rows(table: TransferTable): Iterable<MovedRow> {
+    count: () => ({ messages: rows.int(counted.get() ?? {}, 'n') }),
+    *rows(table: TransferTable): Iterable<TransferredRow> {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
       const order = table.key.map((name) => `"${name}"`).join(', ');
       for (const row of database.prepare(`SELECT ${columns} FROM ${table.name} ORDER BY ${order}`).iterate()) {

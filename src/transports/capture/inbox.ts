@@ -15,8 +15,8 @@ const MAX_LIMIT = 1_000;
 /** A folder changed so shortly before it was read may change again within the same tick of its clock; some file systems count in 2 s. */
 const TICK_MS = 2_000;
 
-/** The inbox that `captureTransport(directory, …)` fills. Empty where the directory does not exist yet. */
-export function captureInbox(directory: string): Inbox {
+/** The inbox that `createCaptureTransport(directory, …)` fills. Empty where the directory does not exist yet. */
+export function createCaptureInbox(directory: string): Inbox {
   const maildir = maildirAt(directory);
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
   let known: { readonly changedAt: number; readonly names: readonly string[] } | null = null;

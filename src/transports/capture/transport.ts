@@ -20,7 +20,7 @@ interface CaptureFiles {
 }
 
 /** Makes the transport. `directory` is made when the first message comes. */
-export function captureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
+export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = maildirAt(directory);
   const sync = new DirectorySync(maildir.new);
   let prepared: Promise<void> | null = null;

@@ -5,7 +5,7 @@
 
 import type { Clock } from '../../clock.ts';
 import { MAIL_TAG } from '../../model/feedback.ts';
-import { createWire, type WireOptions } from './wire.ts';
+import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
 
 export interface SesSetting {
   readonly region: string;
@@ -34,7 +34,7 @@ export interface SesClient {
     message: { readonly id: string; readonly to: string; readonly data: Uint8Array },
     signal: AbortSignal,
   ): Promise<string | null>;
-  account(signal: AbortSignal): Promise<SesAccount>;
+  getAccount(signal: AbortSignal): Promise<SesAccount>;
   close(): void;
 }
 
@@ -50,7 +50,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
     region: setting.region,
     ...(setting.endpoint === null ? {} : { endpoint: setting.endpoint }),
     maxAttempts: 1,
-    requestHandler: { ...createWire(connections, clock) },
+    requestHandler: { ...createHttpHandler(connections, clock) },
   });
   return {
     async send({ id, to, data }, abortSignal) {
@@ -62,7 +62,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
         ...(setting.configurationSet === null ? {} : { ConfigurationSetName: setting.configurationSet }),
       });
       let sent = false;
-      const options: WireOptions = {
+      const options: HandlerOptions = {
         abortSignal,
         onSent: () => {
           sent = true;
@@ -74,7 +74,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
         throw Object.assign(error instanceof Error ? error : new Error(String(error)), { sent });
       }
     },
-    async account(abortSignal) {
+    async getAccount(abortSignal) {
       const answer = await client.send(new GetAccountCommand({}), { abortSignal });
       const { SendQuota: quota } = answer;
       return {

@@ -7,7 +7,7 @@
  */
 import type { Reason } from '../../model/outcome.ts';
 
-export type SesVerdict =
+export type SesErrorMeaning =
   | { readonly kind: 'bounced'; readonly reason: Reason }
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
   /** The provider asks for slower sending: the same message is tried again after a pause. */
@@ -16,35 +16,35 @@ export type SesVerdict =
   | { readonly kind: 'unanswered' };
 
 export interface SesRule {
-  readonly why: string;
+  readonly description: string;
   readonly names?: readonly string[];
   /** Any of these in the message, lower case. */
   readonly words?: readonly string[];
   /** HTTP statuses from, to. */
   readonly status?: readonly [number, number];
-  readonly verdict: SesVerdict;
+  readonly meaning: SesErrorMeaning;
   /** `name status message`, `-` for none. */
   readonly samples: readonly string[];
 }
 
 /** Ours to mend: alarms, opens the breaker, and is about every message. */
-const OURS: SesVerdict = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
-const AWAY: SesVerdict = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+const OURS: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+const AWAY: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
 /** The provider's words for a request it does not understand, in both versions of its API. */
 const BAD_REQUEST = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
 export const SES_RULES: readonly SesRule[] = [
   {
-    why: 'the daily quota is used up: slower does not help',
+    description: 'the daily quota is used up: slower does not help',
     words: ['daily message quota exceeded', 'daily sending quota'],
-    verdict: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
+    meaning: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
     samples: [
       'LimitExceededException 400 Daily message quota exceeded',
       'TooManyRequestsException 429 Daily message quota exceeded.',
     ],
   },
   {
-    why: 'more than the send rate',
+    description: 'more than the send rate',
     names: [
       'TooManyRequestsException',
       'ThrottlingException',
@@ -53,17 +53,17 @@ export const SES_RULES: readonly SesRule[] = [
       'RequestThrottled',
       'SlowDown',
     ],
-    verdict: { kind: 'throttled' },
+    meaning: { kind: 'throttled' },
     samples: ['TooManyRequestsException 429 Maximum sending rate exceeded.', 'ThrottlingException 400 Rate exceeded'],
   },
   {
-    why: 'more than the send rate, by status',
+    description: 'more than the send rate, by status',
     status: [429, 429],
-    verdict: { kind: 'throttled' },
+    meaning: { kind: 'throttled' },
     samples: ['UnknownError 429 slow down'],
   },
   {
-    why: 'the account or the configuration set may not send',
+    description: 'the account or the configuration set may not send',
     names: [
       'AccountSuspendedException',
       'SendingPausedException',
@@ -71,28 +71,28 @@ export const SES_RULES: readonly SesRule[] = [
       'ConfigurationSetSendingPausedException',
       'ConfigurationSetDoesNotExistException',
     ],
-    verdict: OURS,
+    meaning: OURS,
     samples: [
       'AccountSuspendedException 400 Your account is suspended',
       'SendingPausedException 400 Sending is paused for the configuration set',
     ],
   },
   {
-    why: 'an identity is not verified',
+    description: 'an identity is not verified',
     names: ['MailFromDomainNotVerifiedException'],
-    verdict: OURS,
+    meaning: OURS,
     samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
   },
   {
-    why: 'an identity is not verified, in words',
+    description: 'an identity is not verified, in words',
     words: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
-    verdict: OURS,
+    meaning: OURS,
     samples: [
       'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
     ],
   },
   {
-    why: 'sending is switched off',
+    description: 'sending is switched off',
     words: [
       'sending paused',
       'sending has been disabled',
@@ -102,14 +102,14 @@ export const SES_RULES: readonly SesRule[] = [
       'sending is disabled',
       'account is under review',
     ],
-    verdict: OURS,
+    meaning: OURS,
     samples: [
       'MessageRejected 400 Sending paused for this account. For more information, please check the inbox of the address of the account.',
       'MessageRejected 400 Sending suspended for this account.',
     ],
   },
   {
-    why: 'the request is not signed as it must be, or not allowed',
+    description: 'the request is not signed as it must be, or not allowed',
     names: [
       'AccessDeniedException',
       'AccessDenied',
@@ -127,7 +127,7 @@ export const SES_RULES: readonly SesRule[] = [
       'CredentialsProviderError',
       'NotFoundException',
     ],
-    verdict: OURS,
+    meaning: OURS,
     samples: [
       'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
       'InvalidSignatureException 403 Signature expired',
@@ -136,50 +136,50 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    why: 'not allowed, by status',
+    description: 'not allowed, by status',
     status: [401, 403],
-    verdict: OURS,
+    meaning: OURS,
     samples: ['UnknownError 403 Forbidden'],
   },
   {
-    why: 'the policy of the identity lets no such caller send, in words',
+    description: 'the policy of the identity lets no such caller send, in words',
     names: ['MessageRejected'],
     words: ['access denied', 'not allowed to send'],
-    verdict: OURS,
+    meaning: OURS,
     samples: ['MessageRejected 400 Access denied'],
   },
   {
-    why: 'the provider sends nothing to this address',
+    description: 'the provider sends nothing to this address',
     names: ['MessageRejected'],
     words: ['blacklisted', 'suppression list'],
-    verdict: { kind: 'bounced', reason: 'policy' },
+    meaning: { kind: 'bounced', reason: 'policy' },
     samples: ['MessageRejected 400 Address blacklisted.'],
   },
   {
-    why: 'the content is refused',
+    description: 'the content is refused',
     names: ['MessageRejected', 'MessageRejectedException'],
-    verdict: { kind: 'bounced', reason: 'content' },
+    meaning: { kind: 'bounced', reason: 'content' },
     samples: ['MessageRejected 400 Message contains a virus'],
   },
   {
-    why: 'too large',
+    description: 'too large',
     words: ['message length', 'too long', 'too large', 'exceeds the maximum'],
     status: [400, 413],
-    verdict: { kind: 'bounced', reason: 'size' },
+    meaning: { kind: 'bounced', reason: 'size' },
     samples: [
       'BadRequestException 400 Message length is more than 41943040 bytes long',
       'UnknownError 413 Request entity too large',
     ],
   },
   {
-    why: 'the configuration set, or another setting of ours, is not one',
+    description: 'the configuration set, or another setting of ours, is not one',
     names: BAD_REQUEST,
     words: ['configurationset', 'configuration set', 'configuration-set', 'feedbackforwarding'],
-    verdict: OURS,
+    meaning: OURS,
     samples: ['BadRequestException 400 Configuration set name <a b> is invalid'],
   },
   {
-    why: 'an address that the provider does not take',
+    description: 'an address that the provider does not take',
     names: BAD_REQUEST,
     words: [
       'address',
@@ -191,7 +191,7 @@ export const SES_RULES: readonly SesRule[] = [
       'local part',
       'recipient',
     ],
-    verdict: { kind: 'bounced', reason: 'policy' },
+    meaning: { kind: 'bounced', reason: 'policy' },
     samples: [
       "BadRequestException 400 Missing final '@domain'",
       'BadRequestException 400 Local address contains control or whitespace',
@@ -200,28 +200,28 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    why: 'content that the provider cannot read',
+    description: 'content that the provider cannot read',
     names: BAD_REQUEST,
     words: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
-    verdict: { kind: 'bounced', reason: 'content' },
+    meaning: { kind: 'bounced', reason: 'content' },
     samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
   },
   {
-    why: 'a bad request for a reason that is not known: this message alone, and not for good',
+    description: 'a bad request for a reason that is not known: this message alone, and not for good',
     names: BAD_REQUEST,
-    verdict: { kind: 'deferred', reason: 'unknown', scope: 'message' },
+    meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
     samples: ['BadRequestException 400 Something that nobody has seen', 'ValidationException 400 1 validation error'],
   },
   {
-    why: 'the provider is in trouble',
+    description: 'the provider is in trouble',
     status: [500, 599],
-    verdict: AWAY,
+    meaning: AWAY,
     samples: ['InternalFailure 500 internal', 'ServiceUnavailable 503 try again'],
   },
   {
-    why: 'anything else that was answered',
+    description: 'anything else that was answered',
     status: [300, 499],
-    verdict: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
+    meaning: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
     samples: ['SomethingNewException 418 who knows', 'ConflictException 409 concurrent'],
   },
 ];

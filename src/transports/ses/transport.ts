@@ -2,15 +2,15 @@
  * Hands messages over to Amazon SES (SESv2, SendEmail with the raw message). The bytes are sent as they are; the provider
  * adds Date and Message-ID of its own where it must and signs a second time if its identity says so.
  *
- * Promises: never faster than the account's send rate, slower while throttled; an error is an outcome by faults.ts; a request
+ * Promises: never faster than the account's send rate, slower while throttled; an error is an outcome by errors.ts; a request
  * that may have arrived without an answer is `unanswered`; the provider's id is kept, for its notices name messages by it.
  */
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import { createSesClient, type SesClient, type SesSetting, sesHost } from './client.ts';
-import { faultOf, outcomeOf, sesVerdict } from './faults.ts';
-import { createPace } from './pace.ts';
+import { classifySesError, toOutcome, toSesError } from './errors.ts';
+import { createRateLimiter } from './rate-limiter.ts';
 
 /** How often the account is asked for its send rate while messages go. */
 const ASK_EVERY_MS = 60_000;
@@ -24,14 +24,17 @@ const LONGEST_ID = 200;
 export interface SesParts {
   readonly clock: Clock;
   /** What speaks to the provider; made when first needed. */
-  readonly connect?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
+  readonly createClient?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
   /** Told of what stops no message but somebody should see to. */
-  readonly failed?: (what: string, error: unknown) => void;
+  readonly onError?: (what: string, error: unknown) => void;
 }
 
-export function sesTransport(setting: SesSetting, { clock, connect = createSesClient, failed }: SesParts): Transport {
+export function createSesTransport(
+  setting: SesSetting,
+  { clock, createClient: connect = createSesClient, onError: failed }: SesParts,
+): Transport {
   const host = sesHost(setting);
-  const pace = createPace(clock);
+  const pace = createRateLimiter(clock);
   const stop = new AbortController();
   const running = new Set<Promise<Attempt>>();
   let client: Promise<SesClient> | null = null;
@@ -50,7 +53,7 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
     // A clock set back must not keep it from being asked.
     if (since >= 0 && since < ASK_EVERY_MS) return;
     askedAt = clock.now();
-    ses.account(stop.signal).then(
+    ses.getAccount(stop.signal).then(
       ({ maxSendRate }) => {
         known = true;
         silent = false;
@@ -59,8 +62,8 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
       (error: unknown) => {
         if (silent || stop.signal.aborted) return;
         silent = true;
-        const { name, message, status } = faultOf(error);
-        const rate = `${Number(pace.rate.toFixed(1))} messages a second`;
+        const { name, message, status } = toSesError(error);
+        const rate = `${Number(pace.currentRate.toFixed(1))} messages a second`;
         const remedy = status === 403 ? '; allow ses:GetAccount' : '';
         const text = `${host} does not say the account's send rate, so it stays at ${rate}${remedy}. ${name}: ${message}`;
         failed?.('ses', new Error(clean(text)));
@@ -95,7 +98,7 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
     }
     askRate(ses);
     for (let tries = 1; ; tries += 1) {
-      if (!(await pace.turn())) return end(deferred('the transport was closed', 'message'), false);
+      if (!(await pace.acquire())) return end(deferred('the transport was closed', 'message'), false);
       if (tries === 1 && beforeHandover !== null) {
         try {
           await beforeHandover();
@@ -107,8 +110,8 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
       try {
         return end(taken(await ses.send({ id: message.id, to, data: message.data }, stop.signal), conversation));
       } catch (error) {
-        const fault = faultOf(error);
-        const verdict = sesVerdict(fault);
+        const fault = toSesError(error);
+        const verdict = classifySesError(fault);
         const answered = fault.status !== null;
         const text =
           stop.signal.aborted && !answered
@@ -116,11 +119,11 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
             : clean(`${fault.name}${answered ? ` (${fault.status})` : ''}: ${fault.message}`);
         conversation.push(`${answered ? 'S:' : '*'} ${text}`);
         if (verdict.kind === 'throttled') {
-          pace.throttled();
+          pace.slowDown();
           if (tries < THROTTLED_TRIES) continue;
         }
         const reached = answered || verdict.kind === 'unanswered';
-        return end(outcomeOf(verdict, replyOf(reached ? 'content' : 'connect', text)), reached);
+        return end(toOutcome(verdict, replyOf(reached ? 'content' : 'connect', text)), reached);
       }
     }
   }
@@ -128,7 +131,7 @@ export function sesTransport(setting: SesSetting, { clock, connect = createSesCl
   return {
     get concurrency() {
       // A second's worth under way at once, whatever the way to the provider takes.
-      const wanted = known ? Math.ceil(pace.rate) : CONNECTIONS.least;
+      const wanted = known ? Math.ceil(pace.currentRate) : CONNECTIONS.least;
       return Math.min(CONNECTIONS.most, Math.max(CONNECTIONS.least, wanted));
     },
     attempt(message, beforeHandover) {

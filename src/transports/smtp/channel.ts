@@ -7,22 +7,22 @@
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
-import type { SteadyClock } from '../../clock.ts';
-import { clean, ReplyParser, type ServerReply } from './protocol.ts';
+import type { MonotonicClock } from '../../clock.ts';
+import { ReplyParser, type ServerReply, sanitizeLine } from './protocol.ts';
 
 /** Replies that nobody asked for and that may wait to be read; a server that sends more is confused or hostile. */
 const MAX_WAITING = 16;
 
 export class Channel {
-  readonly #clock: SteadyClock;
+  readonly #clock: MonotonicClock;
   readonly #peer: string;
   readonly #replies: ServerReply[] = [];
   #socket: Socket;
   #parser: ReplyParser;
   #transcript: Transcript;
-  #lost: Lost | null = null;
+  #lost: ConnectionLost | null = null;
   #error: NodeJS.ErrnoException | null = null;
-  #waiter: ((answer: Answer) => void) | null = null;
+  #waiter: ((answer: ReplyOrLost) => void) | null = null;
   #whenLost: (() => void) | null = null;
   #waitingFor = '';
   #deadline = Number.POSITIVE_INFINITY;
@@ -34,7 +34,7 @@ export class Channel {
   #secure = false;
 
   /** Takes over a socket that is connecting; `peer` is `host:port` for texts. */
-  constructor(socket: Socket, peer: string, clock: SteadyClock, transcript: Transcript) {
+  constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
     this.#clock = clock;
@@ -50,7 +50,7 @@ export class Channel {
   }
 
   /** How it was lost, or null while it lives. */
-  get lost(): Lost | null {
+  get lost(): ConnectionLost | null {
     return this.#lost;
   }
 
@@ -68,7 +68,7 @@ export class Channel {
   }
 
   /** Where lines go from now on, and until when the work that begins may take (time of the monotonic clock). */
-  begin(transcript: Transcript, limit: number): void {
+  beginWork(transcript: Transcript, limit: number): void {
     this.#transcript = transcript;
     this.#limit = limit;
     this.#onIdleEnd = null;
@@ -96,7 +96,7 @@ export class Channel {
   }
 
   /** The next reply, or how the connection was lost. `limited` false waits beyond the limit given to `begin`. */
-  next(what: string, timeoutMs: number, limited = true): Answer | Promise<Answer> {
+  nextReply(what: string, timeoutMs: number, limited = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
     if (this.#lost !== null) return this.#lost;
@@ -107,7 +107,7 @@ export class Channel {
   }
 
   /** Resolves when the TCP connection stands: null, or how it failed. */
-  async connected(timeoutMs: number): Promise<Lost | null> {
+  async untilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
     const lost = await this.#event('connect', 'the connection', timeoutMs);
     this.#established = lost === null;
     return lost;
@@ -129,7 +129,7 @@ export class Channel {
     secure: (options: ConnectionOptions) => TLSSocket,
     options: ConnectionOptions,
     timeoutMs: number,
-  ): Promise<Lost | null> {
+  ): Promise<ConnectionLost | null> {
     const plain = this.#socket;
     this.#ignore(plain);
     plain.on('error', () => undefined);
@@ -182,7 +182,7 @@ export class Channel {
     this.#lose('closed', text);
   }
 
-  #event(event: 'connect' | 'secureConnect', what: string, timeoutMs: number): Promise<Lost | null> {
+  #event(event: 'connect' | 'secureConnect', what: string, timeoutMs: number): Promise<ConnectionLost | null> {
     if (this.#lost !== null) return Promise.resolve(this.#lost);
     this.#wait(what, timeoutMs, true);
     return new Promise((resolve) => {
@@ -247,9 +247,9 @@ export class Channel {
     else this.#lose('closed', `the connection to ${this.#peer} broke: ${error.code ?? error.message}`);
   };
 
-  #lose(cause: Lost['cause'], text: string): Lost {
+  #lose(cause: ConnectionLost['cause'], text: string): ConnectionLost {
     if (this.#lost !== null) return this.#lost;
-    const lost: Lost = { kind: 'lost', cause, text };
+    const lost: ConnectionLost = { kind: 'lost', cause, text };
     this.#lost = lost;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
@@ -318,20 +318,20 @@ export class Transcript {
   }
 
   #add(prefix: string, line: string): void {
-    if (this.lines.length < MAX_LINES) this.lines.push(prefix + clean(line, MAX_LENGTH));
+    if (this.lines.length < MAX_LINES) this.lines.push(prefix + sanitizeLine(line, MAX_LENGTH));
     else if (this.lines.length === MAX_LINES) this.lines.push('* (cut here)');
   }
 }
 
 // How a connection ended without the reply that was waited for, in words for the operator.
 
-export interface Lost {
+export interface ConnectionLost {
   readonly kind: 'lost';
   readonly cause: 'connect' | 'closed' | 'timeout' | 'tls' | 'certificate' | 'protocol';
   readonly text: string;
 }
 
-export type Answer = ServerReply | Lost;
+export type ReplyOrLost = ServerReply | ConnectionLost;
 
 /** Why no connection came about, from the system's error code, with what to look at. */
 function connectFault(peer: string, error: NodeJS.ErrnoException): string {

@@ -7,28 +7,28 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
-import type { Clock, SteadyClock } from '../../clock.ts';
+import type { Clock, MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
-import { Channel, type Lost, type SmtpLimits, Transcript } from './channel.ts';
+import { Channel, type ConnectionLost, type SmtpLimits, Transcript } from './channel.ts';
 import { authLogin, authPlain, helloCommand, type ServerReply, toReply } from './protocol.ts';
 
 /** The network, as it is handed in. */
 export interface SmtpNetwork {
-  readonly clock: SteadyClock;
+  readonly clock: MonotonicClock;
   /** A socket that begins to connect; `node:net` unless given. */
   readonly connect?: (host: string, port: number) => Socket;
   /** TLS over a connected socket; `node:tls` unless given. */
-  readonly secure?: (options: ConnectionOptions) => TLSSocket;
+  readonly connectTls?: (options: ConnectionOptions) => TLSSocket;
 }
 
 /** How to open one connection. */
 interface Opening {
   readonly transcript: Transcript;
   /** STARTTLS is not asked for even where it is offered. */
-  readonly clear: boolean;
+  readonly plaintext: boolean;
   /** When the attempt has to be through, in the time of the monotonic clock. */
-  readonly limitAt: number;
+  readonly deadline: number;
   /** Gets the channel at once, so that it can be ended while it is still opening. */
   readonly onChannel: (channel: Channel) => void;
 }
@@ -38,15 +38,15 @@ export async function openConnection(
   setting: SmtpSetting,
   network: SmtpNetwork,
   limits: SmtpLimits,
-  { transcript, clear, limitAt, onChannel }: Opening,
-): Promise<Opened> {
+  { transcript, plaintext: clear, deadline: limitAt, onChannel }: Opening,
+): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
   const socket = (network.connect ?? dial)(setting.host, setting.port);
   const channel = new Channel(socket, peer, network.clock, transcript);
-  channel.begin(transcript, limitAt);
+  channel.beginWork(transcript, limitAt);
   onChannel(channel);
 
-  const unreached = await channel.connected(limits.connectMs);
+  const unreached = await channel.untilConnected(limits.connectMs);
   if (unreached !== null) return failed(lostOutcome('connect', unreached), false);
   if (setting.tls === 'implicit') {
     const lost = await secure(channel, setting, network, limits);
@@ -54,7 +54,7 @@ export async function openConnection(
   }
   transcript.remark(describe(channel, peer));
 
-  const greeting = await channel.next('the greeting', limits.greetingMs);
+  const greeting = await channel.nextReply('the greeting', limits.greetingMs);
   if (greeting.kind === 'lost') return failed(lostOutcome('greeting', greeting), true);
   if (greeting.code !== 220) return refused(channel, 'greeting', greeting);
 
@@ -64,7 +64,7 @@ export async function openConnection(
   if (setting.tls === 'required' || (setting.tls === 'offered' && !clear)) {
     if (hello.extensions.startTls) {
       channel.command('STARTTLS');
-      const answer = await channel.next('the answer to STARTTLS', limits.commandMs);
+      const answer = await channel.nextReply('the answer to STARTTLS', limits.commandMs);
       if (answer.kind === 'lost') return failed(lostOutcome('starttls', answer), true);
       if (answer.code === 220) {
         // Bytes after the 220 were put there in clear text by somebody who hopes to be read as TLS (CVE-2011-0411).
@@ -113,9 +113,9 @@ function secure(
   setting: SmtpSetting,
   network: SmtpNetwork,
   limits: SmtpLimits,
-): Promise<Lost | null> {
+): Promise<ConnectionLost | null> {
   return channel.startTls(
-    network.secure ?? connectTls,
+    network.connectTls ?? connectTls,
     {
       host: setting.host,
       // RFC 6066 section 3: no IP address as a server name.
@@ -139,13 +139,13 @@ type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | Openi
 /** Says EHLO, and HELO where that is not known. */
 async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
   channel.command(helloCommand('EHLO', name));
-  const answer = await channel.next('the answer to EHLO', limits.commandMs);
+  const answer = await channel.nextReply('the answer to EHLO', limits.commandMs);
   if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: extensionsOf(answer) };
   // RFC 5321 section 3.2: a server that does not know EHLO is asked with HELO.
   if (answer.code < 500 || answer.code > 504) return refused(channel, 'ehlo', answer);
   channel.command(helloCommand('HELO', name));
-  const older = await channel.next('the answer to HELO', limits.commandMs);
+  const older = await channel.nextReply('the answer to HELO', limits.commandMs);
   if (older.kind === 'lost') return failed(lostOutcome('ehlo', older), true);
   if (older.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
   return refused(channel, 'ehlo', older);
@@ -207,10 +207,10 @@ interface OpeningFailed {
   readonly tlsFailed: boolean;
 }
 
-export type Opened = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailed;
+export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailed;
 
 /** The outcome of a connection that was lost at `stage`, before a message was complete. */
-export function lostOutcome(stage: Stage, lost: Lost): Outcome {
+export function lostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
   const reason: Reason =
     lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
   return deferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
@@ -257,17 +257,17 @@ async function signIn(
     const text = `the credentials for ${peer} are not sent in clear text; the server must offer STARTTLS, or set ?tls=never to send them anyway`;
     return ended(channel, 'auth', 'configuration', text);
   }
-  let answer: ServerReply | Lost;
+  let answer: ServerReply | ConnectionLost;
   if (extensions.auth.includes('PLAIN')) {
     channel.command(authPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
-    answer = await channel.next('the answer to AUTH', limits.commandMs);
+    answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
   } else if (extensions.auth.includes('LOGIN')) {
     channel.command('AUTH LOGIN');
-    answer = await channel.next('the answer to AUTH', limits.commandMs);
+    answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
     for (const secret of authLogin(auth.user, auth.pass)) {
       if (answer.kind === 'lost' || answer.code !== 334) break;
       channel.command(secret, '***');
-      answer = await channel.next('the answer to AUTH', limits.commandMs);
+      answer = await channel.nextReply('the answer to AUTH', limits.commandMs);
     }
   } else {
     const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
@@ -291,7 +291,7 @@ export function isLoopback(address: string | null): boolean {
 /** A connection, the right to open one (to be answered with `opened` or `freed`), or none: the pool is closed. */
 type Acquired = Connection | 'open' | 'closed';
 
-export class Pool {
+export class ConnectionPool {
   readonly #size: number;
   readonly #limits: SmtpLimits;
   readonly #clock: Clock;
@@ -397,9 +397,9 @@ export class Pool {
   async #quit(connection: Connection): Promise<void> {
     const { channel } = connection;
     this.#busy.add(connection);
-    channel.begin(new Transcript(), Number.POSITIVE_INFINITY);
+    channel.beginWork(new Transcript(), Number.POSITIVE_INFINITY);
     channel.command('QUIT');
-    await channel.next('the answer to QUIT', this.#limits.quitMs);
+    await channel.nextReply('the answer to QUIT', this.#limits.quitMs);
     channel.destroy();
     this.#busy.delete(connection);
     this.freed();

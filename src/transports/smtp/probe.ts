@@ -2,12 +2,12 @@
  * A session with the relay that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT, over the same code that opens
  * connections for messages. Never rejects; its answer holds no credentials.
  */
-import type { SteadyClock } from '../../clock.ts';
+import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
 
 /** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
-export type Conversation =
+export type RelaySession =
   | {
       readonly kind: 'ready';
       /** Host, address and cipher, or `clear text`. */
@@ -21,7 +21,7 @@ export type Conversation =
 
 /** What a session with the relay came to. */
 export interface RelayProbe {
-  readonly conversation: Conversation;
+  readonly session: RelaySession;
   /** The first line of the server and this machine's time then, in ms since the epoch; or null. */
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
@@ -30,27 +30,32 @@ export interface RelayProbe {
 const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };
 
 /** Opens the session and ends it; it is over after `timeoutMs` at the latest. */
-export async function probeRelay(setting: SmtpSetting, clock: SteadyClock, timeoutMs: number): Promise<RelayProbe> {
+export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const limitAt = clock.monotonic() + timeoutMs;
   const first = await converse(setting, clock, limitAt, false);
   // As the transport itself does: where TLS was only taken because it was offered, mail goes on without it.
   if (!first.tlsFailed || setting.auth !== null) return first.probe;
   const second = await converse(setting, clock, limitAt, true);
-  const { conversation } = second.probe;
+  const { session: conversation } = second.probe;
   if (conversation.kind === 'failed') return second.probe;
-  return { ...second.probe, conversation: { ...conversation, fellBack: true } };
+  return { ...second.probe, session: { ...conversation, fellBack: true } };
 }
 
 async function converse(
   setting: SmtpSetting,
-  clock: SteadyClock,
+  clock: MonotonicClock,
   limitAt: number,
   clear: boolean,
 ): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
   const transcript = new GreetedTranscript(clock);
   const onChannel = () => undefined;
-  const opened = await openConnection(setting, { clock }, LIMITS, { transcript, clear, limitAt, onChannel });
-  const told = (conversation: Conversation) => ({ conversation, greeting: transcript.greeting });
+  const opened = await openConnection(setting, { clock }, LIMITS, {
+    transcript,
+    plaintext: clear,
+    deadline: limitAt,
+    onChannel,
+  });
+  const told = (session: RelaySession) => ({ session, greeting: transcript.greeting });
   if (opened.kind === 'failed') {
     const { stage, code, enhanced, text } = opened.outcome.reply;
     const said = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
@@ -66,7 +71,7 @@ async function converse(
     fellBack: false,
   } as const;
   connection.channel.command('NOOP');
-  const answer = await connection.channel.next('the answer to NOOP', LIMITS.commandMs);
+  const answer = await connection.channel.nextReply('the answer to NOOP', LIMITS.commandMs);
   if (answer.kind === 'lost')
     return { probe: told({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
   if (answer.code !== 250) {
@@ -75,17 +80,17 @@ async function converse(
     return { probe: told({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
   }
   connection.channel.command('QUIT');
-  await connection.channel.next('the answer to QUIT', LIMITS.quitMs);
+  await connection.channel.nextReply('the answer to QUIT', LIMITS.quitMs);
   connection.channel.destroy();
   return { probe: told(ready), tlsFailed: false };
 }
 
 /** Remembers the first line of the server and when it came. */
 class GreetedTranscript extends Transcript {
-  readonly #clock: SteadyClock;
+  readonly #clock: MonotonicClock;
   greeting: { readonly text: string; readonly at: number } | null = null;
 
-  constructor(clock: SteadyClock) {
+  constructor(clock: MonotonicClock) {
     super();
     this.#clock = clock;
   }

@@ -171,7 +171,7 @@ export class ReplyParser {
     const code = codeOf(line);
     const separator = line.charAt(3);
     if (code < 0 || (separator !== ' ' && separator !== '-' && separator !== '')) {
-      return `not an SMTP reply: ${clean(line, 80)}`;
+      return `not an SMTP reply: ${sanitizeLine(line, 80)}`;
     }
     // RFC 5321 section 4.2.1: every line of a reply has the same code.
     if (this.#lines.length > 0 && code !== this.#code) return `one reply with two codes, ${this.#code} and ${code}`;
@@ -207,7 +207,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
     const part = line.slice(from).trim();
     if (part !== '') text = text === '' ? part : `${text} ${part}`;
   }
-  return { stage, code: reply.code, enhanced, text: clean(text, MAX_TEXT) };
+  return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT) };
 }
 
 /** A reply line of one's own wording, such as `550 5.1.1 No such user`, as an outcome holds it. */
@@ -216,7 +216,7 @@ export function replyFromLine(stage: Stage, line: string): Reply {
 }
 
 /** Text of a stranger without control characters, cut to `max` characters. */
-export function clean(text: string, max: number): string {
+export function sanitizeLine(text: string, max: number): string {
   const cut = text.length > max ? text.slice(0, max) : text;
   for (let i = 0; i < cut.length; i += 1) {
     if (isControl(cut.charCodeAt(i))) return cleaned(cut);

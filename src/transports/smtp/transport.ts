@@ -8,13 +8,20 @@ import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import { type Answer, type Channel, type Lost, SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
+import {
+  type Channel,
+  type ConnectionLost,
+  type ReplyOrLost,
+  SMTP_LIMITS,
+  type SmtpLimits,
+  Transcript,
+} from './channel.ts';
 import {
   type Connection,
+  ConnectionPool,
   lostOutcome,
-  type Opened,
+  type OpenResult,
   openConnection,
-  Pool,
   type SmtpNetwork,
   type SmtpSetting,
 } from './connection.ts';
@@ -31,12 +38,12 @@ import {
 } from './protocol.ts';
 
 /** What the transport needs from outside; `limits` replaces single figures of `SMTP_LIMITS`. */
-export interface SmtpDeps extends SmtpNetwork {
+export interface SmtpParts extends SmtpNetwork {
   readonly limits?: Partial<SmtpLimits>;
 }
 
 /** Makes the transport. Throws `CommandError` where the EHLO name or the credentials cannot be sent as SMTP lines. */
-export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
+export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Transport {
   helloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
     authPlain(setting.auth.user, setting.auth.pass);
@@ -44,24 +51,29 @@ export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
   }
   const limits: SmtpLimits = { ...SMTP_LIMITS, ...deps.limits };
   const { clock } = deps;
-  const pool = new Pool(setting.connections, limits, clock);
+  const pool = new ConnectionPool(setting.connections, limits, clock);
   const remote = isIP(setting.host) === 6 ? `[${setting.host}]:${setting.port}` : `${setting.host}:${setting.port}`;
   const opening = new Set<Channel>();
   let clearUntil = 0;
   let closing = false;
 
-  async function openOnce(transcript: Transcript, limitAt: number, clear: boolean): Promise<Opened> {
+  async function openOnce(transcript: Transcript, limitAt: number, clear: boolean): Promise<OpenResult> {
     let channel: Channel | null = null;
     const onChannel = (made: Channel): void => {
       channel = made;
       opening.add(made);
     };
-    const opened = await openConnection(setting, deps, limits, { transcript, clear, limitAt, onChannel });
+    const opened = await openConnection(setting, deps, limits, {
+      transcript,
+      plaintext: clear,
+      deadline: limitAt,
+      onChannel,
+    });
     if (channel !== null) opening.delete(channel);
     return opened;
   }
 
-  async function open(transcript: Transcript, limitAt: number): Promise<Opened> {
+  async function open(transcript: Transcript, limitAt: number): Promise<OpenResult> {
     const opened = await openOnce(transcript, limitAt, clock.monotonic() < clearUntil);
     if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
     // RFC 7435: where encryption is only opportunistic, its failure must not stop the mail. With credentials
@@ -102,7 +114,7 @@ export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
           let connection = acquired instanceof Promise ? await acquired : acquired;
           if (connection === 'closed') return finish(ownFault('connection', 'the service is stopping', 'transport'));
           if (connection === 'open') {
-            let opened: Opened;
+            let opened: OpenResult;
             try {
               opened = await open(transcript, limitAt);
             } catch (error) {
@@ -120,7 +132,7 @@ export function smtpTransport(setting: SmtpSetting, deps: SmtpDeps): Transport {
             transcript.remark(`${connection.description}, message ${connection.served + 1} of this connection`);
           }
           reached = true;
-          connection.channel.begin(transcript, limitAt);
+          connection.channel.beginWork(transcript, limitAt);
           let outcome: Outcome | 'stale';
           try {
             outcome = await transact(connection, message, lines, beforeHandover, limits, transcript);
@@ -189,7 +201,7 @@ async function transact(
   channel.write(group);
 
   if (connection.needsReset) {
-    const answer = await channel.next('the answer to RSET', limits.commandMs);
+    const answer = await channel.nextReply('the answer to RSET', limits.commandMs);
     if (answer.kind === 'lost' || answer.code !== 250) {
       channel.destroy();
       return 'stale';
@@ -197,7 +209,7 @@ async function transact(
     connection.needsReset = false;
   }
 
-  const first = await channel.next('the answer to MAIL', limits.commandMs);
+  const first = await channel.nextReply('the answer to MAIL', limits.commandMs);
   if (first.kind === 'lost') return lostBefore('mail', first, reused);
   if (first.code === 421 && reused) {
     channel.destroy();
@@ -209,7 +221,7 @@ async function transact(
     if (refusal !== null) return refuse(connection, refusal);
     channel.command(lines.rcpt);
   }
-  const second = await channel.next('the answer to RCPT', limits.commandMs);
+  const second = await channel.nextReply('the answer to RCPT', limits.commandMs);
   if (second.kind === 'lost') return refusal === null ? lostBefore('rcpt', second, reused) : outcomeOf(refusal);
   if (!positive(second)) refusal ??= { stage: 'rcpt', reply: second };
 
@@ -217,13 +229,13 @@ async function transact(
     if (refusal !== null) return refuse(connection, refusal);
     channel.command('DATA');
   }
-  const third = await channel.next('the answer to DATA', limits.commandMs);
+  const third = await channel.nextReply('the answer to DATA', limits.commandMs);
   if (third.kind === 'lost') return refusal === null ? lostBefore('data', third, reused) : outcomeOf(refusal);
   if (third.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: third });
   if (refusal !== null) {
     // RFC 2920 section 3.1: 354 although no recipient stands; a lone dot ends it, and is refused.
     channel.command('.');
-    await channel.next('the answer to an empty message', limits.commandMs);
+    await channel.nextReply('the answer to an empty message', limits.commandMs);
     return refuse(connection, refusal);
   }
   return sendContent(connection, message.data, beforeHandover, limits, transcript);
@@ -237,7 +249,7 @@ async function sendContent(
   transcript: Transcript,
 ): Promise<Outcome> {
   const { channel } = connection;
-  const content = stuffed(data);
+  const content = dotStuff(data);
   transcript.client(`(${data.length} octets)`);
   let flushed = false;
   const whenFlushed = (): void => {
@@ -252,7 +264,7 @@ async function sendContent(
     if (refusal !== null) return refusal;
     channel.write(FINAL_DOT, whenFlushed);
   }
-  const answer = await channel.next('the answer to the message', limits.contentMs, false);
+  const answer = await channel.nextReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
     // The system had not taken all bytes, so the final dot never left; TLS layers buffer, so there nobody knows.
     if (!flushed && !channel.secure) return lostOutcome('content', answer);
@@ -276,7 +288,7 @@ async function permission(connection: Connection, beforeHandover: () => Promise<
   if (channel.lost !== null && !channel.unread) return lostOutcome('content', channel.lost);
   if (!channel.unread) return null;
   // The server spoke before the end of the message: whatever it says, it has not taken it.
-  const early: Answer = await channel.next('an early answer', 0);
+  const early: ReplyOrLost = await channel.nextReply('an early answer', 0);
   channel.destroy();
   if (early.kind === 'lost') return lostOutcome('content', early);
   const reply = toReply('content', early);
@@ -289,7 +301,7 @@ function positive(reply: ServerReply): boolean {
 }
 
 /** A kept connection that breaks, or never says another word (half open), was dead; nothing of the message was taken. */
-function lostBefore(stage: Stage, lost: Lost, reused: boolean): Outcome | 'stale' {
+function lostBefore(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
   const dead = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
   return reused && dead ? 'stale' : lostOutcome(stage, lost);
 }
@@ -335,7 +347,7 @@ const FINAL_DOT = Buffer.from('.\r\n');
  * The content to send before the final dot; `data` itself where nothing has to change. A dot after a bare LF is
  * doubled as well: a server that takes a bare LF for a line end must not see the end of the message there.
  */
-export function stuffed(data: Buffer): Buffer {
+export function dotStuff(data: Buffer): Buffer {
   let dots = data[0] === DOT ? 1 : 0;
   for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dots += 1;
   const end = data.length;

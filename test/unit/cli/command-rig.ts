@@ -8,12 +8,12 @@ import { CommandFailure } from '../../../src/cli/failure.ts';
 import { runCommand } from '../../../src/cli/main.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { audited } from '../../../src/operator/audited.ts';
+import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
-export interface Said {
+export interface CommandResult {
   /** 0 where it did not fail. */
   readonly code: number;
   readonly out: string;
@@ -21,24 +21,24 @@ export interface Said {
   readonly err: string;
 }
 
-export interface Rig {
+export interface CommandRig {
   readonly folder: string;
   readonly store: Store;
   /** The time that commands see; null for the machine's. */
   now: number | null;
-  run(...args: readonly string[]): Promise<Said>;
+  run(...args: readonly string[]): Promise<CommandResult>;
   /** Its `--json` answer; throws where it failed. */
-  ask<T>(...args: readonly string[]): Promise<T>;
+  runJson<T>(...args: readonly string[]): Promise<T>;
 }
 
 /** A store with the account `acme`. `environment` are further settings. */
-export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<Rig> {
+export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
   const folder = temporaryFolder();
   const path = join(folder, 'postrider.db');
   const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${path}`, ...environment }, null);
   const store = await openStore(settings.database, { exclusive: false });
   onTestFinished(() => store.close());
-  const rig: Rig = {
+  const rig: CommandRig = {
     folder,
     store,
     now: Date.UTC(2030, 0, 1),
@@ -76,7 +76,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
           ),
         withStore: (work) =>
           work(
-            audited(store, 'cli:tester', () => rig.now ?? Date.now()),
+            createAuditedStore(store, 'cli:tester', () => rig.now ?? Date.now()),
             settings,
           ),
       };
@@ -88,7 +88,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         return { code: error instanceof CommandFailure ? error.exitCode : 1, out, err: error.message };
       }
     },
-    async ask<T>(...args: readonly string[]) {
+    async runJson<T>(...args: readonly string[]) {
       const said = await rig.run(...args, '--json');
       if (said.code !== 0) throw new Error(said.err);
       return JSON.parse(said.out) as T;
@@ -102,7 +102,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
 /** Runs the real program, `input` on its standard input. */
-export function launch(folder: string, args: readonly string[], input: string | Buffer): Promise<Said> {
+export function launch(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
   const env = { PATH: process.env.PATH ?? '', POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` };
   const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env });
   let [out, err] = ['', ''];
@@ -115,7 +115,7 @@ export function launch(folder: string, args: readonly string[], input: string | 
   // A command that fails early reads no input.
   child.stdin.on('error', () => undefined);
   child.stdin.end(input);
-  const { promise, resolve, reject } = Promise.withResolvers<Said>();
+  const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();
   child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, out, err }));
   return promise;
 }

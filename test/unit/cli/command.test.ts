@@ -122,7 +122,7 @@ async function fill(folder: string): Promise<void> {
     };
     const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
     const answers = await store.settle([
-      { id: MAIL_ID, owner: 'node-1', attempts: 1, changes: [change], uncount: false },
+      { id: MAIL_ID, owner: 'node-1', attempts: 1, changes: [change], refundAttempt: false },
     ]);
     expect(answers).toEqual(['settled']);
   } finally {

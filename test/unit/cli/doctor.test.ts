@@ -26,7 +26,7 @@ describe('doctor', () => {
   it('finds nothing wrong with a new installation', async () => {
     const rig = await commandRig();
     rig.now = null;
-    const findings = await rig.ask<Finding[]>('doctor');
+    const findings = await rig.runJson<Finding[]>('doctor');
     for (const finding of findings) expect(Object.keys(finding)).toEqual(['check', 'result', 'detail', 'remedy']);
     expect(resultsOf(findings)).toEqual({
       database: 'ok',
@@ -54,7 +54,7 @@ describe('doctor', () => {
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?name=out.example.org`,
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
     });
-    await rig.ask('domain', 'add', 'acme', 'example.org');
+    await rig.runJson('domain', 'add', 'acme', 'example.org');
     const said = await rig.run('doctor', '--json');
     expect({ code: said.code, err: said.err }).toEqual({ code: 1, err: '1 of 8 checks failed: domain example.org' });
     expect(resultsOf(JSON.parse(said.out) as Finding[])).toMatchObject({
@@ -84,7 +84,7 @@ describe('doctor', () => {
       );
     expect(await loop()).toMatchObject({ check: 'loop', detail: expect.stringMatching(/^no account has an auth/) });
     await rig.run('account', 'create', 'other');
-    const { records } = await rig.ask<{ records: { name: string; value: string }[] }>(
+    const { records } = await rig.runJson<{ records: { name: string; value: string }[] }>(
       ...['domain', 'add', 'other', 'example.org'],
     );
     for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
@@ -95,7 +95,7 @@ describe('doctor', () => {
     await rig.run('domain', 'add', 'acme', 'example.net');
     await rig.run('account', 'lock', 'other', '--reason', 'unpaid');
     expect(await loop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
-    const own = await rig.ask<{ records: { name: string; value: string }[] }>('domain', 'records', 'example.net');
+    const own = await rig.runJson<{ records: { name: string; value: string }[] }>('domain', 'records', 'example.net');
     for (const { name, value } of own.records) dns.zone[name] = { TXT: [value] };
     await rig.run('domain', 'verify', 'example.net');
     await rig.run('account', 'unlock', 'other');
@@ -109,7 +109,7 @@ describe('doctor', () => {
 
   it('tells a secret that is gone or another, and does not make one', async () => {
     const rig = await commandRig();
-    await rig.ask('domain', 'add', 'acme', 'example.org');
+    await rig.runJson('domain', 'add', 'acme', 'example.org');
     const domainFinding = async () =>
       (JSON.parse((await rig.run('doctor', '--json')).out) as Finding[]).find(
         ({ check }) => check === 'domain example.org',
@@ -134,7 +134,7 @@ describe('doctor', () => {
     rmSync(join(rig.folder, 'inbox'));
     mkdirSync(join(rig.folder, 'inbox/tmp'), { recursive: true });
     chmodSync(join(rig.folder, 'inbox/tmp'), 0o700);
-    expect(resultsOf(await rig.ask<Finding[]>('doctor')).transport).toBe('ok');
+    expect(resultsOf(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
   });
 
   it('prints one aligned line for each finding with the remedy under it, plain in a pipe', () => {
@@ -180,12 +180,12 @@ describe('the conversation with the relay', () => {
 
   test('says EHLO, NOOP and QUIT, and keeps the greeting', async () => {
     const talk = await probe(async (wire) => {
-      await wire.open();
-      await wire.answer('NOOP', '250 Ok');
-      await wire.answer('QUIT', '221 bye');
+      await wire.greet();
+      await wire.answerCommand('NOOP', '250 Ok');
+      await wire.answerCommand('QUIT', '221 bye');
     });
-    expect(talk.peer.heard).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
-    expect(talk.probe.conversation).toMatchObject({ kind: 'ready', secure: false, loopback: true, fellBack: false });
+    expect(talk.peer.commands).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
+    expect(talk.probe.session).toMatchObject({ kind: 'ready', secure: false, loopback: true, fellBack: false });
     expect(talk.probe.greeting?.text).toBe('220 peer.example ESMTP');
   });
 
@@ -193,15 +193,15 @@ describe('the conversation with the relay', () => {
     const certificate = await certificateFor();
     const talk = await probe(
       async (wire) => {
-        await wire.open(['peer.example', 'STARTTLS']);
-        await wire.answer('STARTTLS', '220 go on');
+        await wire.greet(['peer.example', 'STARTTLS']);
+        await wire.answerCommand('STARTTLS', '220 go on');
         await wire.startTls(certificate);
-        await wire.ehlo(['peer.example', 'AUTH PLAIN']);
-        await wire.answer('AUTH PLAIN', '535 5.7.8 no such user');
+        await wire.answerEhlo(['peer.example', 'AUTH PLAIN']);
+        await wire.answerCommand('AUTH PLAIN', '535 5.7.8 no such user');
       },
       { tls: 'required', verifyCertificate: false, auth: { user: 'postrider', pass: 'secret-word' } },
     );
-    expect(talk.probe.conversation).toEqual({
+    expect(talk.probe.session).toEqual({
       kind: 'failed',
       stage: 'auth',
       text: `127.0.0.1:${talk.peer.port} answered 535 5.7.8 no such user`,
@@ -211,31 +211,31 @@ describe('the conversation with the relay', () => {
 
   test('falls back to clear text where the transport would, and says so', async () => {
     const talk = await probe(async (wire, connection) => {
-      await wire.open(['peer.example', 'STARTTLS']);
+      await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {
-        await wire.answer('STARTTLS', '220 go on');
-        wire.raw('this is no TLS at all, and never was\r\n');
-        return wire.gone();
+        await wire.answerCommand('STARTTLS', '220 go on');
+        wire.write('this is no TLS at all, and never was\r\n');
+        return wire.waitForClose();
       }
-      await wire.answer('NOOP', '250 Ok');
-      await wire.answer('QUIT', '221 bye');
+      await wire.answerCommand('NOOP', '250 Ok');
+      await wire.answerCommand('QUIT', '221 bye');
     });
-    expect(talk.probe.conversation).toMatchObject({ kind: 'ready', secure: false, fellBack: true });
+    expect(talk.probe.session).toMatchObject({ kind: 'ready', secure: false, fellBack: true });
   });
 
   test.each([
-    ['refuses us in its greeting', async (wire) => wire.say('554 5.7.1 go away'), 'greeting'],
-    ['is silent', (wire) => wire.gone(), 'greeting'],
+    ['refuses us in its greeting', async (wire) => wire.writeLines('554 5.7.1 go away'), 'greeting'],
+    ['is silent', (wire) => wire.waitForClose(), 'greeting'],
     [
       'ends in NOOP',
       async (wire) => {
-        await wire.open();
-        await wire.answer('NOOP', '421 4.3.2 shutting down');
+        await wire.greet();
+        await wire.answerCommand('NOOP', '421 4.3.2 shutting down');
       },
       'noop',
     ],
   ] satisfies [string, Script, string][])('a relay that %s fails in time', async (_name, script, stage) => {
     const talk = await probe(script, {}, 1_000);
-    expect(talk.probe.conversation).toMatchObject({ kind: 'failed', stage });
+    expect(talk.probe.session).toMatchObject({ kind: 'failed', stage });
   });
 });

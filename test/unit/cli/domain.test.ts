@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
-import { commandRig, type Rig } from './command-rig.ts';
+import { type CommandRig, commandRig } from './command-rig.ts';
 
 interface DomainAnswer {
   readonly domain: string;
@@ -11,7 +11,7 @@ interface DomainAnswer {
 }
 
 /** Commands that ask a DNS server of the test's own. */
-async function withDns(settings: Record<string, string> = {}): Promise<{ rig: Rig; dns: FakeDns }> {
+async function withDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await commandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings });
@@ -32,7 +32,7 @@ const foundOf = ({ records }: DomainAnswer) => records.map(({ purpose, found }) 
 describe('a domain', () => {
   it('is added with an RSA and an Ed25519 key, without a question to DNS', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
+    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
     expect(Object.keys(added)).toEqual(['domain', 'status', 'records']);
     expect([added.domain, added.status]).toEqual(['example.org', 'pending']);
     expect(foundOf(added)).toEqual(['dkim unknown', 'dkim unknown', 'spf unknown', 'dmarc unknown']);
@@ -41,26 +41,26 @@ describe('a domain', () => {
     expect(added.records.map(({ value }) => value.slice(0, 20))).toEqual(
       expect.arrayContaining(['v=DKIM1; k=rsa; p=MI', expect.stringMatching(/^v=DKIM1; k=ed25519/)]),
     );
-    expect(await rig.ask('domain', 'records', 'example.org')).toEqual(added);
-    expect(await rig.ask('domain', 'list')).toEqual([added]);
+    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(added);
+    expect(await rig.runJson('domain', 'list')).toEqual([added]);
     expect(dns.questions).toEqual([]);
     expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
   });
 
   it('is pending until its records are there, then authenticated, then failing when they are gone', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     const before = await rig.run('domain', 'verify', 'example.org', '--json');
     expect(before.code).toBe(1);
     expect(before.err).toMatch(/^example.org is not authenticated \(pending\): 4 missing of 4 records; /);
     expect(foundOf(JSON.parse(before.out) as DomainAnswer)).toContain('dkim missing');
     publish(dns.zone, added);
-    const verified = await rig.ask<DomainAnswer>('domain', 'verify', 'example.org');
+    const verified = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
     expect([verified.status, new Set(foundOf(verified))]).toEqual([
       'authenticated',
       new Set(['dkim found', 'spf found', 'dmarc found']),
     ]);
-    expect(await rig.ask('domain', 'records', 'example.org')).toEqual(verified);
+    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(verified);
     for (const name of Object.keys(dns.zone)) delete dns.zone[name];
     const lost = await rig.run('domain', 'verify', 'example.org');
     expect(lost.code).toBe(1);
@@ -69,11 +69,11 @@ describe('a domain', () => {
 
   it('stays authenticated while DNS cannot be asked', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     publish(dns.zone, added);
-    await rig.ask('domain', 'verify', 'example.org');
+    await rig.runJson('domain', 'verify', 'example.org');
     for (const { name } of added.records) dns.zone[name] = { fault: 'SERVFAIL' };
-    const verified = await rig.ask<DomainAnswer>('domain', 'verify', 'example.org');
+    const verified = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
     expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
       'authenticated',
       new Set(['unknown']),
@@ -82,7 +82,7 @@ describe('a domain', () => {
 
   it('whose record is wrong hears what was seen and what to publish', async () => {
     const { rig, dns } = await withDns();
-    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     publish(dns.zone, added);
     const rsa = added.records[0];
     dns.zone[rsa?.name ?? ''] = { TXT: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq'] };
@@ -95,7 +95,7 @@ describe('a domain', () => {
 
   it('has its return path among the records where one is set', async () => {
     const { rig } = await withDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
-    const added = await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org');
+    const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     expect(added.records).toContainEqual({
       purpose: 'return-path',
       type: 'MX',
@@ -122,34 +122,36 @@ describe('a domain', () => {
 
   it('rotates in stages: new keys sign once their records are seen, and the old ones stay published', async () => {
     const { rig, dns } = await withDns();
-    publish(dns.zone, await rig.ask<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
-    await rig.ask('domain', 'verify', 'example.org');
-    const staged = await rig.ask<DomainAnswer>('domain', 'rotate', 'example.org');
+    publish(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
+    await rig.runJson('domain', 'verify', 'example.org');
+    const staged = await rig.runJson<DomainAnswer>('domain', 'rotate', 'example.org');
     expect(foundOf(staged).filter((text) => text === 'dkim unknown')).toHaveLength(2);
     expect(foundOf(staged).filter((text) => text === 'dkim found')).toHaveLength(2);
     const states = async () => (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
     const again = await rig.run('domain', 'rotate', 'example.org');
     expect([again.code, again.err]).toEqual([1, expect.stringMatching(/^new keys of example.org are staged already/)]);
-    await rig.ask('domain', 'verify', 'example.org');
+    await rig.runJson('domain', 'verify', 'example.org');
     expect(await states()).toEqual(['active', 'active', 'staged', 'staged']);
     publish(dns.zone, staged);
-    await rig.ask('domain', 'verify', 'example.org');
+    await rig.runJson('domain', 'verify', 'example.org');
     expect(await states()).toEqual(['active', 'active', 'retiring', 'retiring']);
     expect((await rig.run('domain', 'records', 'example.org')).out).toContain('leave it there until');
   });
 
   it('lets its subdomains send only where that is said, and is forgotten when it is removed', async () => {
     const { rig } = await withDns();
-    await rig.ask('domain', 'add', 'acme', 'example.org');
+    await rig.runJson('domain', 'add', 'acme', 'example.org');
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
-    await rig.ask('domain', 'set', 'example.org', '--subdomains', 'yes');
+    await rig.runJson('domain', 'set', 'example.org', '--subdomains', 'yes');
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(true);
-    expect(await rig.ask('domain', 'remove', 'EXAMPLE.org.')).toMatchObject({
+    expect(await rig.runJson('domain', 'remove', 'EXAMPLE.org.')).toMatchObject({
       domain: 'example.org',
       status: 'removed',
     });
-    expect(await rig.ask('domain', 'list')).toEqual([]);
-    expect(await rig.ask('domain', 'add', 'acme', 'example.org', '--subdomains')).toMatchObject({ status: 'pending' });
+    expect(await rig.runJson('domain', 'list')).toEqual([]);
+    expect(await rig.runJson('domain', 'add', 'acme', 'example.org', '--subdomains')).toMatchObject({
+      status: 'pending',
+    });
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(true);
   });
 });
@@ -190,7 +192,7 @@ describe('faults are one line and leave nothing behind', () => {
   it('a domain that an account has is refused to all, and whose it is told', async () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');
-    await rig.ask('domain', 'add', 'acme', 'bücher.example');
+    await rig.runJson('domain', 'add', 'acme', 'bücher.example');
     const own = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
     const foreign = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
     const said = 'xn--bcher-kva.example has been added already, for account acme; a domain belongs to one account';

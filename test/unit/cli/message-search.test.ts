@@ -1,7 +1,7 @@
 /** `message search`: what it asks for and tells, and where the next page begins. */
 import { expect, test } from 'vitest';
 import { makeCursor, readCursor } from '../../../src/operations/messages/search-cursor.ts';
-import { idAt, newMail } from '../../rig/mail.ts';
+import { idAt, newMessage } from '../../rig/messages.ts';
 import { commandRig } from './command-rig.ts';
 
 interface Page {
@@ -15,7 +15,11 @@ const JANUARY = Date.UTC(2029, 0, 1);
 async function rigWith(count: number) {
   const rig = await commandRig();
   const mails = Array.from({ length: count }, (_, n) =>
-    newMail({ acceptedAt: JANUARY + n, to: `reader${n}@example.com`, subject: n % 2 === 0 ? 'Even news' : 'Odd news' }),
+    newMessage({
+      acceptedAt: JANUARY + n,
+      to: `reader${n}@example.com`,
+      subject: n % 2 === 0 ? 'Even news' : 'Odd news',
+    }),
   );
   await rig.store.accept(mails);
   return { rig, ids: mails.map(({ id }) => id).reverse() };
@@ -27,7 +31,7 @@ test('pages follow one another to the end, whatever their size, and every one sa
   let cursor: string | null = null;
   for (const limit of [1, 7, 9, 50]) {
     const more: readonly string[] = cursor === null ? [] : ['--cursor', cursor];
-    const page: Page = await rig.ask('message', 'search', 'news', '--limit', String(limit), ...more);
+    const page: Page = await rig.runJson('message', 'search', 'news', '--limit', String(limit), ...more);
     found.push(...page.messages.map(({ id }) => id));
     cursor = page.next;
     expect(page.searchedSince === null).toBe(cursor === null);
@@ -39,9 +43,9 @@ test('pages follow one another to the end, whatever their size, and every one sa
 
 test('without a time it searches until the page is full or all is searched; with one it says where to go on', async () => {
   const { rig, ids } = await rigWith(400);
-  const all: Page = await rig.ask('message', 'search', '--to', 'reader3@example.com');
+  const all: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
   expect(all).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
-  const some: Page = await rig.ask('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
+  const some: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
   expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
 });
 

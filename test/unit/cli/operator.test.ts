@@ -1,6 +1,6 @@
 /** Tokens and the audit log on the command line: every change an operator can make is told, and no secret in it. */
 import { expect, test } from 'vitest';
-import { newMail } from '../../rig/mail.ts';
+import { newMessage } from '../../rig/messages.ts';
 import { commandRig } from './command-rig.ts';
 
 interface Entry {
@@ -13,7 +13,7 @@ interface Entry {
 
 test('a token is shown once, listed without itself, and revoked', async () => {
   const rig = await commandRig();
-  const { token, id } = await rig.ask<{ token: string; id: number }>('token', 'create', 'ci', '--expires', '90d');
+  const { token, id } = await rig.runJson<{ token: string; id: number }>('token', 'create', 'ci', '--expires', '90d');
   expect(token).toMatch(/^po_[A-Za-z0-9_-]{43}$/);
   const listed = await rig.run('token', 'list');
   expect(listed.out).toContain(`${token.slice(0, 10)}…`);
@@ -23,7 +23,7 @@ test('a token is shown once, listed without itself, and revoked', async () => {
     err: expect.stringContaining('there is a token "ci" already'),
   });
   expect((await rig.run('token', 'revoke', String(id))).out).toBe('revoked the token ci\n');
-  expect(await rig.ask('token', 'list')).toMatchObject([{ name: 'ci', status: 'revoked' }]);
+  expect(await rig.runJson('token', 'list')).toMatchObject([{ name: 'ci', status: 'revoked' }]);
   expect((await rig.run('token', 'revoke', '99')).err).toContain('there is no token 99');
   expect((await rig.run('token', 'revoke', 'ci')).code).toBe(2);
 });
@@ -36,8 +36,8 @@ test('every change of an operator is in the audit log, before and after, by whom
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
   await rig.run('account', 'unlock', 'acme');
   await rig.run('account', 'create', 'other');
-  const { id, key } = await rig.ask<{ id: string; key: string }>('key', 'create', 'acme');
-  const rotated = await rig.ask<{ id: string; key: string }>('key', 'rotate', id);
+  const { id, key } = await rig.runJson<{ id: string; key: string }>('key', 'create', 'acme');
+  const rotated = await rig.runJson<{ id: string; key: string }>('key', 'rotate', id);
   await rig.run('key', 'revoke', rotated.id);
   await rig.run('suppression', 'add', 'acme', 'a@example.com');
   await rig.run('suppression', 'remove', 'acme', 'a@example.com');
@@ -45,11 +45,11 @@ test('every change of an operator is in the audit log, before and after, by whom
   await rig.run('domain', 'rotate', 'example.org');
   await rig.run('domain', 'set', 'example.org', '--subdomains', 'yes');
   await rig.run('domain', 'remove', 'example.org');
-  const mail = newMail({ acceptedAt: rig.now ?? 0 });
+  const mail = newMessage({ acceptedAt: rig.now ?? 0 });
   await store.accept([mail]);
   await rig.run('message', 'cancel', mail.id);
-  const { token } = await rig.ask<{ token: string }>('token', 'create', 'ci');
-  const entries = await rig.ask<Entry[]>('audit');
+  const { token } = await rig.runJson<{ token: string }>('token', 'create', 'ci');
+  const entries = await rig.runJson<Entry[]>('audit');
   expect(entries.map(({ action, target }) => `${action} ${target}`).reverse()).toEqual([
     'account.set acme',
     'account.lock acme',
@@ -112,5 +112,5 @@ test('what is refused or finds everything as it was is no change', async () => {
   await rig.run('account', 'lock', 'nobody', '--reason', 'x');
   await rig.run('suppression', 'remove', 'acme', 'nobody@example.com');
   await rig.run('account', 'create', 'acme');
-  expect(await rig.ask('audit')).toEqual([]);
+  expect(await rig.runJson('audit')).toEqual([]);
 });

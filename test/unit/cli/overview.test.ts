@@ -1,7 +1,7 @@
 /** The overview: estimates that are honest, and whatever wants attention told with its remedy. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
-import { type QueueFacts, queueStanding } from '../../../src/operations/overview/queue.ts';
+import { type QueueInput, queueStatus } from '../../../src/operations/overview/queue.ts';
 import { commandRig } from './command-rig.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -19,7 +19,7 @@ function step(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
 describe('the outlook of a queue', () => {
   const minutes = (accepted: number, ended: number, of = 5) =>
     Array.from({ length: of }, (_, n) => step(NOW - (of - n) * MINUTE, { accepted, ended }));
-  const facts = (changes: Partial<QueueFacts> & { queued?: number; sending?: number }): QueueFacts => ({
+  const facts = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
     figures: {
       queued: changes.queued ?? 0,
       sending: changes.sending ?? 0,
@@ -28,10 +28,10 @@ describe('the outlook of a queue', () => {
     },
     recent: [],
     nextDueAt: NOW,
-    held: false,
+    breakerOpen: false,
     ...changes,
   });
-  const at = (changes: Parameters<typeof facts>[0]) => queueStanding(facts(changes), NOW);
+  const at = (changes: Parameters<typeof facts>[0]) => queueStatus(facts(changes), NOW);
 
   test('is empty where nothing waits', () => {
     expect(at({ recent: minutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
@@ -72,13 +72,13 @@ describe('the outlook of a queue', () => {
   test('makes of one mail of the first seconds neither six a minute nor a queue that grows', () => {
     const begun = NOW + 4_000;
     const first = facts({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
-    expect(queueStanding(first, begun)).toMatchObject({
+    expect(queueStatus(first, begun)).toMatchObject({
       trend: 'waiting',
       arrivalsPerMinute: 1,
       departuresPerMinute: 0,
     });
     const both = facts({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
-    expect(queueStanding(both, begun)).toMatchObject({ trend: 'steady', arrivalsPerMinute: 2, departuresPerMinute: 1 });
+    expect(queueStatus(both, begun)).toMatchObject({ trend: 'steady', arrivalsPerMinute: 2, departuresPerMinute: 1 });
   });
 
   test('does not call growing what is only on its way', () => {
@@ -90,7 +90,7 @@ describe('the outlook of a queue', () => {
     const later = NOW + 3 * MINUTE;
     expect(at({ queued: 5, recent, nextDueAt: later })).toMatchObject({ trend: 'waiting', nextDueAt: later });
     expect(at({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
-    expect(at({ queued: 5, recent, held: true })).toMatchObject({ trend: 'waiting' });
+    expect(at({ queued: 5, recent, breakerOpen: true })).toMatchObject({ trend: 'waiting' });
     expect(at({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
     expect(at({ queued: 5, sending: 1, recent, nextDueAt: later })).toMatchObject({ trend: 'draining' });
   });
@@ -111,7 +111,7 @@ describe('the command', () => {
   test('tells every step of a range, and sums that are those of the steps', async () => {
     const rig = await commandRig();
     const row = { ...step(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
-    await rig.store.putTraffic('one', [
+    await rig.store.writeTraffic('one', [
       { ...row, spanMs: 60_000, at: NOW - MINUTE },
       { ...row, spanMs: 60_000, at: NOW - 61 * MINUTE },
       { ...row, spanMs: 3_600_000, at: NOW - 3_600_000 },
@@ -123,7 +123,7 @@ describe('the command', () => {
       ['7d', 168, 7],
       ['30d', 120, 14],
     ] as const) {
-      const told = await rig.ask<Told>('overview', '--range', range);
+      const told = await rig.runJson<Told>('overview', '--range', range);
       expect([range, told.points.length, told.totals.accepted]).toEqual([range, points, accepted]);
       expect(told.points.reduce((sum, point) => sum + point.accepted, 0)).toBe(accepted);
       const gaps = told.points.map(({ at }, n) => Date.parse(at) - Date.parse(told.points[n - 1]?.at ?? at));
@@ -134,7 +134,7 @@ describe('the command', () => {
 
   test('says of a new installation that nothing was ever accepted, and that nothing wants attention', async () => {
     const rig = await commandRig();
-    expect(await rig.ask<Told>('overview')).toMatchObject({
+    expect(await rig.runJson<Told>('overview')).toMatchObject({
       everAccepted: false,
       attention: [],
       queue: { trend: 'empty', oldestId: null, oldestAt: null },
@@ -155,7 +155,7 @@ describe('the command', () => {
     if (made.kind === 'done') await store.touchKeys([{ id: made.value.id, at: NOW - 1_000 }]);
     await store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     await store.lockAccount('acme', 'unpaid \u001b[2J', NOW);
-    const { attention, health } = await rig.ask<Told>('overview');
+    const { attention, health } = await rig.runJson<Told>('overview');
     expect(attention.map(({ level, text, page }) => [level, text.slice(0, 40), page])).toEqual([
       ['failure', 'Account acme is locked: unpaid \u001b[2J', '/accounts/acme'],
       ['failure', 'key_1 (web) of account a/b expires in 1 ', '/accounts/a%2Fb'],
@@ -173,13 +173,13 @@ describe('the command', () => {
   test('where every sender is taken no domain is said to be refused; over a relay one without records is told of', async () => {
     const any = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
     await any.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const over = await any.ask<Told>('overview');
+    const over = await any.runJson<Told>('overview');
     const said = 'new.example is not authenticated; its mail is taken all the same';
     expect(over.attention.map(({ level, text }) => [level, text])).toEqual([['warning', said]]);
     expect(over.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const { attention, health } = await rig.ask<Told>('overview');
+    const { attention, health } = await rig.runJson<Told>('overview');
     expect(attention).toEqual([]);
     const text = '0 of 1 authenticated, and none is needed: every sender is taken';
     expect(health).toContainEqual({ part: 'domains', level: 'ok', text });
@@ -204,7 +204,7 @@ describe('the command', () => {
         suppressedBy: null,
       },
     ]);
-    const { attention, everAccepted } = await rig.ask<Told>('overview');
+    const { attention, everAccepted } = await rig.runJson<Told>('overview');
     expect(everAccepted).toBe(true);
     expect(attention).toMatchObject([
       { level: 'warning', text: 'No domain may send yet: every sender is refused', page: '/domains' },

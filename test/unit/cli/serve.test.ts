@@ -8,7 +8,7 @@ import { banner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { firstCurl } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { NO_LIMITS, newMail } from '../../rig/mail.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const STARTED = {
@@ -134,7 +134,7 @@ describe('serve', () => {
       mkdirSync(join(folder, 'data'));
       const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: true });
       await store.createAccount('default', NO_LIMITS, Date.now());
-      await store.accept([newMail()]);
+      await store.accept([newMessage()]);
       await store.close();
     }
     const delivered = (out: string) =>

@@ -6,38 +6,44 @@ import { commandRig, launch } from './command-rig.ts';
 describe('suppression lists', () => {
   it('an address is added, listed and removed, however it is spelled', async () => {
     const rig = await commandRig();
-    expect(await rig.ask('suppression', 'add', 'acme', 'Ada@Bücher.Example', '--reason', 'complaint')).toEqual({
+    expect(await rig.runJson('suppression', 'add', 'acme', 'Ada@Bücher.Example', '--reason', 'complaint')).toEqual({
       address: 'ada@xn--bcher-kva.example',
       added: true,
     });
-    expect(await rig.ask('suppression', 'add', 'acme', 'ADA@xn--bcher-kva.example')).toMatchObject({ added: false });
-    expect(await rig.ask('suppression', 'list', 'acme')).toEqual([
+    expect(await rig.runJson('suppression', 'add', 'acme', 'ADA@xn--bcher-kva.example')).toMatchObject({
+      added: false,
+    });
+    expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([
       { address: 'ada@xn--bcher-kva.example', reason: 'complaint', source: null, at: '2030-01-01T00:00:00.000Z' },
     ]);
-    expect(await rig.ask('suppression', 'remove', 'acme', 'aDa@bücher.example')).toMatchObject({ removed: true });
-    expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
+    expect(await rig.runJson('suppression', 'remove', 'acme', 'aDa@bücher.example')).toMatchObject({ removed: true });
+    expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
   it('* is the list of the whole service, and no other', async () => {
     const rig = await commandRig();
-    await rig.ask('suppression', 'add', '*', 'ada@example.com');
-    expect(await rig.ask('suppression', 'list', '*')).toMatchObject([{ address: 'ada@example.com', reason: 'manual' }]);
-    expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
+    await rig.runJson('suppression', 'add', '*', 'ada@example.com');
+    expect(await rig.runJson('suppression', 'list', '*')).toMatchObject([
+      { address: 'ada@example.com', reason: 'manual' },
+    ]);
+    expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
   it('a list is searched by the beginning of addresses or domains, and a cursor from elsewhere is refused', async () => {
     const rig = await commandRig();
     for (const address of ['ada@example.com', 'adam@bücher.example', 'bob@example.com'])
-      await rig.ask('suppression', 'add', 'acme', address);
+      await rig.runJson('suppression', 'add', 'acme', address);
     const found = async (...args: string[]) =>
       (
-        await rig.ask<{ suppressions: { address: string }[] }>('suppression', 'search', 'acme', ...args)
+        await rig.runJson<{ suppressions: { address: string }[] }>('suppression', 'search', 'acme', ...args)
       ).suppressions.map(({ address }) => address);
     expect(await found('Ad')).toEqual(['ada@example.com', 'adam@xn--bcher-kva.example']);
     expect(await found('ADA@example.com')).toEqual(['ada@example.com']);
     expect(await found('@bücher.example')).toEqual(['adam@xn--bcher-kva.example']);
     expect(await found()).toHaveLength(3);
-    expect(await rig.ask('suppression', 'search', 'acme', '--limit', '1')).toMatchObject({ next: 'ada@example.com' });
+    expect(await rig.runJson('suppression', 'search', 'acme', '--limit', '1')).toMatchObject({
+      next: 'ada@example.com',
+    });
     expect(await found('ad', '--after', 'ada@example.com')).toEqual(['adam@xn--bcher-kva.example']);
     expect((await rig.run('suppression', 'search', 'acme', 'ad')).out).toMatch(
       /^REASON.*\nmanual .*ada@example\.com\n/,
@@ -53,9 +59,9 @@ describe('suppression lists', () => {
 
   it('show tells every list that has an address, and what that means', async () => {
     const rig = await commandRig();
-    await rig.ask('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
-    await rig.ask('suppression', 'add', '*', 'ada@example.com');
-    expect(await rig.ask('suppression', 'show', 'Ada@example.com')).toEqual({
+    await rig.runJson('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
+    await rig.runJson('suppression', 'add', '*', 'ada@example.com');
+    expect(await rig.runJson('suppression', 'show', 'Ada@example.com')).toEqual({
       address: 'ada@example.com',
       suppressed: true,
       lists: [
@@ -80,9 +86,9 @@ describe('suppression lists', () => {
     const addresses = Array.from({ length: 10_001 }, (_, at) => `user${String(at).padStart(6, '0')}@example.com`);
     writeFileSync(file, addresses.join('\n'));
     const summary = { read: 10_001, added: 10_001, known: 0, skipped: 0 };
-    expect(await rig.ask('suppression', 'import', 'acme', file, '--reason', 'bounce')).toEqual(summary);
-    expect(await rig.ask('suppression', 'import', 'acme', file)).toEqual({ ...summary, added: 0, known: 10_001 });
-    const listed = await rig.ask<{ address: string; reason: string }[]>('suppression', 'list', 'acme');
+    expect(await rig.runJson('suppression', 'import', 'acme', file, '--reason', 'bounce')).toEqual(summary);
+    expect(await rig.runJson('suppression', 'import', 'acme', file)).toEqual({ ...summary, added: 0, known: 10_001 });
+    const listed = await rig.runJson<{ address: string; reason: string }[]>('suppression', 'list', 'acme');
     expect(listed.map(({ address }) => address)).toEqual(addresses);
     expect((await rig.run('suppression', 'list', 'acme')).out.trim().split('\n')).toHaveLength(10_002);
     const out = join(rig.folder, 'out.csv');
@@ -90,18 +96,23 @@ describe('suppression lists', () => {
     expect(statSync(out).mode & 0o777).toBe(0o600);
     expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
     const again = join(rig.folder, 'again.csv');
-    expect(await rig.ask('suppression', 'export', 'acme', again)).toEqual({ file: again, addresses: 10_001 });
+    expect(await rig.runJson('suppression', 'export', 'acme', again)).toEqual({ file: again, addresses: 10_001 });
     expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv is there already/);
-    expect(await rig.ask('suppression', 'export', 'acme')).toEqual(listed);
-    expect(await rig.ask('suppression', 'import', 'other', out)).toEqual(summary);
-    expect(await rig.ask('suppression', 'list', 'other')).toEqual(listed);
+    expect(await rig.runJson('suppression', 'export', 'acme')).toEqual(listed);
+    expect(await rig.runJson('suppression', 'import', 'other', out)).toEqual(summary);
+    expect(await rig.runJson('suppression', 'list', 'other')).toEqual(listed);
   });
 
   it('the export of an empty list can be imported', async () => {
     const rig = await commandRig();
     const out = join(rig.folder, 'out.csv');
     await rig.run('suppression', 'export', 'acme', out);
-    expect(await rig.ask('suppression', 'import', 'acme', out)).toEqual({ read: 0, added: 0, known: 0, skipped: 0 });
+    expect(await rig.runJson('suppression', 'import', 'acme', out)).toEqual({
+      read: 0,
+      added: 0,
+      known: 0,
+      skipped: 0,
+    });
   });
 
   it('an export that fails leaves nothing behind, and an old file as it was', async () => {
@@ -147,7 +158,7 @@ it('standard input that cannot be read to its end adds nothing', async () => {
   const good = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
   const said = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${good}"open\n`);
   expect(said).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/line 12001 on: a quote opens there/) });
-  expect(await rig.ask('suppression', 'list', 'acme')).toEqual([]);
+  expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   const whole = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], good);
   expect(JSON.parse(whole.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
 });

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import type { SettingSpec } from '../../../src/config/table.ts';
-import { TABLE } from '../../../src/config/table.ts';
+import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 import { configurationPage, readConfigurationPage } from '../../rig/configuration-page.ts';
 
-const SPECS: readonly SettingSpec<unknown>[] = Object.values(TABLE);
+const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
 
 it('docs/configuration.md is what `npm run docs` makes of the table of settings', () => {
   const page = readConfigurationPage();

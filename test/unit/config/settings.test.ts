@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
-import { TABLE } from '../../../src/config/table.ts';
+import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 
 let folder = '';
 let pem = '';
@@ -78,7 +78,7 @@ describe('settings', () => {
       POSTRIDER_LOG: 'silent',
     };
     expect(Object.keys(given).sort()).toEqual(
-      Object.values(TABLE)
+      Object.values(SETTINGS_TABLE)
         .map((spec) => spec.name)
         .sort(),
     );
@@ -165,7 +165,7 @@ describe('settings', () => {
     expect(fault).not.toMatch(/[\r\n]/);
   });
 
-  it.each(Object.values(TABLE).map((spec) => spec.name))(
+  it.each(Object.values(SETTINGS_TABLE).map((spec) => spec.name))(
     '%s is refused when empty, in the environment and in .env',
     (name) => {
       expect(faultOf({ [name]: '' })).toBe(`${name} is empty in the environment; give it a value, or remove it`);
@@ -250,6 +250,7 @@ describe('settings', () => {
   });
 
   it('every default is read by its own parser', () => {
-    for (const spec of Object.values(TABLE)) if (spec.default !== null) expect(spec.parse(spec.default).ok).toBe(true);
+    for (const spec of Object.values(SETTINGS_TABLE))
+      if (spec.default !== null) expect(spec.parse(spec.default).ok).toBe(true);
   });
 });

@@ -9,10 +9,10 @@ import {
   type Parsed,
   parseCount,
   parseDuration,
-  parseMoment,
   parseRate,
   parseSize,
   parseThrottle,
+  parseTimestamp,
 } from '../../../src/config/units.ts';
 
 const NOW = Date.UTC(2030, 0, 31, 12);
@@ -116,7 +116,7 @@ describe('durations, sizes, rates and throttles', () => {
       parseSize,
       parseRate,
       parseThrottle,
-      (text: string) => parseMoment(text, NOW, 'ahead'),
+      (text: string) => parseTimestamp(text, NOW, 'ahead'),
     ];
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), fc.constantFrom(...parsers), (text, parse) => {
@@ -137,11 +137,11 @@ describe('moments', () => {
     ['2030-12-31T18:00:00+02:00', '2030-12-31T16:00:00.000Z'],
     ['2030-12-31T18:00:00-05:30', '2030-12-31T23:30:00.000Z'],
     ['2028-02-29', '2028-02-29T00:00:00.000Z'],
-  ])('%s is %s', (text, iso) => expect(isoTime(unwrap(parseMoment(text, NOW, 'ahead')))).toBe(iso));
+  ])('%s is %s', (text, iso) => expect(isoTime(unwrap(parseTimestamp(text, NOW, 'ahead')))).toBe(iso));
 
   it('a duration counts from now, ahead or back', () => {
-    expect(unwrap(parseMoment('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY);
-    expect(unwrap(parseMoment('24h', NOW, 'back'))).toBe(NOW - DAY);
+    expect(unwrap(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY);
+    expect(unwrap(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY);
   });
 
   it.each([
@@ -157,13 +157,13 @@ describe('moments', () => {
     'tomorrow',
     '',
   ])('%j is refused with an example', (text) =>
-    expect(faultOf(parseMoment(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
+    expect(faultOf(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
   );
 
   it('every moment printed in ISO 8601 reads back as itself', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) }), (ms) => {
-        expect(unwrap(parseMoment(isoTime(ms), NOW, 'ahead'))).toBe(ms);
+        expect(unwrap(parseTimestamp(isoTime(ms), NOW, 'ahead'))).toBe(ms);
       }),
     );
   });

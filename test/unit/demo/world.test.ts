@@ -1,20 +1,20 @@
 /** The played world of the demo: it repeats itself, and its servers mean what their fates are called. */
 import { expect, test } from 'vitest';
-import { chance } from '../../../demo/chance.ts';
-import type { Fate } from '../../../demo/fates.ts';
-import { STORIES } from '../../../demo/fates.ts';
-import { People } from '../../../demo/people.ts';
-import { planPast } from '../../../demo/plan.ts';
+import type { Behaviour } from '../../../demo/behaviours.ts';
+import { BEHAVIOURS } from '../../../demo/behaviours.ts';
+import { planHistory } from '../../../demo/plan.ts';
+import { seededRandom } from '../../../demo/random.ts';
+import { Recipients } from '../../../demo/recipients.ts';
 import { type ReportKind, rawReport } from '../../../demo/reports.ts';
-import { RECIPIENT_DOMAINS, tryServer } from '../../../demo/servers.ts';
+import { attemptDelivery, RECIPIENT_DOMAINS } from '../../../demo/servers.ts';
 import { readNotices } from '../../../src/feedback/read/read-notices.ts';
 import { admit } from '../../../src/model/submission.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 
 function planOf(seed: number) {
-  const dice = chance(seed);
-  return planPast(NOW, new People(dice), dice);
+  const dice = seededRandom(seed);
+  return planHistory(NOW, new Recipients(dice), dice);
 }
 
 test('the same seed plays the same past, and another seed another', () => {
@@ -30,7 +30,7 @@ test('every mail of the past is one that the public interface would take, and li
   }
 });
 
-const COMES_TO: Readonly<Record<Fate, string>> = {
+const COMES_TO: Readonly<Record<Behaviour, string>> = {
   fine: 'delivered',
   slow: 'delivered',
   greylisted: 'deferred greylisted',
@@ -54,8 +54,13 @@ const COMES_TO: Readonly<Record<Fate, string>> = {
 
 test('what a played server says comes to what its fate is called', () => {
   for (const [fate, expected] of Object.entries(COMES_TO)) {
-    const attempt = { fate: fate as Fate, tries: 1, envelopeFrom: 'a@b.example', to: 'ada@bigmail.example' };
-    const { outcome, conversation } = tryServer({ ...attempt, octets: 900, startedAt: NOW }, chance(1));
+    const attempt = {
+      behaviour: fate as Behaviour,
+      attemptNumber: 1,
+      envelopeFrom: 'a@b.example',
+      to: 'ada@bigmail.example',
+    };
+    const { outcome, conversation } = attemptDelivery({ ...attempt, sizeBytes: 900, startedAt: NOW }, seededRandom(1));
     const reason = 'reason' in outcome ? ` ${outcome.reason}` : '';
     const suppressed = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
     expect(`${outcome.kind}${reason}${suppressed}`, fate).toBe(expected);
@@ -64,10 +69,13 @@ test('what a played server says comes to what its fate is called', () => {
 });
 
 test('nobody knows whether a message arrived only where the connection was lost after DATA, whichever server it is', () => {
-  for (const fate of Object.keys(STORIES) as Fate[]) {
+  for (const fate of Object.keys(BEHAVIOURS) as Behaviour[]) {
     for (const domain of RECIPIENT_DOMAINS) {
-      const attempt = { fate, tries: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
-      const { outcome, conversation } = tryServer({ ...attempt, octets: 900, startedAt: NOW }, chance(1));
+      const attempt = { behaviour: fate, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
+      const { outcome, conversation } = attemptDelivery(
+        { ...attempt, sizeBytes: 900, startedAt: NOW },
+        seededRandom(1),
+      );
       expect(outcome.kind === 'unanswered', `${fate} ${domain}`).toBe(fate === 'cut-off');
       if (outcome.kind !== 'unanswered') continue;
       expect(outcome.reply.text).toBe(`mx.${domain}:25 closed the connection`);
@@ -77,10 +85,15 @@ test('nobody knows whether a message arrived only where the connection was lost 
 });
 
 test('a server that refuses for a while takes the message in the end, unless it always refuses', () => {
-  for (const [fate, { hitches, always }] of Object.entries(STORIES)) {
+  for (const [fate, { failures: hitches, repeatsLast: always }] of Object.entries(BEHAVIOURS)) {
     const tries = hitches.length + 1;
-    const attempt = { fate: fate as Fate, tries, envelopeFrom: 'a@b.example', to: 'ada@uni.example.org' };
-    const { outcome } = tryServer({ ...attempt, octets: 900, startedAt: NOW }, chance(1));
+    const attempt = {
+      behaviour: fate as Behaviour,
+      attemptNumber: tries,
+      envelopeFrom: 'a@b.example',
+      to: 'ada@uni.example.org',
+    };
+    const { outcome } = attemptDelivery({ ...attempt, sizeBytes: 900, startedAt: NOW }, seededRandom(1));
     expect(outcome.kind, fate).toBe(always ? 'deferred' : 'delivered');
   }
 });

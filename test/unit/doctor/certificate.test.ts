@@ -28,7 +28,7 @@ async function check(cert: string, key: string, at = now): Promise<unknown> {
   const [finding] = await checkCertificate({
     paths: { certPath: 'cert.pem', keyPath: 'key.pem' },
     listen,
-    listensBeyondThisMachine: true,
+    acceptsRemoteClients: true,
     read: async (path) => Buffer.from(files[path] ?? ''),
     now: at,
   });
@@ -73,7 +73,7 @@ test('a chain that clients cannot follow is a warning', async () => {
 test('a file that cannot be read fails', async () => {
   const read = () => Promise.reject(Object.assign(new Error('no'), { code: 'EACCES' }));
   const paths = { certPath: 'cert.pem', keyPath: 'key.pem' };
-  expect(await checkCertificate({ paths, listen, listensBeyondThisMachine: true, read, now })).toMatchObject([
+  expect(await checkCertificate({ paths, listen, acceptsRemoteClients: true, read, now })).toMatchObject([
     says('failure', /cert.pem cannot be read \(EACCES\)/),
   ]);
 });
@@ -81,8 +81,8 @@ test('a file that cannot be read fails', async () => {
 test('none is needed where only this machine can connect, and missed where others can', async () => {
   const read = () => Promise.reject(new Error('not asked'));
   const parts = { paths: null, listen, read, now };
-  expect(await checkCertificate({ ...parts, listensBeyondThisMachine: false })).toMatchObject([{ result: 'ok' }]);
-  expect(await checkCertificate({ ...parts, listensBeyondThisMachine: true })).toMatchObject([
+  expect(await checkCertificate({ ...parts, acceptsRemoteClients: false })).toMatchObject([{ result: 'ok' }]);
+  expect(await checkCertificate({ ...parts, acceptsRemoteClients: true })).toMatchObject([
     says('warning', /clear text/),
   ]);
 });

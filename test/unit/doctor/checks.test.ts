@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type ClockParts, checkClock, greetingTime } from '../../../src/doctor/clock.ts';
+import { type ClockParts, checkClock, parseGreetingTime } from '../../../src/doctor/clock.ts';
 import { checkDatabase, type DatabaseParts } from '../../../src/doctor/database.ts';
 import { checkHostName } from '../../../src/doctor/host-name.ts';
-import { checkNotices, checkReturnPath } from '../../../src/doctor/return-path.ts';
+import { checkProviderEvents, checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
 import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
-import type { Conversation } from '../../../src/transports/smtp/probe.ts';
+import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
@@ -20,7 +20,7 @@ describe('database', () => {
     path: 'data/postrider.db',
     opened: { kind: 'ok' },
     tookMs: 5,
-    space: async () => ({ freeBytes: 50 * GIB, wholeBytes: 100 * GIB }),
+    readDiskSpace: async () => ({ freeBytes: 50 * GIB, wholeBytes: 100 * GIB }),
     ...change,
   });
   it.each([
@@ -28,9 +28,17 @@ describe('database', () => {
     ['one that cannot be opened fails', { opened: { kind: 'failed', why: 'it is locked' } }, ['failure', 'ok']],
     ['one that is not there yet is ok', { opened: { kind: 'absent' } }, ['ok', 'ok']],
     ['a slow one is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
-    ['a scarce disk is a warning', { space: async () => ({ freeBytes: GIB / 2, wholeBytes: GIB }) }, ['ok', 'warning']],
-    ['a full disk fails', { space: async () => ({ freeBytes: 1000, wholeBytes: GIB }) }, ['ok', 'failure']],
-    ['a disk that cannot be read is a warning', { space: () => Promise.reject(new Error('EIO')) }, ['ok', 'warning']],
+    [
+      'a scarce disk is a warning',
+      { readDiskSpace: async () => ({ freeBytes: GIB / 2, wholeBytes: GIB }) },
+      ['ok', 'warning'],
+    ],
+    ['a full disk fails', { readDiskSpace: async () => ({ freeBytes: 1000, wholeBytes: GIB }) }, ['ok', 'failure']],
+    [
+      'a disk that cannot be read is a warning',
+      { readDiskSpace: () => Promise.reject(new Error('EIO')) },
+      ['ok', 'warning'],
+    ],
   ] satisfies [string, Partial<DatabaseParts>, string[]][])('%s', async (_name, change, results) => {
     expect((await checkDatabase(parts(change))).map(({ result }) => result)).toEqual(results);
   });
@@ -48,7 +56,7 @@ describe('clock', () => {
         steady += ms;
       },
       newestAcceptedAt: null,
-      fileTime: async () => wall,
+      readFileSystemTime: async () => wall,
       greeting: Promise.resolve(null),
       ...change,
     };
@@ -60,14 +68,19 @@ describe('clock', () => {
     ['one that is set meanwhile is a warning', parts({}, -5_000), 'warning', /moved by -5000 ms/],
     ['mail from the future is a warning', parts({ newestAcceptedAt: NOW + 10_800_000 }), 'warning', /3 h from now/],
     ['mail of now is none', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest mail/],
-    ['another file time is a warning', parts({ fileTime: async () => NOW - 60_000 }), 'warning', /60 s behind/],
+    [
+      'another file time is a warning',
+      parts({ readFileSystemTime: async () => NOW - 60_000 }),
+      'warning',
+      /60 s behind/,
+    ],
     [
       'what agrees is told as a list',
       parts({ newestAcceptedAt: NOW, greeting: greeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
       'ok',
       /agrees with the relay's greeting, the newest mail, and the file system$/,
     ],
-    ['no file time is none', parts({ fileTime: async () => null }), 'ok', /runs evenly$/],
+    ['no file time is none', parts({ readFileSystemTime: async () => null }), 'ok', /runs evenly$/],
     ["the relay's time agrees", parts({ greeting: greeting('Tue, 01 Jan 2030 01:00:02 +0100') }), 'ok', /greeting/],
     [
       'a minute off is a warning',
@@ -94,7 +107,7 @@ describe('clock', () => {
       `220 ${'9 '.repeat(10_000)}`,
       '',
     ])
-      expect(greetingTime(text)).toBeNull();
+      expect(parseGreetingTime(text)).toBeNull();
   });
 });
 
@@ -156,8 +169,8 @@ describe('return path', () => {
   });
 
   it('is not needed with Amazon SES, whose notices something has to take', () => {
-    expect(checkNotices(true)).toMatchObject([{ check: 'return path', result: 'ok' }]);
-    expect(checkNotices(false)).toMatchObject([
+    expect(checkProviderEvents(true)).toMatchObject([{ check: 'return path', result: 'ok' }]);
+    expect(checkProviderEvents(false)).toMatchObject([
       { check: 'return path', result: 'warning', remedy: expect.stringContaining('POSTRIDER_SES_QUEUE') },
     ]);
   });
@@ -224,24 +237,29 @@ describe('sending domain', () => {
   ])('%s', async (_name, checks, result, detail) => {
     const findings = await checkSendingDomain({
       domain,
-      needed: true,
-      lookUp: async () => checks,
-      keyFault: () => null,
+      authenticationRequired: true,
+      checkRecords: async () => checks,
+      checkKey: () => null,
     });
     expect(findings).toMatchObject([{ check: 'domain example.org', result, detail: expect.stringMatching(detail) }]);
   });
   it('where every sender is taken a missing record costs no mail, and is a warning', async () => {
     const lookUp = async () => [dkim('a', 'missing')];
-    const findings = await checkSendingDomain({ domain, needed: false, lookUp, keyFault: () => null });
+    const findings = await checkSendingDomain({
+      domain,
+      authenticationRequired: false,
+      checkRecords: lookUp,
+      checkKey: () => null,
+    });
     expect(findings).toMatchObject([{ result: 'warning', detail: expect.stringMatching(/DKIM missing/) }]);
   });
   it('whose key does not open fails, whatever DNS has', async () => {
     const lookUp = async () => [dkim('a', 'found')];
     const findings = await checkSendingDomain({
       domain,
-      needed: true,
-      lookUp,
-      keyFault: (selector) => `${selector} cannot be opened`,
+      authenticationRequired: true,
+      checkRecords: lookUp,
+      checkKey: (selector) => `${selector} cannot be opened`,
     });
     expect(findings).toMatchObject([{ result: 'failure', detail: 'a cannot be opened' }]);
   });
@@ -249,9 +267,9 @@ describe('sending domain', () => {
     const pending = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
       domain: pending,
-      needed: true,
-      lookUp: async () => [dkim('a', 'found')],
-      keyFault: () => null,
+      authenticationRequired: true,
+      checkRecords: async () => [dkim('a', 'found')],
+      checkKey: () => null,
     });
     expect(findings).toMatchObject([
       { result: 'warning', remedy: expect.stringContaining('domain verify example.org') },
@@ -270,14 +288,14 @@ describe('transport', () => {
     verifyCertificate: true,
     name: 'out.example.org',
   } as const;
-  const ready: Conversation = {
+  const ready: RelaySession = {
     kind: 'ready',
     description: 'relay.example:587 [192.0.2.1], TLSv1.3',
     secure: true,
     loopback: false,
     fellBack: false,
   };
-  const stages = (stage: string): Conversation => ({ kind: 'failed', stage, text: 'no' });
+  const stages = (stage: string): RelaySession => ({ kind: 'failed', stage, text: 'no' });
   const account = () => Promise.reject(new Error('not asked'));
   it.each([
     ['a relay that lets us in is ok', smtp, ready, 'ok', /signed in as postrider/],
@@ -295,7 +313,13 @@ describe('transport', () => {
     ['a refused sign-in fails', smtp, stages('auth'), 'failure', /^no$/],
     ['a refused NOOP fails', smtp, stages('noop'), 'failure', /^no$/],
   ])('%s', async (_name, setting, talk, result, detail) => {
-    const parts = { setting, converse: async () => talk, account, inboxPath: 'inbox', unwritable: async () => null };
+    const parts = {
+      setting,
+      probeRelay: async () => talk,
+      readSesAccount: account,
+      inboxPath: 'inbox',
+      checkWritable: async () => null,
+    };
     const findings = await checkTransport(parts);
     expect(findings).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
@@ -307,10 +331,10 @@ describe('transport', () => {
     const converse = () => Promise.reject(new Error('not asked'));
     const parts = {
       setting: { kind: 'capture' },
-      converse,
-      account,
+      probeRelay: converse,
+      readSesAccount: account,
       inboxPath: 'inbox',
-      unwritable: async () => why,
+      checkWritable: async () => why,
     } as const;
     expect(await checkTransport(parts)).toMatchObject([{ result }]);
   });
@@ -342,7 +366,13 @@ describe('transport', () => {
       if (answer instanceof Error) throw answer;
       return answer;
     };
-    const parts = { setting, converse, account: told, inboxPath: 'inbox', unwritable: async () => null };
+    const parts = {
+      setting,
+      probeRelay: converse,
+      readSesAccount: told,
+      inboxPath: 'inbox',
+      checkWritable: async () => null,
+    };
     expect(await checkTransport(parts)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
 });

@@ -5,7 +5,7 @@ import { virtualClock } from '../../rig/clock.ts';
 const NOW = Date.UTC(2030, 0, 1);
 const never = new Promise<never>(() => undefined);
 const good = (name: string): Check => ({ name, onTimeout: 'failure', run: async () => [ok(name, 'fine')] });
-const LIMITS = { timeoutMs: 1_000, wholeMs: 5_000, concurrency: 2, onProgress: () => undefined };
+const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
 test('findings come in the order of the checks, and progress names what is under way', async () => {
   const seen: string[] = [];
@@ -41,7 +41,7 @@ test('a check that breaks is a failure of its own', async () => {
 test('all together are bounded: what did not begin in time is said to be unchecked', async () => {
   const clock = virtualClock(NOW);
   const hangs = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
-  const running = runChecks([hangs('a'), hangs('b'), hangs('c')], { ...LIMITS, wholeMs: 1_000, clock });
+  const running = runChecks([hangs('a'), hangs('b'), hangs('c')], { ...LIMITS, totalTimeoutMs: 1_000, clock });
   await clock.advance(1_000);
   expect((await running).map(({ result, detail }) => [result, detail])).toEqual([
     ['failure', 'no answer within 1 s'],

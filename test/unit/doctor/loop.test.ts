@@ -1,29 +1,35 @@
 import { expect, test } from 'vitest';
-import { checkLoop, type LoopParts, type Trial } from '../../../src/doctor/loop.ts';
-import type { MailDetails, MailEvent } from '../../../src/model/message.ts';
+import { type LoopTest, type LoopTestParts, runLoopTests } from '../../../src/doctor/loop.ts';
+import type { HistoryEntry, StoredMessage } from '../../../src/model/message.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
-const TRIAL: Trial = { check: 'loop bounce', to: 'bounce@example.org', expects: 'bounced', remedy: 'look at the MX' };
-const event = (verb: string, by: string, detail: string | null = null): MailEvent => ({
+const TRIAL: LoopTest = {
+  check: 'loop bounce',
+  to: 'bounce@example.org',
+  expectedState: 'bounced',
+  remedy: 'look at the MX',
+};
+const event = (verb: string, by: string, detail: string | null = null): HistoryEntry => ({
   at: 0,
   verb,
   by,
   detail,
   attempt: null,
 });
-const mailIn = (state: MailDetails['state'], ...events: MailEvent[]) => ({ state, events }) as unknown as MailDetails;
+const mailIn = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
+  ({ state, events }) as unknown as StoredMessage;
 
 /** Runs one trial over what the store shows at each look; the last one stays. */
-async function tried(looks: readonly (MailDetails | null)[], parts: Partial<LoopParts> = {}) {
+async function tried(looks: readonly (StoredMessage | null)[], parts: Partial<LoopTestParts> = {}) {
   const clock = virtualClock(0);
   let at = 0;
-  const [finding] = await checkLoop({
-    trials: [TRIAL],
+  const [finding] = await runLoopTests({
+    tests: [TRIAL],
     send: async () => 'the-id',
-    look: async () => looks[Math.min(at++, looks.length - 1)] ?? null,
+    readMessage: async () => looks[Math.min(at++, looks.length - 1)] ?? null,
     clock,
-    pause: () => clock.advance(1_000),
-    boundMs: 10_000,
+    waitForPoll: () => clock.advance(1_000),
+    timeoutMs: 10_000,
     ...parts,
   });
   return finding;

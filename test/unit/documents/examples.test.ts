@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ROOT } from '../../house/source.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { askCommand, startProcess } from '../../rig/service.ts';
+import { runJsonCommand, startProcess } from '../../rig/service.ts';
 
 const FOLDER = join(ROOT, 'docs/examples');
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -111,7 +111,7 @@ describe.each(PRESENT)('$file', (example) => {
     expect(id).toMatch(UUID);
     const again = await runExample(example, MAIL, 'receipt-4711', environment);
     expect([again.code, idIn(again.out)]).toEqual([0, id]);
-    const stored = await askCommand<{ to: string; subject: string }>(folder, ['message', 'show', id]);
+    const stored = await runJsonCommand<{ to: string; subject: string }>(folder, ['message', 'show', id]);
     expect(stored).toMatchObject({ to: MAIL.to, subject: MAIL.subject });
 
     const refused = await runExample(example, { ...MAIL, to: 'nobody' }, 'receipt-4712', environment);

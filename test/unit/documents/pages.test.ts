@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { TABLE } from '../../../src/config/table.ts';
+import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
@@ -35,7 +35,7 @@ test('every page begins with a title and a paragraph that says what it is for', 
 });
 
 test('every setting that a page names exists', () => {
-  const known = new Set([...Object.values(TABLE).map(({ name }) => String(name)), 'POSTRIDER_API_KEY']);
+  const known = new Set([...Object.values(SETTINGS_TABLE).map(({ name }) => String(name)), 'POSTRIDER_API_KEY']);
   const unknown = PAGES.flatMap((page) =>
     [...read(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
       .map(([name]) => name)

@@ -5,7 +5,7 @@ import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createSigner, DomainDirectory, outgoing, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
 import { type DkimKey, dkimRecordName, GRACE_MS, type SendingDomain } from '../../../src/model/domain.ts';
-import type { LeasedMail } from '../../../src/model/message.ts';
+import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verify } from '../message/dkim-verifier.ts';
 import { sendingDomain } from './sending-domain.ts';
 
@@ -97,7 +97,7 @@ test('a removed domain is forgotten', () => {
 
 // Which mail goes out signed, which unsigned, and which waits.
 
-const MAIL: LeasedMail = {
+const MAIL: LeasedMessage = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   accountId: 1,
   to: 'ada@example.com',

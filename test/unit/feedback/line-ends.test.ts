@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createLineEnds } from '../../../src/feedback/line-ends.ts';
+import { createLineEndCheck } from '../../../src/feedback/line-ends.ts';
 
 const held = (pieces: readonly string[]) => {
-  const lineEnds = createLineEnds();
-  return pieces.every((piece) => lineEnds.hold(Buffer.from(piece)));
+  const lineEnds = createLineEndCheck();
+  return pieces.every((piece) => lineEnds.accepts(Buffer.from(piece)));
 };
 
 test.each([

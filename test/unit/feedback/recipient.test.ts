@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { feedbackRecipient, namedMailRequest, RETURN_PATH_DAYS } from '../../../src/feedback/recipient.ts';
+import { feedbackRecipient, findReportedMessageId, MAX_RETURN_PATH_AGE_DAYS } from '../../../src/feedback/recipient.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
 
 const DAY = 86_400_000;
@@ -18,8 +18,8 @@ test('a return path of this installation is its mail request, whatever the case 
 
 test('a return path lasts for its days and no longer, and another node’s clock may be a little ahead', () => {
   const address = `${token()}@bounces.example.org`;
-  expect(asked(address, NOW + RETURN_PATH_DAYS * DAY)).toMatchObject({ kind: 'return-path' });
-  expect(asked(address, NOW + (RETURN_PATH_DAYS + 1) * DAY)).toEqual({ kind: 'refused', reason: 'expired' });
+  expect(asked(address, NOW + MAX_RETURN_PATH_AGE_DAYS * DAY)).toMatchObject({ kind: 'return-path' });
+  expect(asked(address, NOW + (MAX_RETURN_PATH_AGE_DAYS + 1) * DAY)).toEqual({ kind: 'refused', reason: 'expired' });
   expect(asked(address, NOW - DAY)).toMatchObject({ kind: 'return-path' });
   expect(asked(address, NOW - 2 * DAY)).toEqual({ kind: 'refused', reason: 'expired' });
 });
@@ -53,7 +53,7 @@ test.each([
 });
 
 test('a report to a role mailbox names the one mail request whose signed return path stands in it', () => {
-  const named = (text: string) => namedMailRequest(path, Buffer.from(text), NOW);
+  const named = (text: string) => findReportedMessageId(path, Buffer.from(text), NOW);
   const address = `${token()}@bounces.example.org`;
   expect(named(`Return-Path: <${address}>\r\nOriginal-Mail-From: ${address.toUpperCase()}\r\n`)).toBe(ID);
   expect(named(`Return-Path: <${address}>\r\n${token(NOW, path.key, OTHER)}@bounces.example.org`)).toBeNull();

@@ -1,10 +1,10 @@
 /** Reading on a thread of its own: a report that is too expensive costs itself, and no other one. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { createReportReader, DEADLINE_MS, WAITING } from '../../../src/feedback/report-reader.ts';
+import { createReportReader, MAX_WAITING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
-const HOSTILE = new URL('../../rig/hostile-reading-worker.ts', import.meta.url);
+const HOSTILE = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
 const BOUNCE = Buffer.from(
   'From: MAILER-DAEMON@relay.example\r\nSubject: Undelivered Mail\r\n\r\n<a@b.example>: no such user',
 );
@@ -16,7 +16,7 @@ function rig() {
     clock,
     beforeThread: () => undefined,
     failed: (_, error) => faults.push(String(error)),
-    module: HOSTILE,
+    threadModule: HOSTILE,
   });
   onTestFinished(() => reader.close());
   return { clock, reader, faults };
@@ -34,7 +34,7 @@ test('a report over its deadline is too expensive; those that wait behind it are
   });
   await expect
     .poll(async () => {
-      await clock.advance(DEADLINE_MS / 2);
+      await clock.advance(READ_TIMEOUT_MS / 2);
       return over;
     })
     .toBe(true);
@@ -53,7 +53,7 @@ test('a report that exhausts the memory of its thread is too expensive, and the 
 test('reports that wait are bounded in number and in bytes; beyond that the answer is busy at once', async () => {
   const { reader } = rig();
   const reads = [reader.read(Buffer.from('spin'))];
-  for (let n = 1; n < WAITING.maxReports; n += 1) reads.push(reader.read(BOUNCE));
+  for (let n = 1; n < MAX_WAITING.reports; n += 1) reads.push(reader.read(BOUNCE));
   expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
   const settled = Promise.allSettled(reads);
   await reader.close();
@@ -61,7 +61,7 @@ test('reports that wait are bounded in number and in bytes; beyond that the answ
   await expect(reader.read(BOUNCE)).rejects.toThrow('closed');
 
   const other = rig().reader;
-  const large = Buffer.alloc(WAITING.maxBytes);
+  const large = Buffer.alloc(MAX_WAITING.bytes);
   const first = other.read(large);
   expect(await other.read(BOUNCE)).toEqual({ kind: 'busy' });
   expect(await first).toMatchObject({ kind: 'read' });

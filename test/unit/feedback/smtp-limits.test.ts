@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import {
-  ALL_ROLE_MESSAGES,
   createPeerLimits,
-  HELD_BYTES,
-  MESSAGES,
-  ROLE_MESSAGES,
+  MAX_BUFFERED_BYTES,
+  PEER_MESSAGE_RATE,
+  PEER_ROLE_MESSAGE_RATE,
+  TOTAL_ROLE_MESSAGE_RATE,
 } from '../../../src/feedback/smtp-limits.ts';
 import { peerOf } from '../../../src/model/address.ts';
 
@@ -12,24 +12,24 @@ test('one address sends so many messages at once, then so many a second; others 
   const limits = createPeerLimits();
   const send = (count: number, now: number, address = '192.0.2.1') =>
     Array.from({ length: count }, () => limits.charge(address, 'return-path', now)).filter(Boolean).length;
-  expect(send(MESSAGES.burst + 10, 0)).toBe(MESSAGES.burst);
-  expect(limits.may('192.0.2.1', 'return-path', 0)).toBe(false);
+  expect(send(PEER_MESSAGE_RATE.burst + 10, 0)).toBe(PEER_MESSAGE_RATE.burst);
+  expect(limits.allows('192.0.2.1', 'return-path', 0)).toBe(false);
   expect(send(1, 0, '192.0.2.2')).toBe(1);
-  expect(send(1_000, 1_000)).toBe(MESSAGES.perSecond);
+  expect(send(1_000, 1_000)).toBe(PEER_MESSAGE_RATE.perSecond);
   expect(send(1_000, 500)).toBe(0);
-  expect(send(MESSAGES.burst + 10, 3_600_000)).toBe(MESSAGES.burst);
+  expect(send(PEER_MESSAGE_RATE.burst + 10, 3_600_000)).toBe(PEER_MESSAGE_RATE.burst);
 });
 
 test('to ask whether a message may come charges nothing', () => {
   const limits = createPeerLimits();
-  for (let n = 0; n < 10_000; n += 1) expect(limits.may('192.0.2.1', 'role', 0)).toBe(true);
+  for (let n = 0; n < 10_000; n += 1) expect(limits.allows('192.0.2.1', 'role', 0)).toBe(true);
 });
 
 test('of more addresses than are remembered the idle ones are forgotten, and a busy one keeps its limit', () => {
   const limits = createPeerLimits();
   const charge = (address: string, now: number) => limits.charge(address, 'return-path', now);
   for (let n = 0; n < 9_999; n += 1) charge(`idle ${n}`, 0);
-  for (let n = 0; n < MESSAGES.burst; n += 1) charge('busy', 60_000);
+  for (let n = 0; n < PEER_MESSAGE_RATE.burst; n += 1) charge('busy', 60_000);
   for (let n = 0; n < 5_000; n += 1) charge(`new ${n}`, 60_000);
   expect(charge('busy', 60_001)).toBe(false);
   expect(charge('busy', 60_100)).toBe(true);
@@ -51,31 +51,31 @@ test('a network of IPv6 addresses has the limits of one address', () => {
   const limits = createPeerLimits();
   const from = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
   const count = (run: (n: number) => boolean) => Array.from({ length: 1_000 }, (_, n) => run(n)).filter(Boolean).length;
-  expect(count((n) => limits.charge(from(n), 'return-path', 0))).toBe(MESSAGES.burst);
-  expect(count((n) => limits.hold(from(n), HELD_BYTES.each / 10))).toBe(10);
+  expect(count((n) => limits.charge(from(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
+  expect(count((n) => limits.reserveBytes(from(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
 test('role mailboxes take so much from one peer, and so much from all together; return paths are not held up', () => {
   const limits = createPeerLimits();
   const taken = (address: string, now: number) =>
     Array.from({ length: 1_000 }, () => limits.charge(address, 'role', now)).filter(Boolean).length;
-  expect(taken('192.0.2.1', 0)).toBe(ROLE_MESSAGES.burst);
-  expect(taken('192.0.2.2', 0)).toBe(ROLE_MESSAGES.burst);
-  let all = 2 * ROLE_MESSAGES.burst;
+  expect(taken('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
+  expect(taken('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
+  let all = 2 * PEER_ROLE_MESSAGE_RATE.burst;
   for (let n = 3; n < 20; n += 1) all += taken(`192.0.2.${n}`, 0);
-  expect(all).toBe(ALL_ROLE_MESSAGES.burst);
+  expect(all).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
   expect(limits.charge('192.0.2.99', 'return-path', 0)).toBe(true);
-  expect(limits.may('192.0.2.99', 'role', 0)).toBe(false);
-  expect(limits.may('192.0.2.99', 'role', 1_000)).toBe(true);
+  expect(limits.allows('192.0.2.99', 'role', 0)).toBe(false);
+  expect(limits.allows('192.0.2.99', 'role', 1_000)).toBe(true);
 });
 
 test('bytes that are being received are bounded for one peer and for all, and free again once released', () => {
   const limits = createPeerLimits();
-  expect(limits.hold('192.0.2.1', HELD_BYTES.each)).toBe(true);
-  expect(limits.hold('192.0.2.1', 1)).toBe(false);
-  for (let n = 2; n <= HELD_BYTES.all / HELD_BYTES.each; n += 1)
-    expect(limits.hold(`192.0.2.${n}`, HELD_BYTES.each)).toBe(true);
-  expect(limits.hold('192.0.2.99', 1)).toBe(false);
-  limits.release('192.0.2.1', HELD_BYTES.each);
-  expect(limits.hold('192.0.2.99', HELD_BYTES.each)).toBe(true);
+  expect(limits.reserveBytes('192.0.2.1', MAX_BUFFERED_BYTES.perPeer)).toBe(true);
+  expect(limits.reserveBytes('192.0.2.1', 1)).toBe(false);
+  for (let n = 2; n <= MAX_BUFFERED_BYTES.total / MAX_BUFFERED_BYTES.perPeer; n += 1)
+    expect(limits.reserveBytes(`192.0.2.${n}`, MAX_BUFFERED_BYTES.perPeer)).toBe(true);
+  expect(limits.reserveBytes('192.0.2.99', 1)).toBe(false);
+  limits.releaseBytes('192.0.2.1', MAX_BUFFERED_BYTES.perPeer);
+  expect(limits.reserveBytes('192.0.2.99', MAX_BUFFERED_BYTES.perPeer)).toBe(true);
 });

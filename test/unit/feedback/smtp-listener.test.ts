@@ -3,23 +3,28 @@ import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { createIntake } from '../../../src/feedback/intake.ts';
+import { createFeedbackIntake } from '../../../src/feedback/intake.ts';
 import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
-import { ALL_ROLE_MESSAGES, HELD_BYTES, MESSAGES, ROLE_MESSAGES } from '../../../src/feedback/smtp-limits.ts';
 import {
-  COMMANDS_MS,
+  MAX_BUFFERED_BYTES,
+  PEER_MESSAGE_RATE,
+  PEER_ROLE_MESSAGE_RATE,
+  TOTAL_ROLE_MESSAGE_RATE,
+} from '../../../src/feedback/smtp-limits.ts';
+import {
+  COMMANDS_TIMEOUT_MS,
   createSmtpListener,
   MAX_COMMAND_BYTES,
   MAX_ENVELOPE_COMMANDS,
-  MOST_BYTES,
+  MAX_MESSAGE_BYTES,
 } from '../../../src/feedback/smtp-listener.ts';
-import { SESSIONS } from '../../../src/feedback/smtp-visits.ts';
+import { MAX_SESSIONS } from '../../../src/feedback/smtp-sessions.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackAnswer, FeedbackReport } from '../../../src/model/feedback.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
-import { type SmtpDialog, smtpDialog } from '../../rig/smtp-dialog.ts';
+import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
 
 const DOMAIN = 'bounces.example.org';
 const KEY = Buffer.alloc(32, 3);
@@ -36,7 +41,7 @@ const DSN = CASE('01-postfix-no-such-user');
 interface Rig {
   readonly port: number;
   /** From this loopback address, 127.0.0.1 unless given. */
-  readonly dialog: (from?: string) => Promise<SmtpDialog>;
+  readonly dialog: (from?: string) => Promise<SmtpClient>;
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
@@ -60,7 +65,7 @@ async function rig(
   }: { readonly clock?: Clock; readonly module?: URL; readonly reader?: Pick<ReportReader, 'read'> } = {},
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
-  const intake = createIntake({
+  const intake = createFeedbackIntake({
     clock,
     record: (report) => {
       reports.push(report);
@@ -74,10 +79,10 @@ async function rig(
     clock,
     beforeThread: () => undefined,
     failed,
-    ...(module === undefined ? {} : { module }),
+    ...(module === undefined ? {} : { threadModule: module }),
   });
   const listener = createSmtpListener({
-    at: { host: '127.0.0.1', port: 0 },
+    listenAddress: { host: '127.0.0.1', port: 0 },
     bind,
     clock,
     reader: {
@@ -89,12 +94,12 @@ async function rig(
     returnPath: { domain: DOMAIN, key: KEY },
     name: DOMAIN,
     certificate,
-    take: intake.take,
+    recordReport: intake.recordReport,
     publish: ({ reason }) => refusals.push(reason),
     failed,
   });
   const { port } = await listener.start();
-  const dialogs: SmtpDialog[] = [];
+  const dialogs: SmtpClient[] = [];
   const close = async () => {
     intake.close();
     for (const dialog of dialogs) dialog.close();
@@ -103,7 +108,7 @@ async function rig(
   };
   onTestFinished(close);
   const dialog = async (from?: string) => {
-    const made = await smtpDialog(port, from);
+    const made = await connectSmtp(port, from);
     dialogs.push(made);
     return made;
   };
@@ -136,9 +141,9 @@ describe('who is taken mail for', () => {
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
     const { dialog, reports, refusals } = await rig();
     const peer = await dialog();
-    await peer.say('MAIL FROM:<>');
-    expect(await peer.say(`RCPT TO:<${address()}>`)).toMatch(new RegExp(`^${code} 5\\.`));
-    expect(await peer.say('DATA')).toMatch(/^503 /);
+    await peer.command('MAIL FROM:<>');
+    expect(await peer.command(`RCPT TO:<${address()}>`)).toMatch(new RegExp(`^${code} 5\\.`));
+    expect(await peer.command('DATA')).toMatch(/^503 /);
     expect(refusals).toEqual([reason]);
     expect(reports).toEqual([]);
   });
@@ -166,17 +171,17 @@ describe('who is taken mail for', () => {
   test('one recipient at a time', async () => {
     const { dialog } = await rig();
     const peer = await dialog();
-    await peer.say('MAIL FROM:<>');
-    expect(await peer.say(`RCPT TO:<${tokenOf()}>`)).toMatch(/^250 /);
-    expect(await peer.say(`RCPT TO:<abuse@${DOMAIN}>`)).toMatch(/^452 /);
+    await peer.command('MAIL FROM:<>');
+    expect(await peer.command(`RCPT TO:<${tokenOf()}>`)).toMatch(/^250 /);
+    expect(await peer.command(`RCPT TO:<abuse@${DOMAIN}>`)).toMatch(/^452 /);
   });
 
   test('somebody who guesses is sent away', async () => {
     const { dialog, refusals } = await rig();
     const peer = await dialog();
-    await peer.say('MAIL FROM:<>');
+    await peer.command('MAIL FROM:<>');
     const answers: string[] = [];
-    for (let n = 0; n < 10; n += 1) answers.push((await peer.say(`RCPT TO:<guess${n}@${DOMAIN}>`)).slice(0, 3));
+    for (let n = 0; n < 10; n += 1) answers.push((await peer.command(`RCPT TO:<guess${n}@${DOMAIN}>`)).slice(0, 3));
     expect(answers).toEqual([...Array.from({ length: 9 }, () => '550'), '421']);
     expect(refusals).toHaveLength(10);
   });
@@ -235,8 +240,8 @@ describe('when it says 250', () => {
   test('a message whose end never comes is none', async () => {
     const { dialog, reports } = await rig();
     const peer = await dialog();
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.say(line);
-    peer.raw(DSN);
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
+    peer.write(DSN);
     peer.close();
     const other = await dialog();
     expect(await other.send('', tokenOf(), DSN)).toMatch(/^250 /);
@@ -263,9 +268,9 @@ describe('who misbehaves', () => {
   ])('%s ends the session', async (_, bytes) => {
     const { dialog, refusals, reports } = await rig();
     const peer = await dialog();
-    peer.raw(bytes);
-    expect(await peer.reply()).toMatch(/^554 5\.6\.0 bare CR or LF/);
-    expect(await peer.reply()).toBe('closed');
+    peer.write(bytes);
+    expect(await peer.readReply()).toMatch(/^554 5\.6\.0 bare CR or LF/);
+    expect(await peer.readReply()).toBe('closed');
     expect(refusals).toEqual(['bare-line-end']);
     expect(reports).toEqual([]);
   });
@@ -275,10 +280,10 @@ describe('who misbehaves', () => {
     async (end) => {
       const { dialog, refusals, reports } = await rig();
       const peer = await dialog();
-      for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.say(line);
-      peer.raw(`${DSN}${end}MAIL FROM:<>\r\nRCPT TO:<${tokenOf()}>\r\nDATA\r\n${DSN}\r\n.\r\n`);
-      expect(await peer.reply()).toMatch(/^554 5\.6\.0/);
-      expect(await peer.reply()).toBe('closed');
+      for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
+      peer.write(`${DSN}${end}MAIL FROM:<>\r\nRCPT TO:<${tokenOf()}>\r\nDATA\r\n${DSN}\r\n.\r\n`);
+      expect(await peer.readReply()).toMatch(/^554 5\.6\.0/);
+      expect(await peer.readReply()).toBe('closed');
       expect(refusals).toEqual(['bare-line-end']);
       expect(reports).toEqual([]);
     },
@@ -287,12 +292,12 @@ describe('who misbehaves', () => {
   test('thirty megabytes are refused, announced or not, and the next message is taken', async () => {
     const { dialog, refusals, reports } = await rig();
     const peer = await dialog();
-    expect(await peer.say(`MAIL FROM:<> SIZE=${MOST_BYTES + 1}`)).toMatch(/^552 /);
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.say(line);
+    expect(await peer.command(`MAIL FROM:<> SIZE=${MAX_MESSAGE_BYTES + 1}`)).toMatch(/^552 /);
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
     const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
-    peer.raw(DSN);
-    for (let n = 0; n < 30; n += 1) peer.raw(megabyte);
-    expect(await peer.say('\r\n.')).toMatch(/^552 /);
+    peer.write(DSN);
+    for (let n = 0; n < 30; n += 1) peer.write(megabyte);
+    expect(await peer.command('\r\n.')).toMatch(/^552 /);
     expect(refusals).toEqual(['too-large']);
     expect(reports).toEqual([]);
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
@@ -309,15 +314,15 @@ describe('who misbehaves', () => {
 
   test('too many connections of one address are told so', async () => {
     const { dialog, refusals } = await rig();
-    await Promise.all(Array.from({ length: SESSIONS.each }, () => dialog()));
+    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
     const one = await dialog();
-    expect(await one.say('MAIL FROM:<>')).toBe('closed');
+    expect(await one.command('MAIL FROM:<>')).toBe('closed');
     expect(refusals).toEqual(['too-many-connections']);
   });
 
   test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('%s is not known here', async (command) => {
     const { dialog } = await rig();
-    expect(await (await dialog()).say(command)).toMatch(/^50[02] /);
+    expect(await (await dialog()).command(command)).toMatch(/^50[02] /);
   });
 });
 
@@ -335,9 +340,9 @@ describe('who takes up room', () => {
 
   test('hundreds of idle connections keep nobody from delivering a bounce', async () => {
     const { port, dialog, reports, refusals } = await rig();
-    const hosts = 2 + SESSIONS.all / SESSIONS.each;
+    const hosts = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
     for (let host = 1; host <= hosts; host += 1)
-      await Promise.all(Array.from({ length: SESSIONS.each }, () => idle(port, `127.0.0.${host + 10}`)));
+      await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => idle(port, `127.0.0.${host + 10}`)));
     const peer = await dialog('127.0.0.99');
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
@@ -347,20 +352,20 @@ describe('who takes up room', () => {
   test('sessions that named abuse and send nothing make room as well, one for a return path does not', async () => {
     const { dialog, reports, refusals } = await rig();
     const first = await dialog('127.0.0.98');
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await first.say(line);
-    for (let host = 1; host <= SESSIONS.all / SESSIONS.each; host += 1) {
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await first.command(line);
+    for (let host = 1; host <= MAX_SESSIONS.total / MAX_SESSIONS.perPeer; host += 1) {
       await Promise.all(
-        Array.from({ length: SESSIONS.each }, async () => {
+        Array.from({ length: MAX_SESSIONS.perPeer }, async () => {
           const peer = await dialog(`127.0.0.${host + 10}`);
-          await peer.say('MAIL FROM:<>');
-          await peer.say(`RCPT TO:<abuse@${DOMAIN}>`);
+          await peer.command('MAIL FROM:<>');
+          await peer.command(`RCPT TO:<abuse@${DOMAIN}>`);
         }),
       );
     }
     const peer = await dialog('127.0.0.99');
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
-    first.raw(DSN);
-    expect(await first.say('\r\n.')).toMatch(/^250 /);
+    first.write(DSN);
+    expect(await first.command('\r\n.')).toMatch(/^250 /);
     expect(reports).toHaveLength(2);
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
@@ -369,19 +374,19 @@ describe('who takes up room', () => {
     const { dialog, reports, refusals } = await rig();
     for (let round = 0; round < 20; round += 1) {
       const peer = await dialog();
-      await peer.say('MAIL FROM:<a@example.com>');
+      await peer.command('MAIL FROM:<a@example.com>');
       let answer = '';
       let said = 1;
       while (!answer.startsWith('421') && said <= 2 * MAX_ENVELOPE_COMMANDS) {
-        answer = await peer.say('RCPT TO:<postmaster>');
+        answer = await peer.command('RCPT TO:<postmaster>');
         said += 1;
       }
       expect(answer).toMatch(/^421 /);
       expect(said).toBe(MAX_ENVELOPE_COMMANDS + 1);
-      expect(await peer.reply()).toBe('closed');
+      expect(await peer.readReply()).toBe('closed');
     }
     expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
-    expect(20 * MAX_ENVELOPE_COMMANDS).toBeGreaterThan(ALL_ROLE_MESSAGES.burst);
+    expect(20 * MAX_ENVELOPE_COMMANDS).toBeGreaterThan(TOTAL_ROLE_MESSAGE_RATE.burst);
     const other = await dialog();
     expect(await other.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
@@ -391,9 +396,9 @@ describe('who takes up room', () => {
     const { dialog, refusals } = await rig();
     const peer = await dialog();
     const line = `${command}\r\n`;
-    peer.raw(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
+    peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
     let answer = '';
-    do answer = await peer.reply();
+    do answer = await peer.readReply();
     while (answer !== 'closed');
     expect(refusals).toEqual(['too-many-commands']);
   });
@@ -407,26 +412,30 @@ describe('who takes up room', () => {
   });
 
   test.each([
-    ['no command', [], COMMANDS_MS],
-    ['no recipient', ['MAIL FROM:<>'], COMMANDS_MS],
-    ['recipients that are not here', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_MS],
-    ['a recipient again and again', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'], COMMANDS_MS],
+    ['no command', [], COMMANDS_TIMEOUT_MS],
+    ['no recipient', ['MAIL FROM:<>'], COMMANDS_TIMEOUT_MS],
+    ['recipients that are not here', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_TIMEOUT_MS],
+    [
+      'a recipient again and again',
+      ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'],
+      COMMANDS_TIMEOUT_MS,
+    ],
     ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s is over after a short time', async (_, lines, ms) => {
     const clock = virtualClock(Date.now());
     const { dialog, refusals } = await rig(undefined, null, { clock });
     const peer = await dialog();
-    for (const line of lines) await peer.say(line);
+    for (const line of lines) await peer.command(line);
     await clock.advance(ms);
-    expect(await peer.reply()).toMatch(/^421 4\.4\.2 /);
-    expect(await peer.reply()).toBe('closed');
+    expect(await peer.readReply()).toMatch(/^421 4\.4\.2 /);
+    expect(await peer.readReply()).toBe('closed');
     expect(refusals.at(-1)).toBe('too-slow');
   });
 
   test('a peer with all of its connections idle has room for its next one', async () => {
     const clock = virtualClock(Date.now());
     const { dialog, refusals } = await rig(undefined, null, { clock });
-    await Promise.all(Array.from({ length: SESSIONS.each }, () => dialog()));
+    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
     await clock.advance(15_000);
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
@@ -434,8 +443,8 @@ describe('who takes up room', () => {
   });
 
   test.each([
-    ['abuse', () => `abuse@${DOMAIN}`, ROLE_MESSAGES.burst],
-    ['a return path', tokenOf, MESSAGES.burst],
+    ['abuse', () => `abuse@${DOMAIN}`, PEER_ROLE_MESSAGE_RATE.burst],
+    ['a return path', tokenOf, PEER_MESSAGE_RATE.burst],
   ] as const)(
     'over its budget for %s a peer is told to come again, and another one is not held up',
     async (_, to, burst) => {
@@ -462,15 +471,16 @@ describe('who takes up room', () => {
     });
     const [one, other] = [await dialog(), await dialog()];
     const abuse = `abuse@${DOMAIN}`;
-    for (let n = 1; n < ROLE_MESSAGES.burst; n += 1) await one.send('', abuse, `X: ${n}\r\n\r\nx`);
-    for (const peer of [one, other]) for (const line of ['MAIL FROM:<>', `RCPT TO:<${abuse}>`]) await peer.say(line);
+    for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1) await one.send('', abuse, `X: ${n}\r\n\r\nx`);
+    for (const peer of [one, other])
+      for (const line of ['MAIL FROM:<>', `RCPT TO:<${abuse}>`]) await peer.command(line);
     const answers: string[] = [];
     for (const peer of [one, other]) {
-      expect(await peer.say('DATA')).toMatch(/^354 /);
-      answers.push((await peer.say('\r\n.')).slice(0, 3));
+      expect(await peer.command('DATA')).toMatch(/^354 /);
+      answers.push((await peer.command('\r\n.')).slice(0, 3));
     }
     expect(answers).toEqual(['250', '451']);
-    expect(reports).toHaveLength(ROLE_MESSAGES.burst);
+    expect(reports).toHaveLength(PEER_ROLE_MESSAGE_RATE.burst);
   });
 
   test('of large messages of one peer no more is kept than its share, and the peer is told to come again', async () => {
@@ -486,7 +496,7 @@ describe('who takes up room', () => {
       },
     });
     const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
-    const count = HELD_BYTES.each / megabyte.length;
+    const count = MAX_BUFFERED_BYTES.perPeer / megabyte.length;
     const sent: Promise<string>[] = [];
     for (let n = 0; n < count; n += 1) {
       const peer = await dialog();
@@ -508,7 +518,7 @@ describe('who takes up room', () => {
 describe('a report that is too expensive to read', () => {
   test('is answered 250, kept as it came, and the next report is read', async () => {
     const clock = virtualClock(Date.now());
-    const module = new URL('../../rig/hostile-reading-worker.ts', import.meta.url);
+    const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
     const { dialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
     const peer = await dialog();
     // The thread is there then, and the clock can be moved.
@@ -552,13 +562,13 @@ describe('a report that is too expensive to read', () => {
 test('under TLS too a session that ends leaves its place', async () => {
   const { key, cert } = await certificateFor('localhost');
   const { dialog, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
-  for (let n = 0; n < SESSIONS.each + 2; n += 1) {
+  for (let n = 0; n < MAX_SESSIONS.perPeer + 2; n += 1) {
     const peer = await dialog();
-    expect(await peer.say('STARTTLS')).toMatch(/^220 /);
-    await peer.secure();
-    expect(await peer.say('EHLO peer.example')).toMatch(/^250/);
-    expect(await peer.say('QUIT')).toMatch(/^221 /);
-    expect(await peer.reply()).toBe('closed');
+    expect(await peer.command('STARTTLS')).toMatch(/^220 /);
+    await peer.startTls();
+    expect(await peer.command('EHLO peer.example')).toMatch(/^250/);
+    expect(await peer.command('QUIT')).toMatch(/^221 /);
+    expect(await peer.readReply()).toBe('closed');
   }
   expect(refusals).toEqual([]);
 });
@@ -567,18 +577,18 @@ test('with a certificate it offers STARTTLS, and holds lines to CR LF there too'
   const { key, cert } = await certificateFor('localhost');
   const { dialog, reports, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
   const peer = await dialog();
-  expect(await peer.say('EHLO peer.example')).toContain('STARTTLS');
-  expect(await peer.say('STARTTLS')).toMatch(/^220 /);
-  await peer.secure();
-  await peer.say('EHLO peer.example');
+  expect(await peer.command('EHLO peer.example')).toContain('STARTTLS');
+  expect(await peer.command('STARTTLS')).toMatch(/^220 /);
+  await peer.startTls();
+  await peer.command('EHLO peer.example');
   expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
   expect(reports).toHaveLength(1);
-  peer.raw('NOOP\n');
-  expect(await peer.reply()).toMatch(/^554 5\.6\.0/);
+  peer.write('NOOP\n');
+  expect(await peer.readReply()).toMatch(/^554 5\.6\.0/);
   expect(refusals).toEqual(['bare-line-end']);
 });
 
 test('without a certificate STARTTLS is not offered', async () => {
   const { dialog } = await rig();
-  expect(await (await dialog()).say('EHLO peer.example')).not.toContain('STARTTLS');
+  expect(await (await dialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
 });

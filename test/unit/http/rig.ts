@@ -9,7 +9,7 @@ import type { BoundAt, Listener, ListenerOptions } from '../../../src/http/ports
 import { Throttle } from '../../../src/http/throttle.ts';
 import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
 import type { DropReason, ServiceEvent } from '../../../src/model/events.ts';
-import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
+import type { AcceptAnswer, NewMessage } from '../../../src/model/message.ts';
 import { mailIds } from '../../../src/model/submission.ts';
 
 export const KEY = `pr_${'k'.repeat(43)}`;
@@ -50,7 +50,7 @@ export function apiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey {
 export const ACCEPTED: AcceptAnswer = { kind: 'accepted', state: 'queued', limits: { rate: null } };
 
 export interface Seen {
-  readonly submitted: NewMail[];
+  readonly submitted: NewMessage[];
   readonly refused: string[];
   readonly ignored: number[];
   readonly faults: unknown[];

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hmacSha256, readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
 import { parseAddress } from '../../../src/model/address.ts';
-import { idAt } from '../../rig/mail.ts';
+import { idAt } from '../../rig/messages.ts';
 
 const key = Buffer.alloc(32, 7);
 const DAY = 86_400_000;

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { complainantOf, DEFAULT_THRESHOLDS, standing, thresholdUsage } from '../../../src/model/account.ts';
+import { complainantOf, DEFAULT_THRESHOLDS, reputationStatus, thresholdUsage } from '../../../src/model/account.ts';
 
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
-  standing({ emails, bounces, complaints }, thresholds).kind;
+  reputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
 test('from 100 emails on, 10 % hard bounces lock and half of it warns', () => {
   expect(kind(100, 4, 0)).toBe('good');
@@ -50,7 +50,7 @@ test('below 100 emails absolute ceilings hold instead of rates', () => {
 });
 
 test('the reason names figure, limit and window', () => {
-  const verdict = standing({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
+  const verdict = reputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(verdict).toEqual({
     kind: 'lock',
     reason: '30 hard bounces of 200 emails in 7 days (15 %; the limit is 10 %)',

@@ -8,7 +8,7 @@ import {
   retryDelayMs,
 } from '../../../src/model/message.ts';
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
-import { attemptWith } from '../../rig/mail.ts';
+import { attemptWith } from '../../rig/messages.ts';
 
 const MINUTE = 60_000;
 const stage = fc.constantFrom<Stage>(

@@ -8,8 +8,8 @@ import { HOUR_MS } from '../../../src/model/traffic.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { attemptWith } from '../../rig/mail.ts';
-import { accepted } from '../../rig/service.ts';
+import { attemptWith } from '../../rig/messages.ts';
+import { submitAccepted } from '../../rig/service.ts';
 
 const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
 
@@ -46,10 +46,10 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     },
     null,
   );
-  const service = await startService(settings, { transport: answering });
+  const service = await startService(settings, { wrapTransport: answering });
   const metrics = async () => (await fetch(`${service.operatorUrl}/metrics`)).text();
   const metric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
-  const send = (to: string) => accepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
+  const send = (to: string) => submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
   for (let n = 0; n < 4; n += 1) {
     for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'silent' : 'good'])
       await send(`${word}.${n}@example.com`);
@@ -74,10 +74,10 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
 
   const store = await openSqliteStore({ path, exclusive: true });
   const filter = { accountId: null, state: null, to: null, since: null, limit: 1_000 };
-  const ids = (await store.listMail(filter)).map(({ id }) => id);
+  const ids = (await store.listMessages(filter)).map(({ id }) => id);
   const history: Record<string, number> = {};
   let emails = 0;
-  for (const { to, events } of await store.mailStandings(ids)) {
+  for (const { to, events } of await store.messageHistories(ids)) {
     for (const { verb } of events) {
       history[verb] = (history[verb] ?? 0) + 1;
       if ((verb === 'delivered' || verb === 'bounced') && !to.includes('simulator')) emails += 1;
@@ -85,7 +85,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   }
   const now = Date.now();
   const series: Record<string, number> = {};
-  for (const step of await store.traffic(now - (now % HOUR_MS) - HOUR_MS, now + HOUR_MS, HOUR_MS)) {
+  for (const step of await store.readTraffic(now - (now % HOUR_MS) - HOUR_MS, now + HOUR_MS, HOUR_MS)) {
     for (const [name, value] of Object.entries(step)) {
       if (typeof value === 'number') series[name] = (series[name] ?? 0) + value;
     }

@@ -6,8 +6,8 @@ import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, logHandlers } from '../../../src/observability/log.ts';
 import { createMetrics, metricHandlers } from '../../../src/observability/metrics.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
-import { countTraffic, trafficHandlers } from '../../../src/observability/traffic.ts';
-import { attemptWith } from '../../rig/mail.ts';
+import { startTrafficCounter, trafficHandlers } from '../../../src/observability/traffic.ts';
+import { attemptWith } from '../../rig/messages.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
 const SETTLED: readonly SettledType[] = [
@@ -30,14 +30,14 @@ function made(level: 'debug' | 'info' = 'debug') {
   const log = createLog(level, { write: (line) => lines.push(line) });
   const clock = { now: () => 5_000, after: () => () => {} };
   const queueFigures = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldest: null });
-  const metrics = createMetrics({ clock, queueFigures, reasons: ['invalid-key'], droppedLines: () => 12 });
+  const metrics = createMetrics({ clock, queueFigures, refusalReasons: ['invalid-key'], droppedLines: () => 12 });
   const events = createEvents(clock);
   const status = trackRuntimeStatus();
   const written = new Map<string, number>();
   const put = async (_node: string, rows: readonly object[]) => {
     for (const [name, value] of Object.entries(rows[0] ?? {})) if (typeof value === 'number') written.set(name, value);
   };
-  const traffic = countTraffic({ node: 'node', clock, put, failed: () => undefined });
+  const traffic = startTrafficCounter({ node: 'node', clock, writeRows: put, onWriteError: () => undefined });
   events.subscribe(logHandlers(log, 'node'));
   events.subscribe(metricHandlers(metrics));
   events.subscribe(trafficHandlers(traffic));

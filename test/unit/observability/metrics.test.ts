@@ -6,7 +6,7 @@ const FIGURES: QueueFigures = { queued: 3, sending: 2, uncertain: 1, oldest: { i
 
 function made(queueFigures: () => Promise<QueueFigures> = () => Promise.resolve(FIGURES)) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
-  return { clock, metrics: createMetrics({ clock, queueFigures, reasons: ['invalid-key', 'throttled'] }) };
+  return { clock, metrics: createMetrics({ clock, queueFigures, refusalReasons: ['invalid-key', 'throttled'] }) };
 }
 
 test('each call counts in its metric, and series start at zero', async () => {

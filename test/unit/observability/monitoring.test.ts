@@ -43,7 +43,7 @@ function metricsAfterEverything(): Metrics {
     clock: { now: () => 10_000, after: () => () => undefined },
     queueFigures: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
     lastFeedbackAt: async () => 1,
-    reasons: ERROR_CODES,
+    refusalReasons: ERROR_CODES,
   });
   metrics.reportRefused('store');
   metrics.accepted(1);

@@ -4,7 +4,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { afterEach, expect, test } from 'vitest';
 import type { Change } from '../../../src/model/message.ts';
 import { createTraces } from '../../../src/observability/traces.ts';
-import { attemptWith, newMail } from '../../rig/mail.ts';
+import { attemptWith, newMessage } from '../../rig/messages.ts';
 
 afterEach(() => {
   trace.disable();
@@ -34,7 +34,7 @@ test('request, attempts and reports of a message form one trace, whose id is the
   const traces = createTraces('1.2.3');
   exporter.reset();
   const at = Date.now();
-  const mail = newMail({ acceptedAt: at });
+  const mail = newMessage({ acceptedAt: at });
   const leased = { ...mail, attempts: 1, lease: { owner: 'node', until: at + 1 } };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
   const deferred = attemptWith({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });

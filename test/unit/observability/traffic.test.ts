@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TrafficRow } from '../../../src/model/traffic.ts';
-import { countTraffic } from '../../../src/observability/traffic.ts';
+import { startTrafficCounter } from '../../../src/observability/traffic.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
@@ -12,15 +12,15 @@ function rig(startAt = HOUR) {
   const writes: TrafficRow[][] = [];
   const faults: unknown[] = [];
   const answer = { fault: null as Error | null };
-  const counter = countTraffic({
+  const counter = startTrafficCounter({
     node: 'node-a',
     clock,
-    put: async (node, rows) => {
+    writeRows: async (node, rows) => {
       expect(node).toBe('node-a');
       if (answer.fault !== null) throw answer.fault;
       writes.push(structuredClone([...rows]));
     },
-    failed: (error) => faults.push(error),
+    onWriteError: (error) => faults.push(error),
   });
   return { clock, counter, writes, faults, answer };
 }
@@ -134,11 +134,11 @@ test('the stored rows equal the counts for any clock steps, write times and fail
           };
         },
       };
-      const put = async (_node: string, rows: readonly TrafficRow[]) => {
+      const writeRows = async (_node: string, rows: readonly TrafficRow[]) => {
         if (failing) throw new Error('unavailable');
         writes.push(structuredClone([...rows]));
       };
-      const counter = countTraffic({ node: 'n', clock, put, failed: () => undefined });
+      const counter = startTrafficCounter({ node: 'n', clock, writeRows, onWriteError: () => undefined });
       const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
       for (const { at, count, written, fails } of steps) {
         now = HOUR + at;

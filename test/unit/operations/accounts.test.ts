@@ -4,11 +4,11 @@ import { accountPairs } from '../../../src/cli/account-text.ts';
 import type { Account } from '../../../src/model/account.ts';
 import {
   createAccount,
-  detailsOf,
   listAccounts,
   lockAccount,
   setAccount,
   showAccount,
+  toAccountDetails,
   unlockAccount,
 } from '../../../src/operations/accounts.ts';
 import { listAudit } from '../../../src/operations/audit.ts';
@@ -19,7 +19,7 @@ import { type OperationRig, operationRig } from './operation-rig.ts';
 
 /** The value of the result, held against its schema; code and field of an error. */
 async function answer(rig: OperationRig, operation: Operation, given: Readonly<Record<string, unknown>>) {
-  const performed = await rig.ask(operation, given);
+  const performed = await rig.perform(operation, given);
   if (performed.ok) return performed.value;
   const { code, field } = performed.error;
   return { code, field };
@@ -42,7 +42,7 @@ const ACCOUNT: Account = {
 
 test('the warning of an account has the counts of now, and goes when they are good again', () => {
   const shown = (emails: number) => {
-    const details = detailsOf(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
+    const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: accountPairs(details, NOW) };
   };
   const nearer = shown(125);

@@ -16,7 +16,7 @@ describe('doctor', () => {
     const lines: string[] = [];
     const context = { ...rig.context, progress: (line: string) => void lines.push(line) };
     const performed = await perform(runDoctor, {}, context);
-    const findings = await rig.value(runDoctor, {});
+    const findings = await rig.performOk(runDoctor, {});
     expect(performed).toMatchObject({ ok: true, warnings: [] });
     expect(findings.map(({ check }) => check)).toEqual([
       'database',
@@ -70,17 +70,17 @@ describe('doctor', () => {
 describe('the trial of the way back', () => {
   test('with a transport or an account from which nothing comes back is a finding', async () => {
     const rig = await operationRig();
-    const [captured] = await rig.value(tryLoop, {});
+    const [captured] = await rig.performOk(tryLoop, {});
     expect(captured).toMatchObject({ check: 'loop', result: 'failure' });
     const relayed = await operationRig({
       POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     });
-    expect(await relayed.value(tryLoop, { account: 'nobody' })).toMatchObject([
+    expect(await relayed.performOk(tryLoop, { account: 'nobody' })).toMatchObject([
       { detail: expect.stringContaining('there is no account "nobody"') },
     ]);
-    expect(await relayed.value(tryLoop, {})).toMatchObject([
+    expect(await relayed.performOk(tryLoop, {})).toMatchObject([
       { detail: 'no account has an authenticated domain to send from' },
     ]);
   });
@@ -88,14 +88,14 @@ describe('the trial of the way back', () => {
   test('waits for as long as it is told, at most an hour', async () => {
     const rig = await operationRig();
     for (const within of ['soon', '2h']) {
-      expect(await rig.ask(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });
+      expect(await rig.perform(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });
     }
   });
 });
 
 test('the settings are told with their sources and without secrets', async () => {
   const rig = await operationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
-  const settings = await rig.value(showConfig, {});
+  const settings = await rig.performOk(showConfig, {});
   expect(settings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')).toMatchObject({ source: 'environment' });
   expect(JSON.stringify(settings)).not.toContain('secret-word');
 });

@@ -30,32 +30,32 @@ function publish({ zone }: FakeDns, { records }: DomainDetails): void {
 
 test('a domain is added, verified, rotated, changed and removed, and each change is in the audit log once', async () => {
   const { rig, dns } = await withDns();
-  const added = await rig.value(addDomain, { account: 'acme', domain: 'Example.ORG.', subdomains: true });
+  const added = await rig.performOk(addDomain, { account: 'acme', domain: 'Example.ORG.', subdomains: true });
   expect(added).toMatchObject({ domain, account: 'acme', status: 'pending', subdomains: true, sends: false });
   expect(added.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
     ['rsa', 'active'],
     ['ed25519', 'active'],
   ]);
   publish(dns, added);
-  const verified = await rig.value(verifyDomain, { domain });
+  const verified = await rig.performOk(verifyDomain, { domain });
   expect(verified).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
-  const rotated = await rig.value(rotateDomain, { domain });
+  const rotated = await rig.performOk(rotateDomain, { domain });
   expect([rotated.keys.length, rotated.removedRecords]).toEqual([4, []]);
-  const cancelled = await rig.value(rotateDomain, { domain, cancel: true });
+  const cancelled = await rig.performOk(rotateDomain, { domain, cancel: true });
   const stagedNames = rotated.records.filter(({ key }) => key === 'staged').map(({ name }) => name);
   expect([cancelled.keys.length, cancelled.removedRecords]).toEqual([2, stagedNames]);
-  expect(await rig.value(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
-  const shown = await rig.value(showDomain, { domain });
-  expect(await rig.value(listDomains, {})).toEqual([shown]);
+  expect(await rig.performOk(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
+  const shown = await rig.performOk(showDomain, { domain });
+  expect(await rig.performOk(listDomains, {})).toEqual([shown]);
   expect(shown.records.map(({ found }) => found)).toEqual(['found', 'found', 'found', 'found']);
   const dkim = added.records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name);
-  expect(await rig.value(removeDomain, { domain })).toMatchObject({
+  expect(await rig.performOk(removeDomain, { domain })).toMatchObject({
     status: 'removed',
     removedRecords: dkim,
     keepRecordsUntil: null,
     remainingIdentity: null,
   });
-  expect(await rig.value(listDomains, {})).toEqual([]);
+  expect(await rig.performOk(listDomains, {})).toEqual([]);
   expect(await rig.audit()).toEqual(
     ['add', 'update', 'update', 'update', 'set', 'remove'].map((verb) => `cli:tester domain.${verb} ${domain}`),
   );
@@ -63,16 +63,16 @@ test('a domain is added, verified, rotated, changed and removed, and each change
 
 test('a domain without its records has a fault that counts them, and one whose records are lost says until when it sends', async () => {
   const { rig, dns } = await withDns();
-  const added = await rig.value(addDomain, { account: 'acme', domain });
-  expect(await rig.value(verifyDomain, { domain })).toMatchObject({
+  const added = await rig.performOk(addDomain, { account: 'acme', domain });
+  expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
     status: 'pending',
     change: null,
     fault: expect.stringContaining('4 missing of 4 records'),
   });
   publish(dns, added);
-  await rig.value(verifyDomain, { domain });
+  await rig.performOk(verifyDomain, { domain });
   for (const { name } of added.records) delete dns.zone[name];
-  expect(await rig.value(verifyDomain, { domain })).toMatchObject({
+  expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
     status: 'failing',
     change: 'lost',
     sends: true,
@@ -82,11 +82,11 @@ test('a domain without its records has a fault that counts them, and one whose r
 
 describe('what fails has a code and changes nothing', () => {
   test.each([
-    ['show', (rig: OperationRig, name: string) => rig.ask(showDomain, { domain: name })],
-    ['set', (rig: OperationRig, name: string) => rig.ask(setDomain, { domain: name, subdomains: true })],
-    ['verify', (rig: OperationRig, name: string) => rig.ask(verifyDomain, { domain: name })],
-    ['rotate', (rig: OperationRig, name: string) => rig.ask(rotateDomain, { domain: name })],
-    ['remove', (rig: OperationRig, name: string) => rig.ask(removeDomain, { domain: name })],
+    ['show', (rig: OperationRig, name: string) => rig.perform(showDomain, { domain: name })],
+    ['set', (rig: OperationRig, name: string) => rig.perform(setDomain, { domain: name, subdomains: true })],
+    ['verify', (rig: OperationRig, name: string) => rig.perform(verifyDomain, { domain: name })],
+    ['rotate', (rig: OperationRig, name: string) => rig.perform(rotateDomain, { domain: name })],
+    ['remove', (rig: OperationRig, name: string) => rig.perform(removeDomain, { domain: name })],
   ] as const)('%s: an unknown domain is not found, and a text that is no domain is invalid', async (_name, ask) => {
     const rig = await operationRig();
     expect(await ask(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });
@@ -97,7 +97,7 @@ describe('what fails has a code and changes nothing', () => {
   test('adding: a public suffix, no account, Easy DKIM without Amazon SES, a domain that an account has', async () => {
     const rig = await operationRig();
     const faultOf = async (given: Readonly<Record<string, unknown>>) => {
-      const { error } = (await rig.ask(addDomain, { account: 'acme', domain, ...given })) as {
+      const { error } = (await rig.perform(addDomain, { account: 'acme', domain, ...given })) as {
         readonly error?: { readonly code: string; readonly field: string | null };
       };
       return [error?.code, error?.field];
@@ -106,26 +106,26 @@ describe('what fails has a code and changes nothing', () => {
     expect(await faultOf({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
     expect(await faultOf({ account: 'nobody' })).toEqual(['not-found', 'account']);
     expect(await rig.audit()).toEqual([]);
-    await rig.value(addDomain, { account: 'acme', domain, ed25519: false });
+    await rig.performOk(addDomain, { account: 'acme', domain, ed25519: false });
     expect(await faultOf({})).toEqual(['conflict', 'domain']);
     expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
   test('a rotation under way, or none to cancel, is a conflict', async () => {
     const rig = await operationRig();
-    await rig.value(addDomain, { account: 'acme', domain });
-    expect(await rig.ask(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
-    await rig.value(rotateDomain, { domain });
-    expect(await rig.ask(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
+    await rig.performOk(addDomain, { account: 'acme', domain });
+    expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
+    await rig.performOk(rotateDomain, { domain });
+    expect(await rig.perform(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
   });
 
   test('a secret that is lost is a conflict with its remedy, and no key is made with another', async () => {
     const rig = await operationRig();
-    await rig.value(addDomain, { account: 'acme', domain });
+    await rig.performOk(addDomain, { account: 'acme', domain });
     rmSync(join(rig.folder, 'secret'));
     const refused = { error: { code: 'conflict', message: expect.stringContaining('restore it from a backup') } };
-    expect(await rig.ask(addDomain, { account: 'acme', domain: 'example.net' })).toMatchObject(refused);
-    expect(await rig.ask(rotateDomain, { domain })).toMatchObject(refused);
+    expect(await rig.perform(addDomain, { account: 'acme', domain: 'example.net' })).toMatchObject(refused);
+    expect(await rig.perform(rotateDomain, { domain })).toMatchObject(refused);
     expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 });
@@ -145,11 +145,11 @@ describe('with Amazon SES', () => {
       selector: 'corporate',
       privateKey: 'theirs',
     });
-    const added = await rig.ask(addDomain, { account: 'acme', domain, easyDkim: true });
+    const added = await rig.perform(addDomain, { account: 'acme', domain, easyDkim: true });
     expect(added).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
-    expect(await rig.value(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
+    expect(await rig.performOk(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
     const down = await operationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' });
-    expect(await down.ask(addDomain, { account: 'acme', domain })).toMatchObject({
+    expect(await down.perform(addDomain, { account: 'acme', domain })).toMatchObject({
       ok: true,
       warnings: [{ code: 'provider-unknown' }],
     });
@@ -157,7 +157,7 @@ describe('with Amazon SES', () => {
 
   test('a name that looks like another one is a warning of the result', async () => {
     const rig = await operationRig();
-    expect(await rig.ask(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
+    expect(await rig.perform(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
       ok: true,
       warnings: [{ code: 'look-alike' }],
     });

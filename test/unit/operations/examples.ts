@@ -11,7 +11,7 @@ import type { Operation } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { createToken } from '../../../src/operations/tokens.ts';
 import type { FakeDns } from '../../rig/dns.ts';
-import { newMail } from '../../rig/mail.ts';
+import { newMessage } from '../../rig/messages.ts';
 import type { OperationRig } from './operation-rig.ts';
 
 export interface Example {
@@ -27,7 +27,7 @@ export interface Example {
 }
 
 /** A queued message to ada@example.com. */
-const MESSAGE = newMail({ acceptedAt: Date.UTC(2029, 11, 31), to: 'ada@example.com' });
+const MESSAGE = newMessage({ acceptedAt: Date.UTC(2029, 11, 31), to: 'ada@example.com' });
 const accepted = async ({ store }: OperationRig): Promise<void> => {
   await store.accept([MESSAGE]);
 };
@@ -83,7 +83,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     given: { domain: 'example.org' },
     after: [[addDomain, DOMAIN]],
     async prepare(rig, { zone }) {
-      const { records } = await rig.value(showDomain, { domain: 'example.org' });
+      const { records } = await rig.performOk(showDomain, { domain: 'example.org' });
       for (const { name, value } of records) zone[name] = { TXT: [value] };
     },
     audit: ['domain.update example.org'],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../../src/model/account.ts';
-import { type MailDetails, type MailEvent, STATE_MEANING, STATES, TERMINAL } from '../../../src/model/message.ts';
+import { type HistoryEntry, STATE_MEANING, STATES, type StoredMessage, TERMINAL } from '../../../src/model/message.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
@@ -23,7 +23,7 @@ const ACCOUNT: Account = {
   rateWindowAt: null,
 };
 
-const QUEUED: MailDetails = {
+const QUEUED: StoredMessage = {
   id: '01990000-0000-7000-8000-000000000001',
   accountId: 1,
   keyId: 1,
@@ -44,7 +44,7 @@ function attempt(outcome: Outcome): Attempt {
   return { outcome, startedAt: T0 + 1000, tookMs: 20, remote: 'relay.example:25', conversation: [] };
 }
 
-function event(verb: string, over: Partial<MailEvent> = {}): MailEvent {
+function event(verb: string, over: Partial<HistoryEntry> = {}): HistoryEntry {
   return { at: T0 + 2000, verb, by: 'node-1', detail: null, attempt: null, ...over };
 }
 
@@ -57,7 +57,7 @@ const OPEN: Delivery = {
 };
 
 function told(
-  mail: Partial<MailDetails>,
+  mail: Partial<StoredMessage>,
   account: Account | null = ACCOUNT,
   now = T0 + MINUTE,
   lists: readonly ListedSuppression[] = [],
@@ -76,7 +76,7 @@ const DEFERRED = attempt({
 
 describe('in one line', () => {
   const line = (
-    mail: Partial<MailDetails>,
+    mail: Partial<StoredMessage>,
     account: Account = ACCOUNT,
     service: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
   ) => waitReason({ mail: { ...QUEUED, ...mail }, account, service, now: T0 + MINUTE });

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';
-import { readCapturedMail } from '../../../src/operations/inbox/captured-mail.ts';
+import { parseCapturedMessage } from '../../../src/operations/inbox/captured-message.ts';
 import { listInbox, showInbox } from '../../../src/operations/inbox.ts';
 import { perform } from '../../../src/operations/operation.ts';
 
@@ -141,19 +141,19 @@ describe('reading', () => {
     ['NUL', '\0'.repeat(MIB)],
   ])('1 MiB of %s is read without holding the service up', (_what, source) => {
     const began = performance.now();
-    const read = readCapturedMail(Buffer.from(source), readEntity);
+    const read = parseCapturedMessage(Buffer.from(source), readEntity);
     expect(performance.now() - began).toBeLessThan(3_000);
     expect(read.headers.length).toBeLessThanOrEqual(1_000);
   });
 
   test('all of a long text is told', () => {
     const text = 'né '.repeat(MIB / 3);
-    expect(readCapturedMail(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
+    expect(parseCapturedMessage(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
   });
 
   test('what is attached is not taken for the text', () => {
     const attached =
       'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: Attachment; filename=x\r\n\r\nno\r\n--b\r\n\r\nyes\r\n--b--';
-    expect(readCapturedMail(Buffer.from(attached), readEntity).text).toBe('yes\n');
+    expect(parseCapturedMessage(Buffer.from(attached), readEntity).text).toBe('yes\n');
   });
 });

@@ -1,19 +1,19 @@
 /** Events of operations on messages. */
 import { expect, test } from 'vitest';
 import { cancelMessage, retryMessage } from '../../../src/operations/messages.ts';
-import { newMail } from '../../rig/mail.ts';
+import { newMessage } from '../../rig/messages.ts';
 import { operationRig } from './operation-rig.ts';
 
 test('a retry and a cancellation are published once they are committed, and none that changed nothing', async () => {
   const rig = await operationRig();
-  const mail = newMail();
+  const mail = newMessage();
   await rig.store.accept([mail]);
   const at = rig.now;
-  await rig.value(retryMessage, { id: mail.id });
-  await rig.value(cancelMessage, { id: mail.id });
-  expect(await rig.ask(retryMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
-  expect(await rig.ask(cancelMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
-  expect(await rig.ask(cancelMessage, { id: newMail().id })).toMatchObject({ error: { code: 'not-found' } });
+  await rig.performOk(retryMessage, { id: mail.id });
+  await rig.performOk(cancelMessage, { id: mail.id });
+  expect(await rig.perform(retryMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
+  expect(await rig.perform(cancelMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
+  expect(await rig.perform(cancelMessage, { id: newMessage().id })).toMatchObject({ error: { code: 'not-found' } });
   expect(rig.events).toEqual([
     { type: 'message.retried', at, id: mail.id },
     { type: 'message.cancelled', at, id: mail.id },

@@ -15,12 +15,12 @@ import {
   performUpload,
   type UploadOperation,
 } from '../../../src/operations/file-operation.ts';
-import { type Operation, type Performed, perform } from '../../../src/operations/operation.ts';
-import { createImports } from '../../../src/operations/suppressions/pace.ts';
-import { audited } from '../../../src/operator/audited.ts';
+import { type Operation, type OperationResult, perform } from '../../../src/operations/operation.ts';
+import { createImportScheduler } from '../../../src/operations/suppressions/import-scheduler.ts';
+import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
-import { captureInbox } from '../../../src/transports/capture/inbox.ts';
-import { installationOf } from '../../../src/wiring/installation.ts';
+import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';
+import { createInstallation } from '../../../src/wiring/installation.ts';
 import { commandRig } from '../cli/command-rig.ts';
 
 export interface OperationRig {
@@ -33,12 +33,12 @@ export interface OperationRig {
   /** The time that operations see. */
   now: number;
   /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
-  ask<I extends TObject, R extends TSchema>(
+  perform<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     given: Readonly<Record<string, unknown>>,
-  ): Promise<Performed<Static<R>>>;
+  ): Promise<OperationResult<Static<R>>>;
   /** The same, for a result that is no error. */
-  value<I extends TObject, R extends TSchema>(
+  performOk<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     given: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
@@ -58,7 +58,7 @@ export async function operationRig(environment: Readonly<Record<string, string>>
   const actor = 'cli:tester';
   const clock = { ...systemClock, now: () => rig.now };
   const events: ServiceEvent[] = [];
-  const own = audited(store, actor, clock.now);
+  const own = createAuditedStore(store, actor, clock.now);
   const rig: OperationRig = {
     folder,
     store,
@@ -72,15 +72,15 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       status: null,
       publish: (event) => events.push(event),
       store: own,
-      installation: installationOf(settings, systemClock, (work) => work(own)),
+      installation: createInstallation(settings, systemClock, (work) => work(own)),
       describeSettings: () => describeSettings(variables, null),
       progress: () => undefined,
-      inbox: captureInbox(join(folder, 'inbox')),
+      inbox: createCaptureInbox(join(folder, 'inbox')),
       readEntity,
-      imports: createImports(own, clock),
+      imports: createImportScheduler(own, clock),
     },
     now: Date.UTC(2030, 0, 1),
-    async ask(operation, given) {
+    async perform(operation, given) {
       const performed = await perform(operation, given, rig.context);
       if (performed.ok) {
         expectShape(operation.name, operation.result, performed.value);
@@ -89,8 +89,8 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       }
       return performed;
     },
-    async value(operation, given) {
-      const performed = await rig.ask(operation, given);
+    async performOk(operation, given) {
+      const performed = await rig.perform(operation, given);
       if (!performed.ok) throw new Error(performed.error.message);
       return performed.value;
     },

@@ -7,11 +7,11 @@ import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
 import { oneOf } from '../../../src/operations/schemas.ts';
 import {
-  answerOf,
-  membersIn,
-  membersOfRoute,
   operationRoute,
   pathParameters,
+  readRequestInput,
+  routeInputOf,
+  toResponse,
 } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { StoreError } from '../../../src/store/error.ts';
@@ -95,7 +95,7 @@ describe('an operation', () => {
     const warnings = [{ code: 'almost', message: 'Only just.' }];
     expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
     const route = operationRoute('POST', '/tests', 'Tests', failing);
-    expect(answerOf(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
+    expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
   });
 
   test('that fails is answered with the status of its code and the parameter at fault', async () => {
@@ -103,7 +103,7 @@ describe('an operation', () => {
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
       const failed = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
       const error = { ...failed, code: code as keyof typeof ERROR_CODES };
-      expect(answerOf(route, { ok: false, error, warnings: [] })).toEqual({
+      expect(toResponse(route, { ok: false, error, warnings: [] })).toEqual({
         status,
         body: { result: 'error', code, field: 'as', message: code === 'invalid' ? 'as: wrong' : 'wrong' },
       });
@@ -131,7 +131,7 @@ describe('every route that is an operation', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
     if (route === undefined) throw new Error('the route is gone');
     const params = { account: 'acme' };
-    const right = membersIn(membersOfRoute(route), { params, query: {}, body: { address: 'ada@example.com' } });
+    const right = readRequestInput(routeInputOf(route), { params, query: {}, body: { address: 'ada@example.com' } });
     expect(right).toEqual({ ok: true, members: { account: 'acme', address: 'ada@example.com' } });
     for (const parts of [
       { params, query: { address: 'ada@example.com' }, body: {} },
@@ -140,7 +140,7 @@ describe('every route that is an operation', () => {
       { params, query: {}, body: [] },
       { params, query: {}, body: { address: 'ada\u0000@example.com' } },
     ])
-      expect(membersIn(membersOfRoute(route), parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
+      expect(readRequestInput(routeInputOf(route), parts)).toMatchObject({ ok: false, body: { code: 'invalid' } });
   });
 });
 

@@ -5,10 +5,10 @@ import type { AlarmingReason } from '../../../src/model/events.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
-import { attentionOf } from '../../../src/operations/overview/attention.ts';
-import type { Facts } from '../../../src/operations/overview/facts.ts';
-import { healthOf } from '../../../src/operations/overview/health.ts';
-import { attemptWith } from '../../rig/mail.ts';
+import { listAttention } from '../../../src/operations/overview/attention.ts';
+import { listHealth } from '../../../src/operations/overview/health.ts';
+import type { OverviewInput } from '../../../src/operations/overview/input.ts';
+import { attemptWith } from '../../rig/messages.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR = 3_600_000;
@@ -19,11 +19,11 @@ const SERVICE: RuntimeStatus = {
   delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
 };
 
-function facts(environment: Record<string, string>, changes: Partial<Facts> = {}): Facts {
+function facts(environment: Record<string, string>, changes: Partial<OverviewInput> = {}): OverviewInput {
   return {
     now: NOW,
     settings: loadSettings(environment, null),
-    service: SERVICE,
+    status: SERVICE,
     steps: [],
     recent: [],
     queue: { queued: 0, sending: 0, uncertain: 0, oldest: null },
@@ -42,7 +42,7 @@ function facts(environment: Record<string, string>, changes: Partial<Facts> = {}
 }
 const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
 const SHARED = { ...RELAY, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
-const health = (given: Facts, part: string) => healthOf(given).find((one) => one.part === part);
+const health = (given: OverviewInput, part: string) => listHealth(given).find((one) => one.part === part);
 const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
   name,
   roles,
@@ -53,9 +53,9 @@ const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => (
 });
 
 test('a service in order wants nothing, and tells no password', () => {
-  expect(attentionOf(facts(RELAY))).toEqual([]);
-  expect(JSON.stringify(healthOf(facts(RELAY)))).not.toContain('secret');
-  expect(healthOf(facts(RELAY)).map(({ part, level }) => [part, level])).toEqual([
+  expect(listAttention(facts(RELAY))).toEqual([]);
+  expect(JSON.stringify(listHealth(facts(RELAY)))).not.toContain('secret');
+  expect(listHealth(facts(RELAY)).map(({ part, level }) => [part, level])).toEqual([
     ['database', 'ok'],
     ['transport', 'ok'],
     ['domains', 'ok'],
@@ -66,7 +66,7 @@ test('a service in order wants nothing, and tells no password', () => {
 test('a store that does not commit and a next hop that takes nothing come first', () => {
   const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
   const given = facts(RELAY, {
-    service: {
+    status: {
       ...SERVICE,
       storeFault: 'the store cannot commit',
       delivery: { breaker, alarms: [], lastFailure: null },
@@ -75,7 +75,7 @@ test('a store that does not commit and a next hop that takes nothing come first'
   });
   expect(health(given, 'database')).toMatchObject({ level: 'failure' });
   expect(health(given, 'transport')?.text).toBe('smtp://relay.example:587: takes nothing; tried again in 1 min');
-  expect(attentionOf(given).map(({ level, page }) => [level, page])).toEqual([
+  expect(listAttention(given).map(({ level, page }) => [level, page])).toEqual([
     ['failure', null],
     ['failure', '/messages?state=queued'],
     ['warning', '/messages?state=uncertain'],
@@ -85,9 +85,9 @@ test('a store that does not commit and a next hop that takes nothing come first'
 
 test('files of the database that are gone are told with the remedy that the store gives', () => {
   const storeFault = 'the database file was removed';
-  const given = facts(RELAY, { service: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
+  const given = facts(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
   expect(health(given, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
-  expect(attentionOf(given)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
+  expect(listAttention(given)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
 
 test('what the next hop holds against the service is told in its words for an hour, each reason once', () => {
@@ -101,9 +101,9 @@ test('what the next hop holds against the service is told in its words for an ho
   alarm('configuration', 'first', NOW - 2_000);
   alarm('configuration', '535 bad credentials', NOW - 1_000);
   alarm('reputation', '550 blocked', NOW - HOUR);
-  const given = facts(RELAY, { service: { ...SERVICE, delivery: status.read(NOW) } });
+  const given = facts(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
   expect(health(given, 'transport')).toMatchObject({ level: 'warning' });
-  expect(attentionOf(given)).toMatchObject([
+  expect(listAttention(given)).toMatchObject([
     { level: 'failure', text: 'The next hop refuses this service (configuration), 1 s ago: 535 bad credentials' },
   ]);
 });
@@ -114,9 +114,9 @@ test('alarms of other nodes are told by their number', () => {
     number
   >;
   const recent: TrafficStep[] = [{ ...none, at: NOW - 60_000, alarmed: 3, latencies: new Map() }];
-  const given = facts(SHARED, { recent, service: { ...SERVICE, delivery: null }, nodes: [node('b', NOW + 9_000)] });
+  const given = facts(SHARED, { recent, status: { ...SERVICE, delivery: null }, nodes: [node('b', NOW + 9_000)] });
   expect(health(given, 'transport')?.text).toContain('this node does not deliver');
-  expect(attentionOf(given)).toMatchObject([
+  expect(listAttention(given)).toMatchObject([
     {
       level: 'warning',
       text: 'In the last hour 3 attempts failed because the next hop refused this service itself, or because they could not be signed',
@@ -128,8 +128,8 @@ test('mail that cannot be signed is told as that, with why, and is nothing that 
   const status = trackRuntimeStatus();
   const error = new Error('the DKIM key cannot be opened');
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
-  const given = facts(RELAY, { service: { ...SERVICE, delivery: status.read(NOW) } });
-  expect(attentionOf(given)).toMatchObject([
+  const given = facts(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  expect(listAttention(given)).toMatchObject([
     { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
   ]);
   expect(health(given, 'transport')).toMatchObject({ level: 'ok' });
@@ -142,7 +142,7 @@ test('nodes that fell silent are told, and that none delivers', () => {
     level: 'failure',
     text: '1 alive, version 1.2.3; none of them delivers; 1 fell silent within the last hour',
   });
-  expect(attentionOf(given)).toMatchObject([
+  expect(listAttention(given)).toMatchObject([
     { level: 'failure', text: 'No node delivers' },
     { level: 'warning', text: 'The node b fell silent 1 min 15 s ago' },
   ]);
@@ -151,7 +151,7 @@ test('nodes that fell silent are told, and that none delivers', () => {
 test('the feedback loop is told of only where there is one, with what was not understood', () => {
   const store = { ...facts(RELAY).store, notUnderstood: 2 };
   expect(health(facts(RELAY, { store }), 'feedback')).toBeUndefined();
-  expect(attentionOf(facts(RELAY, { store }))).toEqual([]);
+  expect(listAttention(facts(RELAY, { store }))).toEqual([]);
   const listening = {
     ...RELAY,
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
@@ -159,5 +159,5 @@ test('the feedback loop is told of only where there is one, with what was not un
   };
   const given = facts(listening, { store, lastFeedbackAt: NOW - 5 * 60_000 });
   expect(health(given, 'feedback')?.text).toBe('the last report came 5 min ago');
-  expect(attentionOf(given)).toMatchObject([{ text: '2 of the reports of the last 24 h were not understood' }]);
+  expect(listAttention(given)).toMatchObject([{ text: '2 of the reports of the last 24 h were not understood' }]);
 });

@@ -6,7 +6,7 @@ import { canonicalAddress, parseAddress } from '../../../src/model/address.ts';
 import type { Suppression } from '../../../src/model/suppression.ts';
 import { readCsv } from '../../../src/operations/suppressions/csv-reader.ts';
 import { CSV_HEADER, csvRow } from '../../../src/operations/suppressions/csv-writer.ts';
-import { entryOf } from '../../../src/operations/suppressions.ts';
+import { toSuppressionEntry } from '../../../src/operations/suppressions.ts';
 
 const CORPUS = join(import.meta.dirname, '../../corpus/csv');
 const NOW = Date.UTC(2030, 0, 1);
@@ -193,7 +193,7 @@ it('whatever is on a list, its export is read back as it was', async () => {
   });
   await fc.assert(
     fc.asyncProperty(fc.array(entry), fc.integer({ min: 30, max: 200 }), async (entries, size) => {
-      const bytes = Buffer.from(CSV_HEADER + entries.map(entryOf).map(csvRow).join(''));
+      const bytes = Buffer.from(CSV_HEADER + entries.map(toSuppressionEntry).map(csvRow).join(''));
       const back: Suppression[] = [];
       for await (const row of readCsv(pieces(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
         if (row.kind === 'bad') throw new Error(row.fault);

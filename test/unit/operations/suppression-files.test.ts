@@ -1,9 +1,14 @@
 /** Imports of suppression lists: what a failing store, a stop or a broken file leave behind, and how an import leaves room for mail. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { type Content, performDownload, performUpload, type Watch } from '../../../src/operations/file-operation.ts';
+import {
+  type FileContent,
+  performDownload,
+  performUpload,
+  type UploadObserver,
+} from '../../../src/operations/file-operation.ts';
 import { exportSuppressions, importSuppressions } from '../../../src/operations/suppression-files.ts';
-import { createImports } from '../../../src/operations/suppressions/pace.ts';
+import { createImportScheduler } from '../../../src/operations/suppressions/import-scheduler.ts';
 import type { ImportProgress } from '../../../src/operations/suppressions/schemas.ts';
 import type { OperatorStore } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
@@ -12,7 +17,7 @@ import { type OperationRig, operationRig } from './operation-rig.ts';
 const rows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
 
 /** A file that can be read only once, in chunks. */
-function contentOf(...chunks: readonly string[]): Content {
+function contentOf(...chunks: readonly string[]): FileContent {
   async function* bytes(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) yield Buffer.from(chunk);
   }
@@ -20,12 +25,12 @@ function contentOf(...chunks: readonly string[]): Content {
   return { name: 'the file', open };
 }
 
-const UNWATCHED: Watch<ImportProgress> = { reading: () => undefined, progress: () => undefined };
+const UNWATCHED: UploadObserver<ImportProgress> = { reading: () => undefined, progress: () => undefined };
 
 /** The import of `content` into the list of `acme`, into a store with some methods replaced. */
 function imported(
   { context }: OperationRig,
-  content: Content,
+  content: FileContent,
   { store = {}, ...more }: { readonly store?: Partial<OperatorStore>; readonly imports?: typeof context.imports } = {},
   watch = UNWATCHED,
 ) {
@@ -126,8 +131,8 @@ test('an import whose first batch fails has no entry and adds nothing', async ()
 
 test('a store that is away is unavailable, for import and export alike', async () => {
   const rig = await operationRig();
-  const store = { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) };
-  const away = { ok: false, error: { code: 'unavailable', message: 'no server listens there.' } };
+  const store = { listSuppressions: () => Promise.reject(new StoreError('nothing listens there.')) };
+  const away = { ok: false, error: { code: 'unavailable', message: 'nothing listens there.' } };
   expect(await imported(rig, contentOf(rows(1)), { store })).toMatchObject(away);
   const context = { ...rig.context, store: { ...rig.context.store, ...store } };
   expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(away);
@@ -221,9 +226,9 @@ test('an import adds large batches where no node is alive, and small ones beside
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const fresh = () => ({ store: counted, imports: createImports(rig.context.store, rig.context.clock) });
+  const fresh = () => ({ store: counted, imports: createImportScheduler(rig.context.store, rig.context.clock) });
   await imported(rig, contentOf(rows(1_200)), fresh());
-  await rig.store.beat({ name: 'a', roles: ['api'], version: '1' }, 60_000, rig.now);
+  await rig.store.recordHeartbeat({ name: 'a', roles: ['api'], version: '1' }, 60_000, rig.now);
   await imported(rig, contentOf(rows(1_200)), fresh());
   expect(sizes).toEqual([500, 700, 500, 500, 200]);
 });
@@ -251,7 +256,7 @@ test('parts grow to a page without rests while no mail is accepted, and mail mak
       return () => undefined;
     },
   };
-  const pace = createImports({ newestId: () => Promise.resolve(newest), listNodes }, clock);
+  const pace = createImportScheduler({ newestId: () => Promise.resolve(newest), listNodes }, clock);
   const seen: (readonly [number, number])[] = [];
   for (const [at, id] of [
     [0, 'a'],
@@ -264,8 +269,8 @@ test('parts grow to a page without rests while no mail is accepted, and mail mak
   ] as const) {
     now = at;
     newest = id;
-    await pace.step(() => Promise.resolve());
-    seen.push([pace.rows(), rests]);
+    await pace.runBatch(() => Promise.resolve());
+    seen.push([pace.batchRows(), rests]);
   }
   expect(seen).toEqual([
     [500, 1],
@@ -288,11 +293,11 @@ test('where nobody can say whether mail is accepted, some is taken to be', async
       return () => undefined;
     },
   };
-  const pace = createImports({ newestId: () => newest(), listNodes }, clock);
+  const pace = createImportScheduler({ newestId: () => newest(), listNodes }, clock);
   const rowsAfter = async (ms: number) => {
     now += ms;
-    expect(await pace.step(() => Promise.resolve('added'))).toBe('added');
-    return pace.rows();
+    expect(await pace.runBatch(() => Promise.resolve('added'))).toBe('added');
+    return pace.batchRows();
   };
   expect([await rowsAfter(0), await rowsAfter(5_000)]).toEqual([500, 500]);
   newest = () => Promise.resolve(null);
@@ -300,7 +305,7 @@ test('where nobody can say whether mail is accepted, some is taken to be', async
 });
 
 test('imports at the same time take turns, also behind one that fails', async () => {
-  const pace = createImports({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
+  const pace = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
   let running = 0;
   let most = 0;
   const add = async () => {
@@ -309,8 +314,8 @@ test('imports at the same time take turns, also behind one that fails', async ()
     await new Promise(setImmediate);
     running -= 1;
   };
-  const failed = pace.step(() => Promise.reject(new Error('the disk is full.')));
-  const others = [pace.step(add), pace.step(add), pace.step(add)];
+  const failed = pace.runBatch(() => Promise.reject(new Error('the disk is full.')));
+  const others = [pace.runBatch(add), pace.runBatch(add), pace.runBatch(add)];
   await expect(failed).rejects.toThrow('the disk is full.');
   await Promise.all(others);
   expect(most).toBe(1);
@@ -328,11 +333,11 @@ test('a rest ends with the service, and none begins after that', async () => {
       };
     },
   };
-  const pace = createImports({ newestId: () => Promise.resolve('a'), listNodes }, clock);
-  const step = pace.step(() => Promise.resolve(1));
+  const pace = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, clock);
+  const step = pace.runBatch(() => Promise.resolve(1));
   await expect.poll(() => resting).toBe(1);
   void pace.stop();
   expect(await step).toBe(1);
-  expect(await pace.step(() => Promise.resolve(2))).toBe(2);
+  expect(await pace.runBatch(() => Promise.resolve(2))).toBe(2);
   expect([resting, cancelled]).toEqual([1, 1]);
 });

@@ -4,7 +4,7 @@ import { AccessControl, MAX_DELAY_MS, MAX_FAILURES } from '../../../src/operator
 
 const basic = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;
 const judging = (access: AccessControl) => (address: string, password: string, now: number) =>
-  access.judge(address, 'h', basic(password), now);
+  access.check(address, 'h', basic(password), now);
 
 test('ten wrong passwords within a minute refuse a peer, the right password too; other peers go on', () => {
   const access = new AccessControl('right');
@@ -14,7 +14,7 @@ test('ten wrong passwords within a minute refuse a peer, the right password too;
   expect(judge('::ffff:192.0.2.1', 'right', 2_000).kind).toBe('limited');
   expect(judge('192.0.2.2', 'right', 2_000).kind).toBe('granted');
   expect(judge('192.0.2.1', 'right', 61_000).kind).toBe('granted');
-  expect(access.judge('192.0.2.3', 'h', undefined, 0).kind).toBe('challenge');
+  expect(access.check('192.0.2.3', 'h', undefined, 0).kind).toBe('challenge');
 });
 
 test('the addresses of an IPv6 /64 are one peer, and those of the next /64 another', () => {
@@ -49,7 +49,7 @@ test('wrong passwords from many peers delay each password more and more, up to a
 test('who sends no password causes no delay and meets none', () => {
   const access = new AccessControl('right');
   for (let n = 0; n < 1_000; n += 1) {
-    expect(access.judge(`198.51.100.${n % 250}`, 'h', undefined, 0)).toEqual({ kind: 'challenge', delayMs: 0 });
+    expect(access.check(`198.51.100.${n % 250}`, 'h', undefined, 0)).toEqual({ kind: 'challenge', delayMs: 0 });
   }
   expect(judging(access)('192.0.2.1', 'right', 0)).toEqual({ kind: 'granted', delayMs: 0 });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { addDashboard, isDashboard } from '../../../src/operator/dashboard.ts';
+import { addDashboard, isDashboardRoute } from '../../../src/operator/dashboard.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
 /** Plain JavaScript, as all that runs while packages are installed. */
@@ -167,7 +167,7 @@ describe('a build made while the service runs', () => {
 
 test('nothing else counts as the dashboard', () => {
   for (const route of ['/', '/inbox', '/inbox/*', '/messages/*', '/assets/:name', '/icon.svg'])
-    expect([route, isDashboard(route)]).toEqual([route, true]);
+    expect([route, isDashboardRoute(route)]).toEqual([route, true]);
   for (const route of [
     undefined,
     '',
@@ -179,5 +179,5 @@ test('nothing else counts as the dashboard', () => {
     '/healthz',
     '/api/v1/inbox',
   ])
-    expect([route, isDashboard(route)]).toEqual([route, false]);
+    expect([route, isDashboardRoute(route)]).toEqual([route, false]);
 });

@@ -1,7 +1,7 @@
 /** Answers that wait. */
 import { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { delayed } from '../../../src/operator/delay.ts';
+import { delayResponse } from '../../../src/operator/delay.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 test('many answers of one connection wait without a warning of the process, and a close ends them all', async () => {
@@ -13,7 +13,7 @@ test('many answers of one connection wait without a warning of the process, and 
   });
   const socket = new Socket();
   const before = socket.getMaxListeners();
-  const waits = Array.from({ length: 30 }, () => delayed({ socket }, virtualClock(0), 1_000));
+  const waits = Array.from({ length: 30 }, () => delayResponse({ socket }, virtualClock(0), 1_000));
   socket.destroy();
   await Promise.all(waits);
   // A warning is emitted in a later turn.

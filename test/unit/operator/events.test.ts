@@ -46,7 +46,7 @@ async function started(
     metrics: async () => ({ contentType: 'text/plain', text: '' }),
     dashboard: 'nowhere',
     openApi: '{}',
-    captured: { inbox: null, readEntity },
+    inboxContext: { inbox: null, readEntity },
     api: {
       store: {
         findTokens: async () => (store.token === null ? [] : [store.token]),
@@ -63,7 +63,7 @@ async function started(
       about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),
     },
-    failed: (error) => {
+    onError: (error) => {
       throw error;
     },
   });

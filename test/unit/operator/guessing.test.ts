@@ -60,7 +60,7 @@ async function started(holdsLookups = false) {
     metrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{}',
-    captured: { inbox: null, readEntity },
+    inboxContext: { inbox: null, readEntity },
     api: {
       store: {
         findTokens: async (hashes) => {
@@ -85,7 +85,7 @@ async function started(holdsLookups = false) {
       about: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),
     },
-    failed: (error) => {
+    onError: (error) => {
       throw error;
     },
   });

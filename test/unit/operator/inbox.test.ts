@@ -3,7 +3,7 @@ import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox } from '../../../src/model/inbox.ts';
-import { framed } from '../../../src/operator/framed.ts';
+import { frameHtml } from '../../../src/operator/frame-html.ts';
 import { addInboxFiles, HTML_POLICY } from '../../../src/operator/inbox.ts';
 
 const OLDEST = '0192a3b4-c5d6-7e8f-9012-345678900001';
@@ -141,14 +141,14 @@ describe('HTML for a frame', () => {
   });
 
   test('its links open in a window that the sandbox forbids, and the doctype stays first', () => {
-    expect(framed('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
+    expect(frameHtml('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
       '\n <!DOCTYPE html "a><base target="_blank">b"><html></html>',
     );
-    expect(framed('<html><base target="_top">')).toBe('<base target="_blank"><html><base target="_top">');
-    expect(framed('<!doctype')).toBe('<base target="_blank"><!doctype');
+    expect(frameHtml('<html><base target="_top">')).toBe('<base target="_blank"><html><base target="_top">');
+    expect(frameHtml('<!doctype')).toBe('<base target="_blank"><!doctype');
   });
 
   test('no link element is left to open a connection with', () => {
-    expect(framed('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
+    expect(frameHtml('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
   });
 });

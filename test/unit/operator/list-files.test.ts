@@ -2,7 +2,7 @@
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { BodyTime } from '../../../src/operator/body-time.ts';
+import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { connectionsFor } from '../../rig/connections.ts';
@@ -19,9 +19,9 @@ function routesOver({ context }: OperationRig, store: Partial<OperationRig['cont
   addListFiles(app, {
     base: '',
     clock: systemClock,
-    bodyTime: new BodyTime(systemClock, connectionsFor()),
-    operate: () => ({ ...context, store: { ...context.store, ...store } }),
-    changed: () => undefined,
+    bodyTimeouts: new BodyTimeouts(systemClock, connectionsFor()),
+    contextFor: () => ({ ...context, store: { ...context.store, ...store } }),
+    onChange: () => undefined,
     admit: () => Promise.resolve({ kind: 'known', who: 'page' }),
   });
   return app;
@@ -51,14 +51,14 @@ test('the head of an export has no body, and reads one page of the list at most'
 
 test('a store that is away is answered 503 and when to ask again, for import and export alike', async () => {
   const rig = await operationRig();
-  const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) });
+  const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('nothing listens there.')) });
   for (const asked of [
     { method: 'GET', url: EXPORT } as const,
     { method: 'POST', url: IMPORT, headers: CSV, body: 'ada@example.com\n' } as const,
   ]) {
     const answer = await app.inject(asked);
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5']);
-    expect(answer.json()).toEqual({ result: 'error', code: 'unavailable', message: 'no server listens there.' });
+    expect(answer.json()).toEqual({ result: 'error', code: 'unavailable', message: 'nothing listens there.' });
   }
 });
 

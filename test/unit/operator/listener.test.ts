@@ -27,9 +27,9 @@ function optionsOf(
     metrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     openApi: '{"openapi":"3.1.0"}',
-    captured: { inbox: null, readEntity },
+    inboxContext: { inbox: null, readEntity },
     api: null,
-    failed: () => {},
+    onError: () => {},
     ...changes,
   };
 }
@@ -155,7 +155,7 @@ describe('pages', () => {
     const faults: unknown[] = [];
     const port = await started({
       metrics: () => Promise.reject(new Error('inside')),
-      failed: (error) => faults.push(error),
+      onError: (error) => faults.push(error),
     });
     expect(await ask(port, '/metrics')).toMatchObject({
       status: 500,

@@ -7,15 +7,15 @@ const KEY = Buffer.alloc(32, 7);
 const NOW = 1_800_000_000_000;
 
 test('a session holds by both parts on every node, until its end, and under no other key', () => {
-  const { cookie, secret } = createSessions(KEY, false).begin(NOW);
+  const { cookie, secret } = createSessions(KEY, false).create(NOW);
   const node = createSessions(KEY, false);
-  expect(node.holds(cookie, secret, NOW)).toBe(true);
+  expect(node.verify(cookie, secret, NOW)).toBe(true);
   // Nodes' clocks differ a little.
-  expect(node.holds(cookie, secret, NOW - 1_000)).toBe(true);
-  expect(node.holds(cookie, secret, NOW + SESSION_MS - 1)).toBe(true);
-  expect(node.holds(cookie, secret, NOW + SESSION_MS)).toBe(false);
-  expect(node.holds(cookie, secret, NOW - SESSION_MS)).toBe(false);
-  expect(createSessions(Buffer.alloc(32, 8), false).holds(cookie, secret, NOW)).toBe(false);
+  expect(node.verify(cookie, secret, NOW - 1_000)).toBe(true);
+  expect(node.verify(cookie, secret, NOW + SESSION_MS - 1)).toBe(true);
+  expect(node.verify(cookie, secret, NOW + SESSION_MS)).toBe(false);
+  expect(node.verify(cookie, secret, NOW - SESSION_MS)).toBe(false);
+  expect(createSessions(Buffer.alloc(32, 8), false).verify(cookie, secret, NOW)).toBe(false);
   expect(cookie).not.toContain(secret);
 });
 
@@ -23,17 +23,18 @@ test('a cookie of before sessions had two parts admits nobody, whatever is sent 
   const text = `${NOW + SESSION_MS}.abcdefghijkl`;
   const old = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
   for (const secret of ['', 'abcdefghijkl', old])
-    expect(createSessions(KEY, false).holds(old, secret, NOW)).toBe(false);
+    expect(createSessions(KEY, false).verify(old, secret, NOW)).toBe(false);
 });
 
 test('a ticket admits to its path with its cookie, for half a minute', () => {
   const sessions = createSessions(KEY, false);
-  const [one, other] = [sessions.begin(NOW), sessions.begin(NOW)];
-  const ticket = sessions.ticket(one.cookie, '/a', NOW);
-  expect(createSessions(KEY, false).admits(ticket, one.cookie, '/a', NOW)).toBe(true);
-  expect(sessions.admits(ticket, one.cookie, '/b', NOW)).toBe(false);
-  expect(sessions.admits(ticket, other.cookie, '/a', NOW)).toBe(false);
-  expect(sessions.admits(ticket, one.cookie, '/a', NOW + TICKET_MS)).toBe(false);
-  expect(sessions.admits(`${NOW + 2 * TICKET_MS}.${ticket.split('.')[1]}`, one.cookie, '/a', NOW)).toBe(false);
-  for (const none of ['', '.', 'x', `${NOW + 1}.`]) expect(sessions.admits(none, one.cookie, '/a', NOW)).toBe(false);
+  const [one, other] = [sessions.create(NOW), sessions.create(NOW)];
+  const ticket = sessions.createTicket(one.cookie, '/a', NOW);
+  expect(createSessions(KEY, false).verifyTicket(ticket, one.cookie, '/a', NOW)).toBe(true);
+  expect(sessions.verifyTicket(ticket, one.cookie, '/b', NOW)).toBe(false);
+  expect(sessions.verifyTicket(ticket, other.cookie, '/a', NOW)).toBe(false);
+  expect(sessions.verifyTicket(ticket, one.cookie, '/a', NOW + TICKET_MS)).toBe(false);
+  expect(sessions.verifyTicket(`${NOW + 2 * TICKET_MS}.${ticket.split('.')[1]}`, one.cookie, '/a', NOW)).toBe(false);
+  for (const none of ['', '.', 'x', `${NOW + 1}.`])
+    expect(sessions.verifyTicket(none, one.cookie, '/a', NOW)).toBe(false);
 });

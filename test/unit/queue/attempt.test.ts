@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Change, LeasedMail } from '../../../src/model/message.ts';
+import type { Change, LeasedMessage } from '../../../src/model/message.ts';
 import type { Outcome } from '../../../src/model/outcome.ts';
-import { createBreaker, createScreening, LEASE_MS } from '../../../src/queue/attempt.ts';
+import { createCircuitBreaker, createSuppressionCheck, LEASE_MS } from '../../../src/queue/attempt.ts';
 import { virtualClock } from '../../rig/clock.ts';
-import { newMail } from '../../rig/mail.ts';
+import { newMessage } from '../../rig/messages.ts';
 import { START } from '../../rig/queue.ts';
 
 const change = (suppress: Change['suppress']): Change => ({
@@ -17,12 +17,12 @@ const change = (suppress: Change['suppress']): Change => ({
 function screened(answer: boolean) {
   const clock = virtualClock(START);
   const asked: string[] = [];
-  const screening = createScreening(clock, async ({ id }) => {
+  const screening = createSuppressionCheck(clock, async ({ id }) => {
     asked.push(id);
     return answer;
   });
-  const leased = (to = 'rita@example.com', accountId = 1): LeasedMail => ({
-    ...newMail({ to, accountId }),
+  const leased = (to = 'rita@example.com', accountId = 1): LeasedMessage => ({
+    ...newMessage({ to, accountId }),
     attempts: 1,
     lease: { owner: 'n', until: clock.now() + LEASE_MS },
   });
@@ -31,44 +31,44 @@ function screened(answer: boolean) {
 
 test('a recipient this node has just suppressed is not sent another message, whatever the case of letters', () => {
   const { screening, leased } = screened(true);
-  expect(screening.wanted(leased())).toBe(true);
-  screening.note(leased('Rita@example.com'), change('bounce'));
-  expect(screening.wanted(leased())).toBe(false);
-  expect(screening.wanted(leased('max@example.com'))).toBe(true);
-  expect(screening.wanted(leased('rita@example.com', 2))).toBe(true);
+  expect(screening.mayReceive(leased())).toBe(true);
+  screening.recordChange(leased('Rita@example.com'), change('bounce'));
+  expect(screening.mayReceive(leased())).toBe(false);
+  expect(screening.mayReceive(leased('max@example.com'))).toBe(true);
+  expect(screening.mayReceive(leased('rita@example.com', 2))).toBe(true);
 });
 
 test('a bounce that suppresses nobody holds nothing back', () => {
   const { screening, leased } = screened(true);
-  screening.note(leased(), change(null));
-  expect(screening.wanted(leased())).toBe(true);
+  screening.recordChange(leased(), change(null));
+  expect(screening.mayReceive(leased())).toBe(true);
 });
 
 test('what has waited for a second is asked of the store, which also knows what others have suppressed', async () => {
   for (const answer of [true, false]) {
     const { clock, asked, screening, leased } = screened(answer);
     const mail = leased();
-    expect(screening.wanted(mail)).toBe(true);
+    expect(screening.mayReceive(mail)).toBe(true);
     await clock.advance(1_000);
-    expect(await screening.wanted(mail)).toBe(answer);
+    expect(await screening.mayReceive(mail)).toBe(answer);
     expect(asked).toEqual([mail.id]);
   }
 });
 
 test('after a while the store alone decides, so that a suppression taken back counts no longer', async () => {
   const { clock, screening, leased } = screened(true);
-  screening.note(leased(), change('bounce'));
+  screening.recordChange(leased(), change('bounce'));
   await clock.advance(5_000);
-  expect(screening.wanted(leased())).toBe(true);
+  expect(screening.mayReceive(leased())).toBe(true);
 });
 
 test('what was suppressed just now is not forgotten because many were long ago', async () => {
   const { clock, screening, leased } = screened(true);
-  for (let n = 0; n < 9_999; n += 1) screening.note(leased(`n${n}@example.com`), change('bounce'));
+  for (let n = 0; n < 9_999; n += 1) screening.recordChange(leased(`n${n}@example.com`), change('bounce'));
   await clock.advance(5_000);
-  screening.note(leased(), change('bounce'));
-  screening.note(leased('max@example.com'), change('bounce'));
-  expect(screening.wanted(leased())).toBe(false);
+  screening.recordChange(leased(), change('bounce'));
+  screening.recordChange(leased('max@example.com'), change('bounce'));
+  expect(screening.mayReceive(leased())).toBe(false);
 });
 
 // The breaker: a dead next hop is probed by one attempt at a time, ever more rarely, and forgotten at once.
@@ -80,34 +80,34 @@ const DELIVERED: Outcome = { kind: 'delivered', reply };
 const BOUNCED: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
 
 function opened(jitter = 0) {
-  const breaker = createBreaker({ random: () => jitter, publish: () => undefined });
-  for (let n = 0; n < 3; n += 1) breaker.note(DEAD, 1_000);
+  const breaker = createCircuitBreaker({ random: () => jitter, publish: () => undefined });
+  for (let n = 0; n < 3; n += 1) breaker.recordOutcome(DEAD, 1_000);
   return breaker;
 }
 
 describe('the breaker', () => {
   test('opens after three failures in a row, not before, and not over failures with an answer between', () => {
-    const breaker = createBreaker({ random: () => 0, publish: () => undefined });
+    const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
     for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
-      breaker.note(DEAD, 0);
-      breaker.note(DEAD, 0);
+      breaker.recordOutcome(DEAD, 0);
+      breaker.recordOutcome(DEAD, 0);
       expect(breaker.state).toBe('closed');
-      breaker.note(answer, 0);
+      breaker.recordOutcome(answer, 0);
     }
-    breaker.note(DEAD, 0);
-    breaker.note(DEAD, 0);
-    breaker.note({ kind: 'unanswered', reply }, 0);
+    breaker.recordOutcome(DEAD, 0);
+    breaker.recordOutcome(DEAD, 0);
+    breaker.recordOutcome({ kind: 'unanswered', reply }, 0);
     expect(breaker.state).toBe('open');
   });
 
   test('admits nothing while open, then exactly one probe', () => {
     const breaker = opened();
     expect(breaker.retryAt(1_000)).toBe(3_000);
-    expect(breaker.admits(2_999)).toBe(false);
-    expect(breaker.admits(3_000)).toBe(true);
+    expect(breaker.allowsAttempt(2_999)).toBe(false);
+    expect(breaker.allowsAttempt(3_000)).toBe(true);
     expect(breaker.state).toBe('half-open');
-    expect(breaker.admits(3_000)).toBe(false);
-    expect(breaker.admits(60_000)).toBe(false);
+    expect(breaker.allowsAttempt(3_000)).toBe(false);
+    expect(breaker.allowsAttempt(60_000)).toBe(false);
   });
 
   test.each([
@@ -116,11 +116,11 @@ describe('the breaker', () => {
     ['deferred for one message', GREYLISTED],
   ])('closes when the probe is %s', (_name, outcome) => {
     const breaker = opened();
-    breaker.admits(3_000);
-    breaker.note(outcome, 3_100);
+    breaker.allowsAttempt(3_000);
+    breaker.recordOutcome(outcome, 3_100);
     expect(breaker.state).toBe('closed');
     expect(breaker.retryAt(3_100)).toBeNull();
-    expect([breaker.admits(3_100), breaker.admits(3_100)]).toEqual([true, true]);
+    expect([breaker.allowsAttempt(3_100), breaker.allowsAttempt(3_100)]).toEqual([true, true]);
   });
 
   test('waits twice as long after each failed probe, up to five minutes, and begins anew once closed', () => {
@@ -130,13 +130,13 @@ describe('the breaker', () => {
     for (let n = 0; n < 10; n += 1) {
       const at = breaker.retryAt(now) ?? 0;
       now = at;
-      expect(breaker.admits(at)).toBe(true);
-      breaker.note(DEAD, at);
+      expect(breaker.allowsAttempt(at)).toBe(true);
+      breaker.recordOutcome(DEAD, at);
       waits.push((breaker.retryAt(at) ?? 0) - at);
     }
     expect(waits).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
-    breaker.note(DELIVERED, 9_999_999);
-    for (let n = 0; n < 3; n += 1) breaker.note(DEAD, 9_999_999);
+    breaker.recordOutcome(DELIVERED, 9_999_999);
+    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(DEAD, 9_999_999);
     expect(breaker.retryAt(9_999_999)).toBe(10_001_999);
   });
 
@@ -146,32 +146,35 @@ describe('the breaker', () => {
 
   test('failures of attempts begun before it opened change nothing', () => {
     const breaker = opened();
-    for (let n = 0; n < 20; n += 1) breaker.note(DEAD, 1_500);
+    for (let n = 0; n < 20; n += 1) breaker.recordOutcome(DEAD, 1_500);
     expect(breaker.retryAt(1_500)).toBe(3_000);
   });
 
   test('a probe that is given back, or never reported, leaves its place to another', () => {
     const breaker = opened();
-    expect(breaker.admits(3_000)).toBe(true);
-    breaker.giveBack(3_100);
-    expect(breaker.admits(3_100)).toBe(true);
-    expect(breaker.admits(3_101)).toBe(false);
-    expect(breaker.admits(3_100 + 600_000)).toBe(true);
+    expect(breaker.allowsAttempt(3_000)).toBe(true);
+    breaker.releaseProbe(3_100);
+    expect(breaker.allowsAttempt(3_100)).toBe(true);
+    expect(breaker.allowsAttempt(3_101)).toBe(false);
+    expect(breaker.allowsAttempt(3_100 + 600_000)).toBe(true);
   });
 
   test('a clock set back does not keep it open', () => {
     const breaker = opened();
     expect(breaker.retryAt(500)).toBe(500);
-    expect(breaker.admits(500)).toBe(true);
+    expect(breaker.allowsAttempt(500)).toBe(true);
   });
 
   test('publishes every change of state once', () => {
     const told: unknown[] = [];
-    const breaker = createBreaker({ random: () => 0, publish: ({ type, retryAt }) => told.push([type, retryAt]) });
-    for (let n = 0; n < 5; n += 1) breaker.note(DEAD, 0);
-    breaker.admits(2_000);
-    breaker.note(DELIVERED, 2_000);
-    breaker.note(DELIVERED, 2_001);
+    const breaker = createCircuitBreaker({
+      random: () => 0,
+      publish: ({ type, retryAt }) => told.push([type, retryAt]),
+    });
+    for (let n = 0; n < 5; n += 1) breaker.recordOutcome(DEAD, 0);
+    breaker.allowsAttempt(2_000);
+    breaker.recordOutcome(DELIVERED, 2_000);
+    breaker.recordOutcome(DELIVERED, 2_001);
     expect(told).toEqual([
       ['circuit_breaker.opened', 2_000],
       ['circuit_breaker.half_opened', 602_000],
@@ -183,15 +186,15 @@ describe('the breaker', () => {
     const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-        const breaker = createBreaker({ random: () => 0.5, publish: () => undefined });
+        const breaker = createCircuitBreaker({ random: () => 0.5, publish: () => undefined });
         let now = 0;
         for (const { ms, dead } of steps) {
           now += ms;
           if (breaker.state === 'open')
             expect((breaker.retryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
-          if (!breaker.admits(now)) continue;
-          if (breaker.state === 'half-open') expect(breaker.admits(now)).toBe(false);
-          breaker.note(dead ? DEAD : DELIVERED, now);
+          if (!breaker.allowsAttempt(now)) continue;
+          if (breaker.state === 'half-open') expect(breaker.allowsAttempt(now)).toBe(false);
+          breaker.recordOutcome(dead ? DEAD : DELIVERED, now);
         }
       }),
     );

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { AcceptAnswer, Lease, LeasedMail, NewMail } from '../../../src/model/message.ts';
+import type { AcceptAnswer, Lease, LeasedMessage, NewMessage } from '../../../src/model/message.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
-import { ATTEMPT_MS, createBreaker, LEASE_MS } from '../../../src/queue/attempt.ts';
+import { createCircuitBreaker, LEASE_MS, MAX_ATTEMPT_MS } from '../../../src/queue/attempt.ts';
 import { createIntake } from '../../../src/queue/dispatcher.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { pack } from '../../../src/store/rules/messages.ts';
-import { attemptWith, newMail, settlementOf } from '../../rig/mail.ts';
+import { packSettlements } from '../../../src/store/rules/messages.ts';
+import { attemptWith, newMessage, settlementOf } from '../../rig/messages.ts';
 import { queueRig, START } from '../../rig/queue.ts';
 
 const MINUTE = 60_000;
@@ -25,47 +25,47 @@ const unanswered: Attempt['outcome'] = {
 
 test('queued mail is delivered once, in one attempt', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   store.accept([mail]);
   dispatcher.start();
   await clock.advance(10 * MINUTE);
   expect(attempts.map(({ id }) => id)).toEqual([mail.id]);
-  expect(store.showMail(mail.id)?.state).toBe('delivered');
+  expect(store.findMessage(mail.id)?.state).toBe('delivered');
 });
 
 test('a temporarily refused message is tried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
   const { clock, store, dispatcher, attempts } = queueRig({ respond: () => attemptWith(deferral()) });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   store.accept([mail]);
   dispatcher.start();
-  await clock.until(() => store.showMail(mail.id)?.state === 'expired', 25 * HOUR);
+  await clock.until(() => store.findMessage(mail.id)?.state === 'expired', 25 * HOUR);
   const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE));
   expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
   expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR);
   expect(clock.now() - START).toBeLessThan(24 * HOUR + 10_000);
-  expect(store.showMail(mail.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
+  expect(store.findMessage(mail.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
 });
 
 test('mail found past its maximum age is ended without an attempt', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
-  const mail = newMail({ acceptedAt: START - 24 * HOUR });
+  const mail = newMessage({ acceptedAt: START - 24 * HOUR });
   store.accept([mail]);
   dispatcher.start();
   await clock.advance(MINUTE);
-  expect([attempts.length, store.showMail(mail.id)?.state]).toEqual([0, 'expired']);
+  expect([attempts.length, store.findMessage(mail.id)?.state]).toEqual([0, 'expired']);
 });
 
 test('newly accepted mail goes straight from memory under its lease', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
   dispatcher.start();
   await clock.advance(1);
-  const lease = dispatcher.leaseForNew(clock.now(), 100);
+  const lease = dispatcher.leaseForNewMessage(clock.now(), 100);
   if (lease === null) throw new Error('no lease');
-  const mail = newMail({ acceptedAt: clock.now(), lease });
+  const mail = newMessage({ acceptedAt: clock.now(), lease });
   store.accept([mail]);
   dispatcher.offer({ ...mail, attempts: 1, lease });
   await clock.advance(1);
-  expect([attempts.length, store.showMail(mail.id)?.state]).toEqual([1, 'delivered']);
+  expect([attempts.length, store.findMessage(mail.id)?.state]).toEqual([1, 'delivered']);
 });
 
 test('no more leases are held than the bound, and those returned are free again', async () => {
@@ -73,11 +73,11 @@ test('no more leases are held than the bound, and those returned are free again'
   dispatcher.start();
   await clock.advance(1);
   let given = 0;
-  while (dispatcher.leaseForNew(clock.now(), 100) !== null) given += 1;
+  while (dispatcher.leaseForNewMessage(clock.now(), 100) !== null) given += 1;
   expect(given).toBeGreaterThan(100);
   dispatcher.returnLease(100);
-  expect(dispatcher.leaseForNew(clock.now(), 100)).not.toBeNull();
-  expect(dispatcher.leaseForNew(clock.now(), 100)).toBeNull();
+  expect(dispatcher.leaseForNewMessage(clock.now(), 100)).not.toBeNull();
+  expect(dispatcher.leaseForNewMessage(clock.now(), 100)).toBeNull();
 });
 
 test('an outcome that cannot be recorded is kept and recorded later; meanwhile nothing more is begun, and nothing is sent again', async () => {
@@ -86,26 +86,26 @@ test('an outcome that cannot be recorded is kept and recorded later; meanwhile n
     parts: {
       settle: async (settlement) => {
         if (broken) throw rig.storeError;
-        return rig.store.settle(pack([settlement]))[0] ?? 'lost';
+        return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
       },
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(LEASE_MS / 2);
-  expect([rig.store.showMail(mail.id)?.state, rig.dispatcher.active]).toEqual(['sending', 1]);
-  const behind = newMail({ acceptedAt: rig.clock.now() });
+  expect([rig.store.findMessage(mail.id)?.state, rig.dispatcher.inFlight]).toEqual(['sending', 1]);
+  const behind = newMessage({ acceptedAt: rig.clock.now() });
   rig.store.accept([behind]);
   await rig.clock.advance(10_000);
   expect(rig.attempts.map(({ id }) => id)).toEqual([mail.id]);
   broken = false;
   await rig.clock.advance(10_000);
-  expect([rig.store.showMail(mail.id)?.state, rig.store.showMail(behind.id)?.state]).toEqual([
+  expect([rig.store.findMessage(mail.id)?.state, rig.store.findMessage(behind.id)?.state]).toEqual([
     'delivered',
     'delivered',
   ]);
-  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.active]).toEqual([[mail.id, behind.id], 0]);
+  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlight]).toEqual([[mail.id, behind.id], 0]);
 });
 
 test('a failing claim is reported and tried again', async () => {
@@ -118,7 +118,7 @@ test('a failing claim is reported and tried again', async () => {
       },
     },
   });
-  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(3_000);
   expect(rig.failures).toContain('claim: the disk is full');
@@ -137,11 +137,11 @@ test('a message lost after handing over is sent again under resend and waits for
       parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
       respond: () => attemptWith(answers++ === 0 ? unanswered : undefined),
     });
-    const mail = newMail({ acceptedAt: START });
+    const mail = newMessage({ acceptedAt: START });
     rig.store.accept([mail]);
     rig.dispatcher.start();
     await rig.clock.advance(HOUR);
-    expect([rig.store.showMail(mail.id)?.state, rig.attempts.length]).toEqual([state, tries]);
+    expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length]).toEqual([state, tries]);
   }
 });
 
@@ -166,11 +166,11 @@ test('under hold the mark is in the store before the message is completed, and a
         return attemptWith(deferral());
       }
       rig.store.recover({ now: rig.clock.now(), everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'thief' });
-      marks.push(rig.store.showMail(id)?.state ?? 'none');
+      marks.push(rig.store.findMessage(id)?.state ?? 'none');
       return attemptWith();
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(1_000);
@@ -184,11 +184,11 @@ test('a transport that throws, or a message that cannot be made, defers and drop
       throw new Error('bug');
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(rig.store.showMail(mail.id)).toMatchObject({ state: 'queued', attempts: 1 });
+  expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 1 });
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
@@ -197,18 +197,18 @@ test('while the breaker refuses nothing begins, and then exactly one attempt pro
   const rig = queueRig({
     parts: {
       breaker: {
-        admits: () => true,
+        allowsAttempt: () => true,
         retryAt: () => retryAt,
-        note: () => {
+        recordOutcome: () => {
           if (retryAt !== null) retryAt = START + 90_000;
         },
-        giveBack: () => undefined,
+        releaseProbe: () => undefined,
       },
     },
   });
-  rig.store.accept(Array.from({ length: 10 }, () => newMail({ acceptedAt: START })));
+  rig.store.accept(Array.from({ length: 10 }, () => newMessage({ acceptedAt: START })));
   rig.dispatcher.start();
-  expect(rig.dispatcher.leaseForNew(START, 100)).toBeNull();
+  expect(rig.dispatcher.leaseForNewMessage(START, 100)).toBeNull();
   await rig.clock.advance(29_000);
   expect(rig.attempts).toHaveLength(0);
   await rig.clock.advance(31_000);
@@ -224,24 +224,24 @@ test('what is held when the breaker opens goes back to the store, uncounted, whe
     concurrency: 1,
     parts: {
       breaker: {
-        admits: () => retryAt === null,
+        allowsAttempt: () => retryAt === null,
         retryAt: () => retryAt,
-        note: () => {
+        recordOutcome: () => {
           retryAt = START + 90_000;
         },
-        giveBack: () => undefined,
+        releaseProbe: () => undefined,
       },
     },
     respond: () => attemptWith(deferral('transport')),
   });
-  const mails = Array.from({ length: 5 }, () => newMail({ acceptedAt: START }));
+  const mails = Array.from({ length: 5 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(mails);
   rig.dispatcher.start();
   await rig.clock.advance(5_000);
-  const shown = mails.map(({ id }) => rig.store.showMail(id));
+  const shown = mails.map(({ id }) => rig.store.findMessage(id));
   expect(shown.map((mail) => mail?.state)).toEqual(Array(5).fill('queued'));
   expect(shown.map((mail) => mail?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
-  expect(rig.store.cancelMail(mails[4]?.id ?? '', START)).toEqual({ kind: 'done' });
+  expect(rig.store.cancelMessage(mails[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
 test('a probe that the breaker refuses after all waits for the next one', async () => {
@@ -249,14 +249,14 @@ test('a probe that the breaker refuses after all waits for the next one', async 
   const rig = queueRig({
     parts: {
       breaker: {
-        admits: () => admitted,
+        allowsAttempt: () => admitted,
         retryAt: () => (admitted ? null : START + 60_000),
-        note: () => undefined,
-        giveBack: () => undefined,
+        recordOutcome: () => undefined,
+        releaseProbe: () => undefined,
       },
     },
   });
-  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(30_000);
   expect(rig.attempts).toHaveLength(0);
@@ -268,7 +268,11 @@ test('a probe that the breaker refuses after all waits for the next one', async 
 test('draining waits for attempts under way and gives the other leases back uncounted', async () => {
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
-  const mails = [newMail({ acceptedAt: START }), newMail({ acceptedAt: START }), newMail({ acceptedAt: START })];
+  const mails = [
+    newMessage({ acceptedAt: START }),
+    newMessage({ acceptedAt: START }),
+    newMessage({ acceptedAt: START }),
+  ];
   rig.store.accept(mails);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
@@ -277,14 +281,14 @@ test('draining waits for attempts under way and gives the other leases back unco
   answers[0]?.(attemptWith());
   await rig.clock.advance(1_000);
   await drained;
-  const shown = mails.map(({ id }) => rig.store.showMail(id));
+  const shown = mails.map(({ id }) => rig.store.findMessage(id));
   expect(shown.map((mail) => mail?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
   expect(shown.filter((mail) => mail?.state === 'queued').map((mail) => mail?.attempts)).toEqual([0, 0]);
 });
 
 test('draining ends within its bound when an attempt never does', async () => {
   const rig = queueRig({ respond: () => new Promise(() => undefined) });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
@@ -293,16 +297,16 @@ test('draining ends within its bound when an attempt never does', async () => {
     ended = true;
   });
   await rig.clock.advance(5_001);
-  expect([ended, rig.store.showMail(mail.id)?.state]).toEqual([true, 'sending']);
+  expect([ended, rig.store.findMessage(mail.id)?.state]).toEqual([true, 'sending']);
 });
 
 test('a simulated complaint follows its delivery in the same transaction', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  const shown = rig.store.showMail(mail.id);
+  const shown = rig.store.findMessage(mail.id);
   expect([shown?.state, shown?.events.map(({ verb }) => verb)]).toEqual([
     'complained',
     ['accepted', 'delivered', 'complained'],
@@ -310,20 +314,20 @@ test('a simulated complaint follows its delivery in the same transaction', async
 });
 
 test('mail of an account held back is given back uncounted', async () => {
-  const rig = queueRig({ parts: { heldBack: () => true } });
-  const mail = newMail({ acceptedAt: START });
+  const rig = queueRig({ parts: { mustNotAttempt: () => true } });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(100);
-  const shown = rig.store.showMail(mail.id);
+  const shown = rig.store.findMessage(mail.id);
   expect([shown?.state, shown?.attempts, rig.attempts.length, shown?.events.length]).toEqual(['queued', 0, 0, 1]);
 });
 
 test('accounts take turns in memory too', async () => {
   const rig = queueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
-  rig.store.accept(Array.from({ length: 20 }, () => newMail({ acceptedAt: START })));
-  const other = newMail({ acceptedAt: START, accountId: 2 });
+  rig.store.accept(Array.from({ length: 20 }, () => newMessage({ acceptedAt: START })));
+  const other = newMessage({ acceptedAt: START, accountId: 2 });
   rig.store.accept([other]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
@@ -336,10 +340,10 @@ test('what was prepared is not sent once its account is locked or its recipient 
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({
     concurrency: 1,
-    parts: { heldBack: () => locked, wanted: async () => !suppressed },
+    parts: { mustNotAttempt: () => locked, mayReceive: async () => !suppressed },
     respond: () => new Promise((resolve) => answers.push(resolve)),
   });
-  const mails = Array.from({ length: 6 }, () => newMail({ acceptedAt: START }));
+  const mails = Array.from({ length: 6 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(mails);
   rig.dispatcher.start();
   await rig.clock.advance(100);
@@ -355,7 +359,7 @@ test('what was prepared is not sent once its account is locked or its recipient 
   const drained = rig.dispatcher.drain(1_000);
   await rig.clock.advance(1_000);
   await drained;
-  const states = mails.map(({ id }) => rig.store.showMail(id));
+  const states = mails.map(({ id }) => rig.store.findMessage(id));
   expect(states.map((mail) => [mail?.state, mail?.attempts]).sort()).toEqual([
     ['delivered', 1],
     ...Array(5).fill(['queued', 0]),
@@ -377,7 +381,7 @@ test('a settlement that comes after its lease was taken over changes nothing and
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
       ).mails;
-      if (taken !== undefined) rig.store.settle(pack([settlementOf(taken)]));
+      if (taken !== undefined) rig.store.settle(packSettlements([settlementOf(taken)]));
       expect(taken?.id).toBe(id);
       return attemptWith({
         kind: 'bounced',
@@ -387,11 +391,11 @@ test('a settlement that comes after its lease was taken over changes nothing and
       });
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect([rig.store.showMail(mail.id)?.state, rig.lost]).toEqual(['delivered', [mail.id]]);
+  expect([rig.store.findMessage(mail.id)?.state, rig.lost]).toEqual(['delivered', [mail.id]]);
 });
 
 test('memory stays flat: leases are bounded by the size of their messages too, and one above the bound goes alone', async () => {
@@ -400,11 +404,11 @@ test('memory stays flat: leases are bounded by the size of their messages too, a
   await clock.advance(1);
   const size = 8 * 1024 * 1024;
   let given = 0;
-  while (dispatcher.leaseForNew(clock.now(), size) !== null) given += 1;
+  while (dispatcher.leaseForNewMessage(clock.now(), size) !== null) given += 1;
   expect(given).toBe(4);
   for (let n = 0; n < given; n += 1) dispatcher.returnLease(size);
-  expect(dispatcher.leaseForNew(clock.now(), 20 * size)).not.toBeNull();
-  expect(dispatcher.leaseForNew(clock.now(), 1)).toBeNull();
+  expect(dispatcher.leaseForNewMessage(clock.now(), 20 * size)).not.toBeNull();
+  expect(dispatcher.leaseForNewMessage(clock.now(), 1)).toBeNull();
 });
 
 test('of a backlog of large messages only so many are in memory at once, and all are delivered', async () => {
@@ -420,12 +424,12 @@ test('of a backlog of large messages only so many are in memory at once, and all
       },
       settle: async (settlement) => {
         held -= 1;
-        return rig.store.settle(pack([settlement]))[0] ?? 'lost';
+        return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
       },
     },
   });
   let [held, most] = [0, 0];
-  rig.store.accept(Array.from({ length: 60 }, () => newMail({ acceptedAt: START, message })));
+  rig.store.accept(Array.from({ length: 60 }, () => newMessage({ acceptedAt: START, message })));
   rig.dispatcher.start();
   await rig.clock.until(() => rig.store.queueFigures().queued + rig.store.queueFigures().sending === 0, 60_000);
   expect(rig.attempts).toHaveLength(60);
@@ -440,7 +444,7 @@ test('however long the store fails, a lease whose outcome is held here is not ta
         policy: { maxAgeMs: 24 * HOUR, onUncertain },
         settle: async (settlement) => {
           if (broken) throw rig.storeError;
-          return rig.store.settle(pack([settlement]))[0] ?? 'lost';
+          return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
         },
       },
       respond: async (_message, mark) => {
@@ -448,17 +452,17 @@ test('however long the store fails, a lease whose outcome is held here is not ta
         return attemptWith();
       },
     });
-    const mail = newMail({ acceptedAt: START });
+    const mail = newMessage({ acceptedAt: START });
     rig.store.accept([mail]);
     rig.dispatcher.start();
     await rig.clock.advance(2 * LEASE_MS);
-    const except = rig.dispatcher.holding();
+    const except = rig.dispatcher.leasedMessageIds();
     expect(except).toEqual([mail.id]);
     rig.store.recover({ now: rig.clock.now(), everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except });
     broken = false;
     await rig.clock.advance(10_000);
-    expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
-    expect(rig.dispatcher.holding()).toEqual([]);
+    expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+    expect(rig.dispatcher.leasedMessageIds()).toEqual([]);
   }
 });
 
@@ -466,13 +470,13 @@ test('draining with nothing under way ends at once, also where leases have to be
   const rig = queueRig({
     parts: {
       breaker: {
-        ...createBreaker({ random: () => 0, publish: () => undefined }),
+        ...createCircuitBreaker({ random: () => 0, publish: () => undefined }),
         retryAt: () => null,
-        admits: () => false,
+        allowsAttempt: () => false,
       },
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   rig.dispatcher.wake();
@@ -480,7 +484,7 @@ test('draining with nothing under way ends at once, also where leases have to be
   await rig.clock.advance(0);
   await drained;
   expect(rig.clock.now()).toBe(START);
-  expect(rig.store.showMail(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
+  expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
 });
 
 test('what is given back does not keep a drain waiting for its bound', async () => {
@@ -498,7 +502,7 @@ test('what is given back does not keep a drain waiting for its bound', async () 
       },
     },
   });
-  rig.store.accept([newMail({ acceptedAt: START }), newMail({ acceptedAt: START })]);
+  rig.store.accept([newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   let ended = false;
@@ -527,7 +531,7 @@ test('a claim under way when the node drains is waited for, and its leases go ba
       },
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   let ended = false;
@@ -535,21 +539,21 @@ test('a claim under way when the node drains is waited for, and its leases go ba
     ended = true;
   });
   await rig.clock.advance(10);
-  expect([ended, rig.store.showMail(mail.id)?.state]).toEqual([false, 'sending']);
+  expect([ended, rig.store.findMessage(mail.id)?.state]).toEqual([false, 'sending']);
   (answer as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drained;
-  expect(rig.store.showMail(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
+  expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
   expect(rig.attempts).toEqual([]);
 });
 
 test('a next hop that comes and goes is probed with one lease at a time and leaves no trace in other histories', async () => {
-  const breaker = createBreaker({ random: () => 0, publish: () => undefined });
+  const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
   let leased = 0;
   const rig = queueRig({
     parts: {
       breaker,
-      prepare: async ({ id, from, to, message }: LeasedMail) => {
+      prepare: async ({ id, from, to, message }: LeasedMessage) => {
         // A turn between the claim and the breaker's answer.
         await Promise.resolve();
         return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
@@ -562,7 +566,7 @@ test('a next hop that comes and goes is probed with one lease at a time and leav
     },
     respond: () => attemptWith(deferral('transport')),
   });
-  const mails = Array.from({ length: 50 }, () => newMail({ acceptedAt: START }));
+  const mails = Array.from({ length: 50 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(mails);
   rig.dispatcher.start();
   await rig.clock.advance(100);
@@ -570,7 +574,7 @@ test('a next hop that comes and goes is probed with one lease at a time and leav
   await rig.clock.advance(20 * MINUTE);
   expect(rig.attempts.length - tried).toBeGreaterThan(5);
   expect(leased - before).toBe(rig.attempts.length - tried);
-  const events = mails.map(({ id }) => (rig.store.showMail(id)?.events.length ?? 0) - 1);
+  const events = mails.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
 
@@ -580,8 +584,8 @@ test('an attempt that never ends is given up, recorded, and does not keep the ne
     ['hold', false, 'delivered'],
     ['hold', true, 'uncertain'],
   ] as const) {
-    const breaker = createBreaker({ random: () => 0, publish: () => undefined });
-    for (let n = 0; n < 3; n += 1) breaker.note(deferral('transport'), START);
+    const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
+    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(deferral('transport'), START);
     let answers = 0;
     const rig = queueRig({
       parts: { breaker, policy: { maxAgeMs: 24 * HOUR, onUncertain } },
@@ -591,13 +595,16 @@ test('an attempt that never ends is given up, recorded, and does not keep the ne
         return answers === 1 ? new Promise(() => undefined) : attemptWith();
       },
     });
-    const [hanging, behind] = [newMail({ acceptedAt: START }), newMail({ acceptedAt: START + 1 })];
+    const [hanging, behind] = [newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START + 1 })];
     rig.store.accept([hanging, behind]);
     rig.dispatcher.start();
-    await rig.clock.advance(ATTEMPT_MS);
-    expect([rig.attempts.length, rig.dispatcher.active]).toEqual([1, 1]);
+    await rig.clock.advance(MAX_ATTEMPT_MS);
+    expect([rig.attempts.length, rig.dispatcher.inFlight]).toEqual([1, 1]);
     await rig.clock.advance(30 * MINUTE);
-    expect([rig.store.showMail(hanging.id)?.state, rig.store.showMail(behind.id)?.state]).toEqual([state, 'delivered']);
+    expect([rig.store.findMessage(hanging.id)?.state, rig.store.findMessage(behind.id)?.state]).toEqual([
+      state,
+      'delivered',
+    ]);
     expect(rig.failures).toEqual(['attempt: the attempt did not end within 10 minutes and was given up']);
   }
 });
@@ -616,11 +623,11 @@ test('a mark that the store does not answer ends the attempt before the message 
       }
     },
   });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(40_000);
-  expect([handedOver, rig.store.showMail(mail.id)?.state]).toEqual([false, 'queued']);
+  expect([handedOver, rig.store.findMessage(mail.id)?.state]).toEqual([false, 'queued']);
 });
 
 test('once stopped, an outcome that cannot be recorded is tried no more', async () => {
@@ -633,7 +640,7 @@ test('once stopped, an outcome that cannot be recorded is tried no more', async 
       },
     },
   });
-  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   const drained = rig.dispatcher.drain(1_000);
@@ -641,12 +648,12 @@ test('once stopped, an outcome that cannot be recorded is tried no more', async 
   await drained;
   const after = tries;
   await rig.clock.advance(HOUR);
-  expect([tries, rig.dispatcher.active]).toEqual([after, 0]);
+  expect([tries, rig.dispatcher.inFlight]).toEqual([after, 0]);
 });
 
 test('each change of a settlement is an event, once it is recorded', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -656,7 +663,7 @@ test('each change of a settlement is an event, once it is recorded', async () =>
 
 test('an outcome that is not recorded is no event of its message', async () => {
   const rig = queueRig({ parts: { settle: async () => 'lost' } });
-  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
@@ -665,7 +672,7 @@ test('an outcome that is not recorded is no event of its message', async () => {
 test('an outcome is published after its commit, however long the store takes', async () => {
   const commit = Promise.withResolvers<'settled'>();
   const rig = queueRig({ parts: { settle: () => commit.promise } });
-  rig.store.accept([newMail({ acceptedAt: START })]);
+  rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended']);
@@ -686,7 +693,7 @@ test('what the simulator answers touches no reputation, and what the next hop an
       ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
       respond: () => attemptWith(bounced),
     });
-    rig.store.accept([newMail({ acceptedAt: START })]);
+    rig.store.accept([newMessage({ acceptedAt: START })]);
     rig.dispatcher.start();
     await rig.clock.advance(2_000);
     const counts = { emails: simulated ? 0 : 1, bounces: simulated ? 0 : 1, complaints: 0 };
@@ -697,16 +704,16 @@ test('what the simulator answers touches no reputation, and what the next hop an
 test('a step of the clock gives up no attempt under way', async () => {
   const answer = Promise.withResolvers<Attempt>();
   const rig = queueRig({ respond: () => answer.promise });
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.until(() => rig.attempts.length === 1, 5_000);
   rig.clock.step(2 * LEASE_MS);
   await rig.clock.advance(10_000);
-  expect([rig.failures, rig.dispatcher.active]).toEqual([[], 1]);
+  expect([rig.failures, rig.dispatcher.inFlight]).toEqual([[], 1]);
   answer.resolve(attemptWith());
   await rig.clock.advance(1_000);
-  expect([rig.store.showMail(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+  expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
 });
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
@@ -717,11 +724,11 @@ const OVER_AT = 5_000_000_000;
 /** An intake over a store that gives `answer` and a dispatcher that gives `lease`; tells what was done. */
 function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
   const told: string[] = [];
-  const offered: LeasedMail[] = [];
-  const committed: NewMail[] = [];
+  const offered: LeasedMessage[] = [];
+  const committed: NewMessage[] = [];
   const parts = {
-    ages: { datedBefore: (ageMs: number) => OVER_AT - ageMs },
-    commit: async (mail: NewMail) => {
+    ages: { cutoffFor: (ageMs: number) => OVER_AT - ageMs },
+    commit: async (mail: NewMessage) => {
       committed.push(mail);
       if (answer instanceof Error) throw answer;
       return answer;
@@ -734,9 +741,9 @@ function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
     },
   };
   const dispatcher = {
-    leaseForNew: () => lease,
+    leaseForNewMessage: () => lease,
     returnLease: () => void told.push('returned'),
-    offer: (mail: LeasedMail) => {
+    offer: (mail: LeasedMessage) => {
       told.push('offered');
       offered.push(mail);
     },
@@ -759,7 +766,7 @@ const accepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptAnswer => (
 
 test('a mail request accepted under a lease goes to delivery from memory, as its first attempt', async () => {
   const { submit, told, offered, committed } = intakeRig(accepted('sending'), LEASE);
-  const mail = newMail();
+  const mail = newMessage();
   expect(await submit(mail)).toEqual(accepted('sending'));
   expect(told).toEqual(['offered']);
   expect(committed[0]).toEqual({ ...mail, lease: LEASE, suppressedBy: null });
@@ -769,14 +776,14 @@ test('a mail request accepted under a lease goes to delivery from memory, as its
 
 test('one accepted without a lease wakes delivery', async () => {
   const { submit, told } = intakeRig(accepted('queued'), null);
-  await submit(newMail());
+  await submit(newMessage());
   expect(told).toEqual(['woken']);
 });
 
 describe('a lease that is not used is returned, once', () => {
   const unused: readonly (readonly [string, AcceptAnswer])[] = [
     ['suppressed', accepted('suppressed')],
-    ['replayed', { kind: 'replayed', id: newMail().id }],
+    ['replayed', { kind: 'replayed', id: newMessage().id }],
     ['in conflict', { kind: 'idempotency-conflict' }],
     ['locked', { kind: 'locked' }],
     ['over its volume', { kind: 'refused', reason: 'volume-exhausted', limits: LIMITS }],
@@ -785,35 +792,35 @@ describe('a lease that is not used is returned, once', () => {
   ];
   test.each(unused)('where the request is %s', async (_what, answer) => {
     const held = intakeRig(answer, LEASE);
-    expect(await held.submit(newMail())).toEqual(answer);
+    expect(await held.submit(newMessage())).toEqual(answer);
     expect(held.told).toEqual(['returned']);
     const without = intakeRig(answer, null);
-    await without.submit(newMail());
+    await without.submit(newMessage());
     expect(without.told).toEqual([]);
   });
 
   test('where the store cannot commit, and the caller is told', async () => {
     const { submit, told } = intakeRig(new StoreError('the disk is full'), LEASE);
-    await expect(submit(newMail())).rejects.toThrow('the disk is full');
+    await expect(submit(newMessage())).rejects.toThrow('the disk is full');
     expect(told).toEqual(['returned']);
   });
 });
 
 test('the simulator’s suppressed address is marked for the store', async () => {
   const { submit, committed } = intakeRig(accepted('suppressed'), LEASE);
-  await submit(newMail({ to: 'suppressed@x.example' }));
+  await submit(newMessage({ to: 'suppressed@x.example' }));
   expect(committed[0]?.suppressedBy).toBe('simulator');
 });
 
 test('a node that does not deliver leaves everything in the queue', async () => {
   const { alone, told, committed } = intakeRig(accepted('queued'), LEASE);
-  await alone(newMail());
+  await alone(newMessage());
   expect([told, committed[0]?.lease]).toEqual([[], null]);
 });
 
 test('an idempotency key is held for 24 hours of running time, whatever the clock shows', async () => {
   const { submit, committed } = intakeRig(accepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
-  await submit(newMail({ idempotency }));
+  await submit(newMessage({ idempotency }));
   expect(committed[0]?.idempotency).toEqual({ ...idempotency, overAt: OVER_AT - 24 * 3_600_000 });
 });

@@ -1,105 +1,108 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { LeasedMail } from '../../../src/model/message.ts';
+import type { LeasedMessage } from '../../../src/model/message.ts';
 import {
-  createHeld,
+  createLeaseBudget,
   createMode,
-  createReady,
-  HELD_BYTES,
-  HELD_MAILS,
+  createReadyQueue,
+  MAX_LEASED_BYTES,
+  MIN_LEASE_LIMIT,
+  MODE_TRANSITIONS,
   type Mode,
-  sizeOf,
-  TRANSITIONS,
+  memoryBytesOf,
 } from '../../../src/queue/leases.ts';
-import { newMail } from '../../rig/mail.ts';
+import { newMessage } from '../../rig/messages.ts';
 import { queueRig, START } from '../../rig/queue.ts';
 
 const MIB = 1024 * 1024;
 
 test('no more is held than the bounds of number and of size', () => {
-  const held = createHeld();
-  for (let n = 0; n < HELD_MAILS; n += 1) held.take(1);
-  expect([held.fits(1), held.room(0)]).toEqual([false, null]);
-  const large = createHeld();
-  large.take(HELD_BYTES - 10);
+  const held = createLeaseBudget();
+  for (let n = 0; n < MIN_LEASE_LIMIT; n += 1) held.reserve(1);
+  expect([held.fits(1), held.claimLimits(0)]).toEqual([false, null]);
+  const large = createLeaseBudget();
+  large.reserve(MAX_LEASED_BYTES - 10);
   expect([large.fits(10), large.fits(11)]).toEqual([true, false]);
 });
 
 test('one larger than the bound is held, alone', () => {
-  const held = createHeld();
-  expect(held.fits(2 * HELD_BYTES)).toBe(true);
-  held.take(2 * HELD_BYTES);
-  expect([held.fits(1), held.room(0)]).toEqual([false, null]);
-  held.free(2 * HELD_BYTES);
-  expect(held.room(0)).toEqual({ mails: HELD_MAILS, bytes: 16 * MIB });
+  const held = createLeaseBudget();
+  expect(held.fits(2 * MAX_LEASED_BYTES)).toBe(true);
+  held.reserve(2 * MAX_LEASED_BYTES);
+  expect([held.fits(1), held.claimLimits(0)]).toEqual([false, null]);
+  held.release(2 * MAX_LEASED_BYTES);
+  expect(held.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT, bytes: 16 * MIB });
 });
 
 test('a claim asks for no more text than half of what is free, since text in memory may be twice what it is as UTF-8', () => {
-  const held = createHeld();
-  held.take(20 * MIB);
-  expect(held.room(0)).toEqual({ mails: HELD_MAILS - 1, bytes: 6 * MIB });
-  expect(sizeOf({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
+  const held = createLeaseBudget();
+  held.reserve(20 * MIB);
+  expect(held.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
+  expect(memoryBytesOf({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
 });
 
 test('no claim is made while plenty waits already, or for a few large ones', () => {
-  const held = createHeld();
-  expect([held.room(HELD_MAILS / 4) === null, held.room(HELD_MAILS / 4 + 1)]).toEqual([false, null]);
-  held.take(HELD_BYTES - 10);
-  expect(held.room(1)).toBeNull();
-  expect(held.room(0)).not.toBeNull();
+  const held = createLeaseBudget();
+  expect([held.claimLimits(MIN_LEASE_LIMIT / 4) === null, held.claimLimits(MIN_LEASE_LIMIT / 4 + 1)]).toEqual([
+    false,
+    null,
+  ]);
+  held.reserve(MAX_LEASED_BYTES - 10);
+  expect(held.claimLimits(1)).toBeNull();
+  expect(held.claimLimits(0)).not.toBeNull();
 });
 
 test('a fast next hop may have more waiting for it, a slow one keeps the least', () => {
-  const held = createHeld();
-  held.pace(1);
-  expect(held.room(0)?.mails).toBe(HELD_MAILS);
-  held.pace(1_000);
-  expect(held.room(0)?.mails).toBe(4_000);
-  held.pace(1_000_000);
-  expect(held.room(0)?.mails).toBe(8_192);
-  held.pace(0);
-  expect(held.room(0)?.mails).toBe(HELD_MAILS);
+  const held = createLeaseBudget();
+  held.setAttemptRate(1);
+  expect(held.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
+  held.setAttemptRate(1_000);
+  expect(held.claimLimits(0)?.mails).toBe(4_000);
+  held.setAttemptRate(1_000_000);
+  expect(held.claimLimits(0)?.mails).toBe(8_192);
+  held.setAttemptRate(0);
+  expect(held.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
 });
 
-function leased(accountId: number, id: string): LeasedMail {
-  const { to, from, subject, message, acceptedAt } = newMail();
+function leased(accountId: number, id: string): LeasedMessage {
+  const { to, from, subject, message, acceptedAt } = newMessage();
   return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
 }
 
 test('accounts take turns: one mail does not wait behind a thousand of another account', () => {
-  const ready = createReady();
-  for (let n = 0; n < 1_000; n += 1) ready.add(leased(1, `a${n}`));
-  ready.add(leased(2, 'b0'));
-  ready.add(leased(3, 'c0'));
-  const taken = Array.from({ length: 5 }, () => ready.take()?.id);
+  const ready = createReadyQueue();
+  for (let n = 0; n < 1_000; n += 1) ready.enqueue(leased(1, `a${n}`));
+  ready.enqueue(leased(2, 'b0'));
+  ready.enqueue(leased(3, 'c0'));
+  const taken = Array.from({ length: 5 }, () => ready.dequeue()?.id);
   expect(taken).toEqual(['a0', 'b0', 'c0', 'a1', 'a2']);
   expect(ready.size).toBe(997);
 });
 
 test('an empty one gives nothing and can be filled again', () => {
-  const ready = createReady();
-  expect([ready.take(), ready.size, ready.takeAll()]).toEqual([undefined, 0, []]);
-  ready.add(leased(1, 'a'));
-  expect([ready.take()?.id, ready.take(), ready.size]).toEqual(['a', undefined, 0]);
+  const ready = createReadyQueue();
+  expect([ready.dequeue(), ready.size, ready.dequeueAll()]).toEqual([undefined, 0, []]);
+  ready.enqueue(leased(1, 'a'));
+  expect([ready.dequeue()?.id, ready.dequeue(), ready.size]).toEqual(['a', undefined, 0]);
 });
 
 test('nothing is lost or given twice, each account keeps its order, and the size is always right', () => {
   const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('take' as const)), { maxLength: 2_000 });
   fc.assert(
     fc.property(steps, (run) => {
-      const ready = createReady();
+      const ready = createReadyQueue();
       const waiting = new Map<number, string[]>();
       let [made, size] = [0, 0];
       for (const step of run) {
         if (step === 'take') {
-          const mail = ready.take();
+          const mail = ready.dequeue();
           expect(mail === undefined).toBe(size === 0);
           if (mail === undefined) continue;
           expect(waiting.get(mail.accountId)?.shift()).toBe(mail.id);
           size -= 1;
         } else {
           made += 1;
-          ready.add(leased(step, `m${made}`));
+          ready.enqueue(leased(step, `m${made}`));
           waiting.set(step, [...(waiting.get(step) ?? []), `m${made}`]);
           size += 1;
         }
@@ -107,7 +110,7 @@ test('nothing is lost or given twice, each account keeps its order, and the size
       }
       expect(
         ready
-          .takeAll()
+          .dequeueAll()
           .map(({ id }) => id)
           .sort(),
       ).toEqual([...waiting.values()].flat().sort());
@@ -118,12 +121,12 @@ test('nothing is lost or given twice, each account keeps its order, and the size
 });
 
 test('a long line keeps its order across its inner clearing out', () => {
-  const ready = createReady();
-  for (let n = 0; n < 2_000; n += 1) ready.add(leased(1, String(n)));
-  expect(ready.takeAll().map(({ id }) => Number(id))).toEqual(Array.from({ length: 2_000 }, (_, n) => n));
+  const ready = createReadyQueue();
+  for (let n = 0; n < 2_000; n += 1) ready.enqueue(leased(1, String(n)));
+  expect(ready.dequeueAll().map(({ id }) => Number(id))).toEqual(Array.from({ length: 2_000 }, (_, n) => n));
 });
 
-const MODES = Object.keys(TRANSITIONS) as Mode[];
+const MODES = Object.keys(MODE_TRANSITIONS) as Mode[];
 
 /** A way from `starting` to each mode. */
 const WAYS: Readonly<Record<Mode, readonly Mode[]>> = {
@@ -139,7 +142,7 @@ test('the mode follows its table of transitions; every other transition throws a
       const mode = createMode();
       for (const step of WAYS[from]) mode.enter(step);
       expect(mode.current).toBe(from);
-      if (TRANSITIONS[from].includes(to)) {
+      if (MODE_TRANSITIONS[from].includes(to)) {
         mode.enter(to);
         expect(mode.current).toBe(to);
         return [`${from} → ${to}`];
@@ -164,11 +167,14 @@ test('a dispatcher starts once, and not once it drains', async () => {
 
 test('before its start a dispatcher claims nothing, gives no lease, and drains at once', async () => {
   const rig = queueRig();
-  const mail = newMail({ acceptedAt: START });
+  const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
   rig.dispatcher.wake();
   await rig.clock.advance(10_000);
-  expect([rig.store.showMail(mail.id)?.state, rig.dispatcher.leaseForNew(START, 1)]).toEqual(['queued', null]);
+  expect([rig.store.findMessage(mail.id)?.state, rig.dispatcher.leaseForNewMessage(START, 1)]).toEqual([
+    'queued',
+    null,
+  ]);
   const drained = rig.dispatcher.drain(60_000);
   await rig.clock.advance(0);
   await drained;

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../../src/model/running-time.ts';
-import { ALIVE_MS, BEAT_MS, joinNodes, keepAges } from '../../../src/queue/membership.ts';
+import { HEARTBEAT_MS, joinCluster, LIVENESS_TIMEOUT_MS, startAgeClock } from '../../../src/queue/membership.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
@@ -11,23 +11,23 @@ async function member() {
   const clock = virtualClock(START);
   const store = { away: false, beats: 0, left: [] as string[], slowMs: 0 };
   const failed: string[] = [];
-  const membership = await joinNodes({
+  const membership = await joinCluster({
     node: NODE,
     store: {
-      async beat() {
+      async recordHeartbeat() {
         store.beats += 1;
         if (store.away) throw new Error('the database is away');
         if (store.slowMs > 0) await new Promise<void>((resolve) => clock.after(store.slowMs, resolve));
         return clock.now();
       },
-      async leave(name) {
+      async removeNode(name) {
         store.left.push(name);
       },
     },
     clock,
     monotonic: clock.now,
-    told: () => undefined,
-    failed: (what) => failed.push(what),
+    onStoreTime: () => undefined,
+    onError: (what) => failed.push(what),
   });
   onTestFinished(() => membership.leave());
   return { clock, store, failed, membership };
@@ -35,11 +35,11 @@ async function member() {
 
 test('a lease counts while the beats go on, and no longer once they have failed for nearly as long as they are believed', async () => {
   const { clock, store, failed, membership } = await member();
-  await clock.advance(10 * BEAT_MS);
-  expect(membership.holds(clock.now())).toBe(true);
+  await clock.advance(10 * HEARTBEAT_MS);
+  expect(membership.isLeaseValid(clock.now())).toBe(true);
   store.away = true;
-  await clock.advance(ALIVE_MS - 1);
-  expect(membership.holds(START)).toBe(false);
+  await clock.advance(LIVENESS_TIMEOUT_MS - 1);
+  expect(membership.isLeaseValid(START)).toBe(false);
   expect(failed.length).toBeGreaterThan(2);
 });
 
@@ -47,44 +47,44 @@ test('after a gap, what was leased before it counts no more, and what is leased 
   const { clock, store, membership } = await member();
   const before = clock.now();
   store.away = true;
-  await clock.advance(ALIVE_MS);
+  await clock.advance(LIVENESS_TIMEOUT_MS);
   store.away = false;
-  await clock.advance(2 * BEAT_MS);
-  expect(membership.holds(before)).toBe(false);
-  expect(membership.holds(clock.now())).toBe(true);
+  await clock.advance(2 * HEARTBEAT_MS);
+  expect(membership.isLeaseValid(before)).toBe(false);
+  expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
 test('a beat that is answered late is a gap too: whoever was stopped meanwhile may have been taken for dead', async () => {
   const { clock, store, membership } = await member();
   const before = clock.now();
-  store.slowMs = ALIVE_MS;
-  await clock.advance(BEAT_MS + ALIVE_MS);
+  store.slowMs = LIVENESS_TIMEOUT_MS;
+  await clock.advance(HEARTBEAT_MS + LIVENESS_TIMEOUT_MS);
   store.slowMs = 0;
-  await clock.advance(2 * BEAT_MS);
-  expect(membership.holds(before)).toBe(false);
-  expect(membership.holds(clock.now())).toBe(true);
+  await clock.advance(2 * HEARTBEAT_MS);
+  expect(membership.isLeaseValid(before)).toBe(false);
+  expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
 test('others are called dead only after this node has heard the store without a gap for as long as one may be silent', async () => {
   const { clock, store, membership } = await member();
-  expect(membership.judges()).toBe(false);
-  await clock.advance(ALIVE_MS);
-  expect(membership.judges()).toBe(true);
+  expect(membership.canDetectDeadNodes()).toBe(false);
+  await clock.advance(LIVENESS_TIMEOUT_MS);
+  expect(membership.canDetectDeadNodes()).toBe(true);
   store.away = true;
-  await clock.advance(ALIVE_MS);
-  expect(membership.judges()).toBe(false);
+  await clock.advance(LIVENESS_TIMEOUT_MS);
+  expect(membership.canDetectDeadNodes()).toBe(false);
   store.away = false;
-  await clock.advance(2 * BEAT_MS);
-  expect(membership.judges()).toBe(false);
-  await clock.advance(ALIVE_MS);
-  expect(membership.judges()).toBe(true);
+  await clock.advance(2 * HEARTBEAT_MS);
+  expect(membership.canDetectDeadNodes()).toBe(false);
+  await clock.advance(LIVENESS_TIMEOUT_MS);
+  expect(membership.canDetectDeadNodes()).toBe(true);
 });
 
 test('a node that leaves says so and beats no more', async () => {
   const { clock, store, membership } = await member();
   await membership.leave();
   const { beats } = store;
-  await clock.advance(10 * BEAT_MS);
+  await clock.advance(10 * HEARTBEAT_MS);
   expect([store.beats, store.left]).toEqual([beats, ['node-a']]);
 });
 
@@ -99,7 +99,7 @@ function storeRig() {
     kept: null as RunningTime | null,
     away: false,
     writes: 0,
-    async keepRunningTime(passedMs: number, now: number) {
+    async updateRunningTime(passedMs: number, now: number) {
       if (rig.away) throw new Error('the store is away');
       rig.kept = advanceRunningTime(rig.kept ?? beginRunningTime(now), now, passedMs);
       rig.writes += 1;
@@ -111,9 +111,9 @@ function storeRig() {
 
 async function started(store = storeRig(), clock = virtualClock(START)) {
   const failures: string[] = [];
-  const { ages, stop } = await keepAges({ clock, store, failed: (what) => failures.push(what) });
+  const { ages, stop } = await startAgeClock({ clock, store, onError: (what) => failures.push(what) });
   onTestFinished(stop);
-  return { clock, store, ages, stop, failures, ageOf: (at: number) => clock.now() - ages.asDatedNow(at) };
+  return { clock, store, ages, stop, failures, ageOf: (at: number) => clock.now() - ages.toCurrentClock(at) };
 }
 
 test('a step of the clock counts at no moment, before it is kept and after', async () => {
@@ -121,27 +121,27 @@ test('a step of the clock counts at no moment, before it is kept and after', asy
   await clock.advance(5 * MINUTE);
   clock.step(3 * DAY);
   expect(ageOf(START)).toBeLessThanOrEqual(5 * MINUTE);
-  expect(ages.datedBefore(DAY)).toBeLessThan(START);
+  expect(ages.cutoffFor(DAY)).toBeLessThan(START);
   await clock.advance(MINUTE);
   expect(ageOf(START)).toBeLessThanOrEqual(6 * MINUTE);
-  expect(ages.datedBefore(DAY)).toBeLessThan(START);
+  expect(ages.cutoffFor(DAY)).toBeLessThan(START);
 });
 
 test('what waits through steps ends all the same, once it has run for its age', async () => {
   const { clock, ages } = await started();
   clock.step(3 * DAY);
   await clock.advance(DAY + MINUTE);
-  expect(ages.datedBefore(DAY)).toBeGreaterThanOrEqual(START);
+  expect(ages.cutoffFor(DAY)).toBeGreaterThanOrEqual(START);
 });
 
 test('nodes are left alone for as long as a node may be silent after a step', async () => {
   const { clock, ages } = await started();
   await clock.advance(MINUTE);
-  expect(ages.settled()).toBe(true);
+  expect(ages.isSettled()).toBe(true);
   clock.step(DAY);
-  expect(ages.settled()).toBe(false);
-  await clock.advance(2 * ALIVE_MS);
-  expect(ages.settled()).toBe(true);
+  expect(ages.isSettled()).toBe(false);
+  await clock.advance(2 * LIVENESS_TIMEOUT_MS);
+  expect(ages.isSettled()).toBe(true);
 });
 
 test('a start after days in which nothing ran goes on where the last run ended', async () => {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { LEASE_MS } from '../../../src/queue/attempt.ts';
-import { ALIVE_MS } from '../../../src/queue/membership.ts';
+import { LIVENESS_TIMEOUT_MS } from '../../../src/queue/membership.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
@@ -32,20 +32,20 @@ function sweeperRig(
       calls.push(['recover', options]);
       return answers.recover?.() ?? 0;
     },
-    async hasten(...args: [number, number, number]) {
-      calls.push(['hasten', ...args]);
+    async resetDistantDueTimes(...args: [number, number, number]) {
+      calls.push(['resetDistantDueTimes', ...args]);
       return answers.hasten?.() ?? 0;
     },
-    async erase(...args: [number, number, number]) {
+    async purgeBodiesAndKeys(...args: [number, number, number]) {
       calls.push(['erase', ...args]);
       return answers.erase?.() ?? 0;
     },
-    async sweepTraffic(...args: [number, number, number]) {
-      calls.push(['sweepTraffic', ...args]);
+    async purgeTraffic(...args: [number, number, number]) {
+      calls.push(['purgeTraffic', ...args]);
       return 0;
     },
-    async forgetFeedback(...args: [number, number, number]) {
-      calls.push(['forgetFeedback', ...args]);
+    async purgeFeedback(...args: [number, number, number]) {
+      calls.push(['purgeFeedback', ...args]);
       return 0;
     },
   };
@@ -54,13 +54,13 @@ function sweeperRig(
     clock,
     policy: POLICY,
     store,
-    judges: () => answers.judges?.() ?? false,
+    canDetectDeadNodes: () => answers.judges?.() ?? false,
     ages: {
-      datedBefore: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
-      asDatedNow: (at) => at,
-      settled: () => answers.settled?.() ?? true,
+      cutoffFor: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
+      toCurrentClock: (at) => at,
+      isSettled: () => answers.settled?.() ?? true,
     },
-    holding: () => ['in-memory', 'held-by-this-node'],
+    leasedMessageIds: () => ['in-memory', 'held-by-this-node'],
     publish: (event) => {
       switch (event.type) {
         case 'message.expired':
@@ -81,7 +81,7 @@ test('a dead node’s work is looked for within 30 s of its last sign of life', 
   const { clock, named } = sweeperRig({ judges: () => true });
   await clock.advance(0);
   const before = named('recover').length;
-  await clock.advance(30_000 - ALIVE_MS - 1);
+  await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
   const [next] = named('recover').slice(before);
   expect(next).toEqual(['recover', expect.objectContaining({ deadNodes: true })]);
 });
@@ -95,10 +95,10 @@ test('each round asks for what is past its maximum age, for leases over, and for
     'recover',
     { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except },
   ]);
-  expect(named('hasten')).toEqual([['hasten', START + 138 * 60_000, START, 500]]);
+  expect(named('resetDistantDueTimes')).toEqual([['resetDistantDueTimes', START + 138 * 60_000, START, 500]]);
   expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
-  expect(named('forgetFeedback')).toEqual([['forgetFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(named('sweepTraffic')).toEqual([['sweepTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
+  expect(named('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(named('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
 });
 
 test('rounds come again: every 5 s for expiry and leases, every minute for bodies', async () => {
@@ -165,8 +165,8 @@ test('sweeps go by running time: what the clock alone made old is neither ended 
   const now = START - 30 * 24 * HOUR;
   expect(named('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
   expect(named('erase')).toEqual([['erase', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
-  expect(named('forgetFeedback')).toEqual([['forgetFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(named('sweepTraffic')).toEqual([['sweepTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
+  expect(named('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(named('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
 });
 
 test('just after a step of the clock no lease is taken back, and none of this node’s own ever is', async () => {

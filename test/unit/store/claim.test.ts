@@ -4,22 +4,22 @@ import { transition } from '../../../src/store/rules/messages.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS, newMail } from '../../rig/mail.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
-test('queued messages of locked accounts do not slow a claim down, however many there are', () => {
-  /** The shortest time of a claim, in ms, while a locked account has this many queued messages. */
+test('mail of locked accounts costs a claim nothing, however much of it there is', () => {
+  /** The shortest time of a claim, in ms, while a locked account has so many mail requests queued. */
   const claimMs = (locked: number): number => {
     const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
     const { operations: store, run } = createEngine(database);
     store.createAccount('locked', NO_LIMITS, 1);
     store.createAccount('other', NO_LIMITS, 1);
-    const batch = Array.from({ length: locked }, () => newMail({ message: 'x' }));
+    const batch = Array.from({ length: locked }, () => newMessage({ message: 'x' }));
     run([{ number: 1, name: 'accept', args: [batch] }]);
     store.lockAccount('locked', 'abuse', 1);
-    const mail = newMail({ accountId: 2 });
+    const mail = newMessage({ accountId: 2 });
     store.accept([mail]);
     const times = Array.from({ length: 20 }, () => {
       const began = performance.now();
@@ -31,12 +31,12 @@ test('queued messages of locked accounts do not slow a claim down, however many 
     });
     return Math.min(...times);
   };
-  // A scan of the rows would make the second a few hundred times slower than the first.
+  // Following the rows, the second would take a few hundred times as long as the first.
   expect(claimMs(30_000)).toBeLessThan(20 * claimMs(10));
 });
 
-test('a writer cannot make a transition that the table lacks', () => {
+test('a writer cannot make a change of state that the table does not have', () => {
   expect(transition('queued', 'sending', 'queue')).toBe('sending');
   expect(() => transition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
-  expect(() => transition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');
+  expect(() => transition(null, 'delivered', 'accept')).toThrow('from nothing to delivered (accept)');
 });

@@ -1,6 +1,6 @@
-/** When the index is maintained: after acceptance, in steps, and at high load only if many messages wait. */
+/** When the index is worked on: behind the mail, in steps, and not while much is accepted unless much waits. */
 import { expect, onTestFinished, test } from 'vitest';
-import { leastIdAt } from '../../../src/store/rules/messages.ts';
+import { minIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/index-step.ts';
 import { startIndexer } from '../../../src/store/search/indexer.ts';
 import { virtualClock } from '../../rig/clock.ts';
@@ -8,19 +8,19 @@ import { virtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 1);
 const ROUND = 5_000;
 
-/** A store with `waiting` messages that are not indexed. */
+/** A store with `waiting` mail requests that are in no index. */
 function rig({ shared = false }: { shared?: boolean } = {}) {
   const clock = virtualClock(START);
   const steps: IndexStep[] = [];
   const faults: unknown[] = [];
-  const state = { newest: leastIdAt(START) as string | null, waiting: 0, broken: false };
+  const state = { newest: minIdAt(START) as string | null, waiting: 0, broken: false };
   const stop = startIndexer({
     clock,
     monotonic: clock.now,
     shared,
     store: {
       newestId: async () => state.newest,
-      async indexMail(step) {
+      async indexMessages(step) {
         steps.push(step);
         if (state.broken) throw new Error('no room');
         const newer = state.waiting >= step.least ? Math.min(state.waiting, 16_000) : 0;
@@ -34,26 +34,26 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
   return { clock, steps, faults, state };
 }
 
-test('messages are indexed up to the newest one of the previous round', async () => {
+test('mail is indexed up to what was the newest a round before', async () => {
   const { clock, steps, state } = rig();
   await clock.advance(ROUND - 1);
   expect(steps).toEqual([]);
-  state.newest = leastIdAt(START + 10);
+  state.newest = minIdAt(START + 10);
   await clock.advance(ROUND);
-  expect(steps.map(({ horizon }) => horizon)).toEqual([leastIdAt(START)]);
+  expect(steps.map(({ horizon }) => horizon)).toEqual([minIdAt(START)]);
   await clock.advance(ROUND);
-  expect(steps.at(-1)?.horizon).toBe(leastIdAt(START + 10));
+  expect(steps.at(-1)?.horizon).toBe(minIdAt(START + 10));
 });
 
-test('if nodes share the store, a clock that is ahead makes nothing indexed too early', async () => {
+test('where nodes share the store a clock that is ahead makes nothing indexed before its time', async () => {
   const { clock, steps, state } = rig({ shared: true });
-  state.newest = leastIdAt(START + 86_400_000);
+  state.newest = minIdAt(START + 86_400_000);
   await clock.advance(3 * ROUND);
-  expect(steps.map(({ horizon, now }) => horizon <= leastIdAt(now - 10_000))).not.toContain(false);
+  expect(steps.map(({ horizon, now }) => horizon <= minIdAt(now - 10_000))).not.toContain(false);
   expect(steps.length).toBeGreaterThan(0);
 });
 
-test('an idle store is indexed completely and then left alone until a new message', async () => {
+test('a quiet store is indexed until nothing is left; then it is left alone until something is new', async () => {
   const { clock, steps, state } = rig();
   state.waiting = 40_000;
   await clock.advance(2 * ROUND);
@@ -61,17 +61,17 @@ test('an idle store is indexed completely and then left alone until a new messag
   const done = steps.length;
   await clock.advance(4 * ROUND);
   expect(steps).toHaveLength(done);
-  state.newest = leastIdAt(START + 1);
+  state.newest = minIdAt(START + 1);
   await clock.advance(2 * ROUND);
   expect(steps.length).toBeGreaterThan(done);
 });
 
-test('at high load nothing is indexed before many messages wait', async () => {
+test('while much is accepted nothing is indexed before much waits', async () => {
   const { clock, steps, state } = rig();
   let at = START;
   const accept = async (count: number) => {
     at += 1;
-    state.newest = leastIdAt(at);
+    state.newest = minIdAt(at);
     state.waiting += count;
     await clock.advance(ROUND);
   };
@@ -87,7 +87,7 @@ test('at high load nothing is indexed before many messages wait', async () => {
   expect(state.waiting).toBeLessThan(2_048);
 });
 
-test('a failed step is reported and retried in the next round', async () => {
+test('a step that failed is reported and tried again in the next round', async () => {
   const { clock, steps, faults, state } = rig();
   state.waiting = 5_000;
   state.broken = true;

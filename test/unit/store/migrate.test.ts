@@ -5,11 +5,11 @@ import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
 import { backupDatabase } from '../../../src/store/sqlite/backup.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
-import { takeServeLock } from '../../../src/store/sqlite/files.ts';
+import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS } from '../../rig/mail.ts';
+import { NO_LIMITS } from '../../rig/messages.ts';
 
 const NEWEST = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
 
@@ -19,7 +19,7 @@ function schemaOf(database: DatabaseSync): unknown[] {
 
 const versionOf = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
-test('a new file gets every migration, in a folder and file that only the owner can read', () => {
+test('a fresh file gets every migration, in a folder and file that only the owner reads', () => {
   const path = join(temporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
@@ -29,16 +29,16 @@ test('a new file gets every migration, in a folder and file that only the owner 
   expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
 });
 
-test('the lock file of a service is readable by its owner only, because a reader could lock it', () => {
+test('the lock file of a service is the owner’s alone too: who may read it could hold it', () => {
   const path = join(temporaryFolder(), 'postrider.db');
-  const unlock = takeServeLock(path);
+  const unlock = acquireServeLock(path);
   expect((statSync(`${path}-serve`).mode & 0o777).toString(8)).toBe('600');
-  expect(() => takeServeLock(path)).toThrow(StoreError);
+  expect(() => acquireServeLock(path)).toThrow(StoreError);
   unlock();
-  takeServeLock(path)();
+  acquireServeLock(path)();
 });
 
-test('a second opening changes nothing', () => {
+test('opened again, nothing changes and everything is there', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const first = openDatabase(path);
   createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
@@ -66,7 +66,7 @@ test('a second process opens it while the first has it open', () => {
   expect(createEngine(second).operations.listAccounts()).toHaveLength(1);
 });
 
-test('a schema newer than supported is refused with both numbers, and the file is unchanged', () => {
+test('a schema newer than known is refused with both numbers, and the file is left as it is', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   openDatabase(path).close();
   const later = new DatabaseSync(path);
@@ -74,18 +74,18 @@ test('a schema newer than supported is refused with both numbers, and the file i
   later.close();
   const before = readFileSync(path);
   expect(() => openDatabase(path)).toThrow(
-    new RegExp(`has schema version ${NEWEST + 1}, but this version of Postrider supports at most ${NEWEST}\\.`),
+    new RegExp(`has schema version ${NEWEST + 1}, newer than this Postrider knows \\(${NEWEST}\\)`),
   );
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
-test('a database of another program is refused and unchanged', () => {
+test('a database of another program is refused and left as it is', () => {
   const path = join(temporaryFolder(), 'diary.db');
   const other = new DatabaseSync(path);
   other.exec('CREATE TABLE diary (day TEXT); PRAGMA application_id = 7');
   other.close();
   const before = readFileSync(path);
-  expect(() => openDatabase(path)).toThrow(/is not a Postrider database/);
+  expect(() => openDatabase(path)).toThrow(/database of something else/);
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
@@ -98,37 +98,35 @@ function olderDatabase(): string {
   return path;
 }
 
-test('while a service holds the lock, a command does not migrate, and names the remedy', () => {
+test('while a service holds the lock, a command does not migrate beneath it, and says what to do', () => {
   const path = olderDatabase();
-  const unlock = takeServeLock(path);
+  const unlock = acquireServeLock(path);
   onTestFinished(unlock);
   expect(() => openDatabase(path)).toThrow(/running service .* schema version 0, .* Restart the service/);
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   expect(versionOf(database)).toBe(0);
-  // The service itself migrates.
+  // The service itself does.
   openDatabase(path, true).close();
   expect(versionOf(database)).toBe(NEWEST);
 }, 30_000);
 
-test('a second service changes nothing in a database that it may not use', async () => {
+test('a second service changes nothing about a database that it may not serve', async () => {
   const path = olderDatabase();
-  const unlock = takeServeLock(path);
+  const unlock = acquireServeLock(path);
   onTestFinished(unlock);
-  await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow(
-    'another service, a restore or a transfer uses',
-  );
+  await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow('another service runs on');
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   expect(versionOf(database)).toBe(0);
 });
 
-test('a fault of the lock file is reported as such and not as another service', () => {
+test('a lock file that cannot be used is explained, and is not taken for another service', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'a.db-serve'));
   writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));
   for (const name of ['a.db', 'b.db']) {
-    expect(() => takeServeLock(join(folder, name))).toThrow(new RegExp(`cannot lock .*${name}-serve .*Check`));
+    expect(() => acquireServeLock(join(folder, name))).toThrow(new RegExp(`cannot lock .*${name}-serve .*Check`));
   }
 });
 

@@ -1,23 +1,23 @@
-/** Accepting on PostgreSQL, statement by statement: changes between two statements are detected. */
+/** Accepting on PostgreSQL, statement by statement: what changes between two of them is not missed. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { prepareAccept } from '../../../src/store/postgres/accept.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import type { Database, Statement } from '../../../src/store/postgres/session.ts';
-import { NO_LIMITS, newMail } from '../../rig/mail.ts';
-import { freshDatabase } from '../../rig/postgres.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 interface Watched {
   readonly store: Store;
-  /** Accepts on a database whose statements `before` receives and can delay. */
+  /** Accepts on a database whose statements `before` sees, and may hold back. */
   readonly accept: Store['accept'];
   readonly names: string[];
 }
 
 async function watched(before: (statement: Statement, store: Store) => Promise<void>): Promise<Watched> {
-  const setting = settingOf(await freshDatabase());
+  const setting = settingOf(await temporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
@@ -32,7 +32,7 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
       pool.transaction(
         (transaction) =>
           work({
-            // Not a connection's slot: `before` waits for the store, whose connections may have the same slot.
+            // Of no connection: `before` waits for the store, whose connections may share a slot with this one.
             slot: transaction.slot + 10_000,
             async query(statement, values) {
               names.push(statement.name);
@@ -52,17 +52,17 @@ test('a limit set after the accounts were locked and before they were read is co
     if (name !== 'accept_read' || done) return;
     done = true;
     await theStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
-    await theStore.accept([newMail(), newMail()]);
+    await theStore.accept([newMessage(), newMessage()]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const answers = await accept([newMail(), newMail()]);
+  const answers = await accept([newMessage(), newMessage()]);
   expect(answers.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
   expect(names.filter((name) => name === 'accept_hold')).toHaveLength(2);
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
-test('an idempotency key that another node stores after it was looked up is answered with that node’s id', async () => {
-  const other = newMail({ idempotency: { key: 'k', fingerprint: 'f' } });
+test('a key that another node takes after it was looked for is answered with that node’s id', async () => {
+  const other = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let done = false;
   const { store, accept } = await watched(async ({ name }, theStore) => {
     if (name !== 'accept_write_keys' || done) return;
@@ -70,16 +70,16 @@ test('an idempotency key that another node stores after it was looked up is answ
     await theStore.accept([other]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const mine = newMail({ idempotency: { key: 'k', fingerprint: 'f' } });
-  const beside = newMail();
+  const mine = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
+  const beside = newMessage();
   const answers = await accept([mine, beside]);
   expect(answers).toMatchObject([{ kind: 'replayed', id: other.id }, { kind: 'accepted' }]);
-  expect(await store.showMail(mine.id)).toBeNull();
-  expect((await store.showMail(beside.id))?.state).toBe('queued');
+  expect(await store.findMessage(mine.id)).toBeNull();
+  expect((await store.findMessage(beside.id))?.state).toBe('queued');
   expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
 });
 
-test('a batch in which everything is refused writes nothing', async () => {
+test('a batch of which everything is refused writes nothing', async () => {
   const { store, accept, names } = await watched(async () => undefined);
   await store.createAccount(
     'default',
@@ -87,9 +87,9 @@ test('a batch in which everything is refused writes nothing', async () => {
     Date.now(),
   );
   const at = Date.now();
-  await accept([newMail({ acceptedAt: at })]);
+  await accept([newMessage({ acceptedAt: at })]);
   names.length = 0;
-  const answers = await accept([newMail({ acceptedAt: at }), newMail({ acceptedAt: at })]);
+  const answers = await accept([newMessage({ acceptedAt: at }), newMessage({ acceptedAt: at })]);
   expect(answers.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
   expect(names.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The schema of the PostgreSQL store: created once, by the first node, and completely or not at all. */
+/** The schema of the PostgreSQL store: made once, by whichever node is first, and never by halves. */
 import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,8 +8,8 @@ import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS, newMail } from '../../rig/mail.ts';
-import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
@@ -23,7 +23,7 @@ function poolOf(url: string): Pool {
   return pool;
 }
 
-/** The current migrations and one more. */
+/** The migrations of today and one more after them. */
 function withNext(sql: string): URL {
   const folder = temporaryFolder();
   for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
@@ -41,26 +41,26 @@ async function rowsOf(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-test('many nodes that start together on an empty database create the schema once, and all work', async () => {
-  const url = await freshDatabase();
+test('many nodes that start together on an empty database make the schema once, and all work', async () => {
+  const url = await temporaryDatabase();
   const stores = await Promise.all(Array.from({ length: 6 }, () => openStore(settingOf(url), { exclusive: true })));
   for (const store of stores) onTestFinished(() => store.close());
   expect(await rowsOf(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
   await stores[0]?.createAccount('default', NO_LIMITS, 1);
-  const answers = await Promise.all(stores.map((store) => store.accept([newMail()])));
+  const answers = await Promise.all(stores.map((store) => store.accept([newMessage()])));
   expect(answers.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
 });
 
-test('a start leaves a current schema unchanged', async () => {
-  const url = await freshDatabase();
+test('a schema that is up to date is left alone by one more start', async () => {
+  const url = await temporaryDatabase();
   await migrate(poolOf(url));
   const before = await rowsOf(url, 'SELECT xmin::text, * FROM postrider');
   await migrate(poolOf(url));
   expect(await rowsOf(url, 'SELECT xmin::text, * FROM postrider')).toEqual(before);
 });
 
-test('a failing migration changes nothing, and reports the failure in one line', async () => {
-  const url = await freshDatabase();
+test('a migration that fails changes nothing at all, and says what failed in one line', async () => {
+  const url = await temporaryDatabase();
   await migrate(poolOf(url));
   const broken = withNext('CREATE TABLE half (n int); CREATE TABLE account (n int);');
   await expect(migrate(poolOf(url), broken)).rejects.toThrow(/^PostgreSQL .*relation "account" already exists\.$/);
@@ -69,12 +69,12 @@ test('a failing migration changes nothing, and reports the failure in one line',
   ]);
 });
 
-test('a node continues, and can restart, while a newer one has added to the schema', async () => {
-  const url = await freshDatabase();
+test('a node goes on, and may start anew, while a newer one has added to the schema', async () => {
+  const url = await temporaryDatabase();
   const old = await openStore(settingOf(url), { exclusive: true });
   onTestFinished(() => old.close());
   await old.createAccount('default', NO_LIMITS, 1);
-  await old.accept([newMail()]);
+  await old.accept([newMessage()]);
   await migrate(
     poolOf(url),
     withNext('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
@@ -83,28 +83,28 @@ test('a node continues, and can restart, while a newer one has added to the sche
   const again = await openStore(settingOf(url), { exclusive: true });
   onTestFinished(() => again.close());
   for (const store of [old, again]) {
-    expect((await store.accept([newMail()])).map(({ kind }) => kind)).toEqual(['accepted']);
+    expect((await store.accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
     expect((await store.setAccount('default', { volume: 10 }, 2)).kind).toBe('done');
     expect(
-      (await store.listMail({ accountId: null, state: null, to: null, since: null, limit: 9 })).length,
+      (await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 9 })).length,
     ).toBeGreaterThan(1);
   }
 });
 
-test('a schema that does not work with this version is refused with one line that names both versions', async () => {
-  const url = await freshDatabase();
+test('a schema that no longer works with this version is refused with one line that names both', async () => {
+  const url = await temporaryDatabase();
   await migrate(poolOf(url));
-  await runAlone(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
+  await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
   await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
-    new RegExp(
-      `schema version ${NEWEST + 2}, but this version of Postrider supports at most ${NEWEST}\\. Run the version`,
-    ),
+    new RegExp(`schema version ${NEWEST + 2}, newer than this Postrider knows \\(${NEWEST}\\); run the Postrider`),
   );
 });
 
-test('a database of another program is refused and unchanged', async () => {
-  const url = await freshDatabase();
-  await runAlone(url, 'CREATE TABLE account (name text)');
-  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(/is not a Postrider database.*createdb/);
+test('a database of something else is refused and left as it was', async () => {
+  const url = await temporaryDatabase();
+  await runStatement(url, 'CREATE TABLE account (name text)');
+  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
+    /is a database of something else.*createdb/,
+  );
   expect(await rowsOf(url, "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = 'public'")).toEqual([{ n: 1 }]);
 });

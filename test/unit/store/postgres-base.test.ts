@@ -1,19 +1,17 @@
-/**
- * Sessions and transactions of the PostgreSQL store: transactions are stored completely or not at all, whatever fails.
- */
+/** What the statements of the PostgreSQL store run on: transactions that end one way or the other, whatever breaks. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
 import { startCommitProxy } from '../../rig/commit-proxy.ts';
-import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const INSERT: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
 const ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
 
 async function database(): Promise<string> {
-  const url = await freshDatabase();
-  await runAlone(url, 'CREATE TABLE t (n bigint PRIMARY KEY)');
+  const url = await temporaryDatabase();
+  await runStatement(url, 'CREATE TABLE t (n bigint PRIMARY KEY)');
   return url;
 }
 
@@ -41,13 +39,13 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
   });
 
-  test('with a failed statement stores nothing, even if its work continued', async () => {
+  test('whose statement failed stores nothing, also where its work went on as if nothing had happened', async () => {
     const pool = poolOf(await database());
     const forgiving = pool.transaction(async (transaction) => {
       await transaction.query(INSERT, [1]);
       await transaction.query(INSERT, [1]).catch(() => undefined);
     });
-    await expect(forgiving).rejects.toThrow('the transaction was rolled back');
+    await expect(forgiving).rejects.toThrow('the transaction was undone');
     await expect(
       pool.transaction(async (transaction) => {
         await transaction.query(INSERT, [1]);
@@ -57,7 +55,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
-  test('has an end: a later statement is rejected and reaches no other transaction', async () => {
+  test('is over when it is over: a straggling statement is refused, and reaches no other transaction', async () => {
     const pool = poolOf(await database());
     let straggle: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
@@ -67,9 +65,9 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
-  test('is retried after a deadlock, so that both transactions are stored', async () => {
+  test('is done again after a deadlock, so that both of two that met are stored', async () => {
     const url = await database();
-    await runAlone(url, 'INSERT INTO t VALUES (1), (2)');
+    await runStatement(url, 'INSERT INTO t VALUES (1), (2)');
     const pool = poolOf(url);
     const update: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
     let arrived = 0;
@@ -90,7 +88,7 @@ describe('a transaction', () => {
     expect((await pool.query(ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
   });
 
-  test('whose connection was ended before the commit is retried', async () => {
+  test('whose connection was ended before the commit is done again', async () => {
     const url = await database();
     const pool = poolOf(url);
     const pid: Statement = { name: 'test_pid', text: 'SELECT pg_backend_pid() AS pid' };
@@ -99,13 +97,13 @@ describe('a transaction', () => {
       rounds += 1;
       await transaction.query(INSERT, [rounds]);
       const [row] = await transaction.query(pid, []);
-      if (rounds === 1) await runAlone(url, `SELECT pg_terminate_backend(${String(row?.pid)}, 5000)`);
+      if (rounds === 1) await runStatement(url, `SELECT pg_terminate_backend(${String(row?.pid)}, 5000)`);
       await transaction.query(pid, []);
     });
     expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
   });
 
-  test('whose commit arrived but whose answer was lost counts as stored and is not repeated', async () => {
+  test('whose commit arrived while its answer was lost counts as stored, and is not done twice', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -119,7 +117,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
   });
 
-  test('whose commit had no answer counts only if its rows are found: another transaction may have its id', async () => {
+  test('whose commit had no answer counts only where its rows are found: its number may have become another one', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -142,7 +140,7 @@ describe('a transaction', () => {
     }
   });
 
-  test('whose commit was lost on a path that stays open at the other end is ended there and retried', async () => {
+  test('whose commit was lost on a path that stays open at the other end is ended there, and done again', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -158,19 +156,19 @@ describe('a transaction', () => {
 });
 
 describe('the connections', () => {
-  test('continue without a fault when another node changes a table of their prepared statements', async () => {
+  test('go on without a fault when another node changes a table under what they have prepared', async () => {
     const url = await database();
     const pool = poolOf(url);
     const busy = () => Promise.all(Array.from({ length: 16 }, () => pool.query(ALL, [])));
     await busy();
-    await runAlone(url, 'ALTER TABLE t ADD COLUMN more text; INSERT INTO t VALUES (1)');
+    await runStatement(url, 'ALTER TABLE t ADD COLUMN more text; INSERT INTO t VALUES (1)');
     expect(new Set((await busy()).map((rows) => JSON.stringify(rows)))).toEqual(new Set(['[{"n":1,"more":null}]']));
     await pool.transaction(async (transaction) => {
       expect(await transaction.query(ALL, [])).toHaveLength(1);
     });
   });
 
-  test('are few for any number of calls, and their names are visible on the server', async () => {
+  test('are few, however many ask, and are named to the server', async () => {
     const url = await database();
     const pool = poolOf(url);
     const count: Statement = {
@@ -182,7 +180,7 @@ describe('the connections', () => {
     expect(Number((await pool.query(count, []))[0]?.n)).toBeGreaterThan(0);
   });
 
-  test('end with the pool: work in progress completes, later calls are rejected, and none is left', async () => {
+  test('end with the pool: work under way is finished, what comes later is refused, and none is left', async () => {
     const url = await database();
     const pool = poolOf(url);
     const sleeper: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
@@ -203,7 +201,7 @@ describe('the connections', () => {
     await expect.poll(() => after.query(left, [])).toEqual([]);
   });
 
-  test('a sync waits until the log is on disk', async () => {
+  test('a sync is one: it waits until the log is on disk', async () => {
     const url = await database();
     const pool = poolOf(url);
     const where: Statement = {
@@ -217,7 +215,7 @@ describe('the connections', () => {
   });
 });
 
-/** Statements that run on the database now, except this one. */
+/** Statements that run on the database now, this one aside. */
 async function waiting(url: string): Promise<number> {
   const pool = createPool({ setting: postgres(url), application: 'watcher', random: Math.random });
   try {

@@ -1,14 +1,14 @@
-/** Several nodes on one PostgreSQL: exact counts are exact over all of them, and no node waits for another for long. */
+/** Several nodes on one PostgreSQL: what must be exact is exact over all of them, and none waits for another for long. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
 import type { FeedbackReport } from '../../../src/model/feedback.ts';
-import type { AcceptAnswer, NewMail } from '../../../src/model/message.ts';
+import type { AcceptAnswer, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { idAt, NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
-import { freshDatabase } from '../../rig/postgres.ts';
+import { idAt, NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
+import { temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const NODES = 3;
@@ -22,7 +22,7 @@ interface Shared {
 
 /** An installation of several nodes, with accounts of these limits. */
 async function installation(...accounts: readonly AccountLimits[]): Promise<Shared> {
-  const url = await freshDatabase();
+  const url = await temporaryDatabase();
   const nodes = await Promise.all(Array.from({ length: NODES }, () => openStore(settingOf(url), { exclusive: true })));
   onTestFinished(async () => {
     await Promise.all(nodes.map((node) => node.close()));
@@ -33,10 +33,10 @@ async function installation(...accounts: readonly AccountLimits[]): Promise<Shar
   return { url, nodes, first };
 }
 
-/** Submits batches to all nodes in turn, all concurrently. Resolves to the answers in order. */
+/** Batches of mail given to all nodes in turn, all under way together; the answers in order. */
 async function acceptEverywhere(
   { nodes }: Shared,
-  batches: readonly (readonly NewMail[])[],
+  batches: readonly (readonly NewMessage[])[],
 ): Promise<readonly AcceptAnswer[]> {
   const answers = await Promise.all(batches.map((batch, n) => nodes[n % NODES]?.accept(batch) ?? []));
   return answers.flat();
@@ -46,7 +46,7 @@ const kinds = (answers: readonly AcceptAnswer[], kind: AcceptAnswer['kind']) =>
   answers.filter((answer) => answer.kind === kind).length;
 const leaseOf = (owner: string) => ({ owner, until: Date.now() + 600_000 });
 
-/** A connection that holds the locks of the statement until the test ends. */
+/** A connection that holds what the statement locks until the test ends. */
 async function holding(url: string, statement: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -57,10 +57,10 @@ async function holding(url: string, statement: string): Promise<pg.Client> {
 }
 
 describe('accepting on several nodes at once', () => {
-  test('volume is exact over all of them, and refused messages use none', async () => {
+  test('volume is exact over all of them, and what is refused costs none', async () => {
     const shared = await installation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, n) =>
-      Array.from({ length: 11 }, (_, m) => newMail({ accountId: 1 + ((n + m) % 2) })),
+      Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((n + m) % 2) })),
     );
     const answers = await acceptEverywhere(shared, batches);
     expect(kinds(answers, 'accepted')).toBe(137);
@@ -70,29 +70,29 @@ describe('accepting on several nodes at once', () => {
     expect(await shared.first.queueFigures()).toMatchObject({ queued: 137 });
   });
 
-  test('a rate accepts exactly its number over all of them', async () => {
+  test('a rate lets exactly its number through all of them together', async () => {
     const shared = await installation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const at = Date.now();
     const batches = Array.from({ length: 30 }, (_, n) =>
-      Array.from({ length: 5 }, () => newMail({ acceptedAt: at + (n % 7) })),
+      Array.from({ length: 5 }, () => newMessage({ acceptedAt: at + (n % 7) })),
     );
     expect(kinds(await acceptEverywhere(shared, batches), 'accepted')).toBe(50);
-    const [later] = await shared.first.accept([newMail({ acceptedAt: at + 3_700_000 })]);
+    const [later] = await shared.first.accept([newMessage({ acceptedAt: at + 3_700_000 })]);
     expect(later?.kind).toBe('accepted');
   });
 
   test('an account without limits is counted exactly too, and without a lock that others wait for', async () => {
     const shared = await installation(NO_LIMITS);
     await holding(shared.url, 'SELECT * FROM account FOR NO KEY UPDATE');
-    const batches = Array.from({ length: 12 }, () => [newMail(), newMail()]);
+    const batches = Array.from({ length: 12 }, () => [newMessage(), newMessage()]);
     expect(kinds(await acceptEverywhere(shared, batches), 'accepted')).toBe(24);
     expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(24);
   });
 
-  test('a limit set during batches is exact from the first one that sees it', async () => {
+  test('a limit set while batches are under way is exact from the first that sees it', async () => {
     const shared = await installation(NO_LIMITS);
     const limit = shared.first.setAccount('account-1', { rate: { limit: 40, periodMs: 3_600_000 } }, Date.now());
-    const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMail()));
+    const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMessage()));
     const before = await acceptEverywhere(shared, batches());
     await limit;
     const after = await acceptEverywhere(shared, batches());
@@ -100,11 +100,11 @@ describe('accepting on several nodes at once', () => {
     expect(counted).toHaveLength(40);
   });
 
-  test('one idempotency key gives one id, whichever nodes receive it at once', async () => {
+  test('one idempotency key gives one id, whichever nodes it is given to at once', async () => {
     const shared = await installation(NO_LIMITS);
-    const keyed = (key: string, fingerprint: string) => newMail({ idempotency: { key, fingerprint } });
+    const keyed = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
     const mails = Array.from({ length: 30 }, (_, n) => [
-      // Two keys in either order: without ordered locks the batches would deadlock.
+      // Two keys in either order: batches that met in a circle would not end.
       keyed(n % 2 === 0 ? 'a' : 'b', 'same'),
       keyed(n % 2 === 0 ? 'b' : 'a', 'same'),
     ]);
@@ -112,7 +112,7 @@ describe('accepting on several nodes at once', () => {
     expect(kinds(answers, 'accepted')).toBe(2);
     expect(kinds(answers, 'replayed')).toBe(58);
     const stored = (
-      await shared.first.listMail({ accountId: null, state: null, to: null, since: null, limit: 10 })
+      await shared.first.listMessages({ accountId: null, state: null, to: null, since: null, limit: 10 })
     ).map(({ id }) => id);
     const told = answers.flatMap((answer) => (answer.kind === 'replayed' ? [answer.id] : []));
     expect(new Set(told)).toEqual(new Set(stored));
@@ -123,7 +123,7 @@ describe('accepting on several nodes at once', () => {
   test('one idempotency key with two payloads at once: one is accepted, the other conflicts', async () => {
     const shared = await installation(NO_LIMITS);
     const batches = Array.from({ length: 12 }, (_, n) => [
-      newMail({ idempotency: { key: 'k', fingerprint: n % 2 === 0 ? 'x' : 'y' } }),
+      newMessage({ idempotency: { key: 'k', fingerprint: n % 2 === 0 ? 'x' : 'y' } }),
     ]);
     const answers = await acceptEverywhere(shared, batches);
     expect([kinds(answers, 'accepted'), kinds(answers, 'replayed'), kinds(answers, 'idempotency-conflict')]).toEqual([
@@ -131,13 +131,13 @@ describe('accepting on several nodes at once', () => {
     ]);
   });
 
-  test('a batch submitted again after its answer was lost is neither stored nor counted twice', async () => {
+  test('a batch given again after its answer was lost is neither stored nor counted twice', async () => {
     const { first } = await installation({ ...NO_LIMITS, volume: 100 });
-    const batch = [newMail({ lease: leaseOf('n') }), newMail(), newMail({ suppressedBy: 'simulator' })];
+    const batch = [newMessage({ lease: leaseOf('n') }), newMessage(), newMessage({ suppressedBy: 'simulator' })];
     const once = await first.accept(batch);
-    // The store's own rejection starts the lookup of stored ids.
+    // The store is told by its own refusal that something of the batch is there.
     await expect(first.accept(batch)).rejects.toThrow();
-    const again = await first.accept([...batch, newMail()]);
+    const again = await first.accept([...batch, newMessage()]);
     expect(again.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
     expect(again.slice(0, 3)).toMatchObject(
       once.map((answer) => (answer.kind === 'accepted' ? { state: answer.state } : {})),
@@ -149,7 +149,7 @@ describe('accepting on several nodes at once', () => {
 describe('claiming on several nodes at once', () => {
   test('nothing is leased twice, and everything is leased', async () => {
     const shared = await installation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
-    const mails = Array.from({ length: 900 }, (_, n) => newMail({ accountId: 1 + (n % 3) }));
+    const mails = Array.from({ length: 900 }, (_, n) => newMessage({ accountId: 1 + (n % 3) }));
     await shared.first.accept(mails);
     const leased: string[] = [];
     await Promise.all(
@@ -165,9 +165,9 @@ describe('claiming on several nodes at once', () => {
     expect(new Set(leased)).toEqual(new Set(mails.map(({ id }) => id)));
   });
 
-  test('rows that another node is about to lease are skipped, not waited for', async () => {
+  test('rows that another node is about to lease are passed over, not waited for', async () => {
     const { url, first } = await installation(NO_LIMITS);
-    const mails = Array.from({ length: 10 }, () => newMail());
+    const mails = Array.from({ length: 10 }, () => newMessage());
     await first.accept(mails);
     const held = mails.slice(0, 6).map(({ id }) => id);
     const other = await holding(url, `SELECT * FROM queue WHERE id IN ('${held.join("','")}') FOR UPDATE`);
@@ -185,11 +185,11 @@ describe('claiming on several nodes at once', () => {
 });
 
 describe('the end of leases on several nodes at once', () => {
-  test('overlapping settlements in any order all complete, and each lease ends once', async () => {
+  test('settlements that overlap in any order all end, and each lease ends once', async () => {
     const shared = await installation(NO_LIMITS, NO_LIMITS);
     const lease = leaseOf('n');
     const mails = Array.from({ length: 200 }, (_, n) =>
-      newMail({ accountId: 1 + (n % 2), to: `r${n}@example.com`, lease }),
+      newMessage({ accountId: 1 + (n % 2), to: `r${n}@example.com`, lease }),
     );
     await shared.first.accept(mails);
     const settlements = mails.map((mail, n) =>
@@ -205,7 +205,7 @@ describe('the end of leases on several nodes at once', () => {
     );
     expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
     expect(await shared.first.queueFigures()).toMatchObject({ queued: 0, sending: 0 });
-    const histories = await Promise.all(mails.map(({ id }) => shared.first.showMail(id)));
+    const histories = await Promise.all(mails.map(({ id }) => shared.first.findMessage(id)));
     expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
     // Every email is counted once, whichever node counted it.
     const told = await Promise.all(
@@ -214,9 +214,9 @@ describe('the end of leases on several nodes at once', () => {
     expect(told).toMatchObject([{ value: { emails: 100, bounces: 20 } }, { value: { emails: 100, bounces: 20 } }]);
   });
 
-  test('leases of a dead node are recovered once, by whichever nodes try', async () => {
+  test('what a dead node held is taken over once, by whichever nodes look', async () => {
     const shared = await installation(NO_LIMITS);
-    const mails = Array.from({ length: 300 }, () => newMail({ lease: leaseOf('dead') }));
+    const mails = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
     await shared.first.accept(mails);
     const taken = await Promise.all(
       shared.nodes.map((node, n) =>
@@ -224,28 +224,28 @@ describe('the end of leases on several nodes at once', () => {
       ),
     );
     expect(taken.reduce((sum, n) => sum + n, 0)).toBe(300);
-    const histories = await Promise.all(mails.slice(0, 50).map(({ id }) => shared.first.showMail(id)));
+    const histories = await Promise.all(mails.slice(0, 50).map(({ id }) => shared.first.findMessage(id)));
     for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
-  test('of a settlement and a recovery of the same lease, exactly one counts', async () => {
+  test('a settlement and a takeover of the same lease: exactly one of them counts', async () => {
     const shared = await installation(NO_LIMITS);
     const [one, two] = shared.nodes;
     const lease = leaseOf('dead');
-    const mails = Array.from({ length: 100 }, () => newMail({ lease }));
+    const mails = Array.from({ length: 100 }, () => newMessage({ lease }));
     await shared.first.accept(mails);
     const [answers, taken] = await Promise.all([
       one?.settle(mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease }))) ?? [],
       two?.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' }) ?? 0,
     ]);
     const settled = answers.filter((answer) => answer === 'settled').length;
-    // Each transaction skips or waits for rows of the other, so nothing is left between them.
+    // What one transaction holds the other passes over or waits for, so nothing is left between them.
     expect(settled + taken).toBe(100);
     expect(await shared.first.queueFigures()).toMatchObject({ queued: taken, sending: 0 });
   });
 });
 
-test('a token bucket grants all nodes together no more than it holds', async () => {
+test('a token bucket gives no more than it holds to all nodes together', async () => {
   const { nodes } = await installation(NO_LIMITS, NO_LIMITS);
   const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, wanted: 7 });
   const given = await Promise.all(
@@ -267,26 +267,26 @@ test('a token bucket grants all nodes together no more than it holds', async () 
   expect([...byAccount.values()]).toEqual([100, 100]);
 });
 
-test('ids of the same time created on several nodes are all stored and found in order', async () => {
+test('ids of one time made on several nodes are all stored and found in order', async () => {
   const shared = await installation(NO_LIMITS);
   const at = Date.now() - 60_000;
   const ids = Array.from({ length: 60 }, () => idAt(at));
   await acceptEverywhere(
     shared,
-    ids.map((id) => [newMail({ id, acceptedAt: at })]),
+    ids.map((id) => [newMessage({ id, acceptedAt: at })]),
   );
-  const listed = await shared.first.listMail({ accountId: 1, state: 'queued', to: null, since: at, limit: 100 });
+  const listed = await shared.first.listMessages({ accountId: 1, state: 'queued', to: null, since: at, limit: 100 });
   expect(listed.map(({ id }) => id)).toEqual(ids.toSorted().toReversed());
 });
 
 describe('feedback on several nodes at once', () => {
-  test('reports about the same recipients never deadlock, in whatever order each node has them', async () => {
+  test('reports about the same recipients end no transaction in a deadlock, in whatever order each node has them', async () => {
     const { url, nodes, first } = await installation(NO_LIMITS);
     const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
-    // One node has the recipients in the order of its messages, the other in reverse order.
+    // One node has the recipients in the order of its messages, the other in the opposite one.
     const batches: FeedbackReport[][] = [];
     for (const order of [recipients, [...recipients].reverse()]) {
-      const mails = order.map((to) => newMail({ to, lease: leaseOf('node') }));
+      const mails = order.map((to) => newMessage({ to, lease: leaseOf('node') }));
       await first.accept(mails);
       await first.settle(
         mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease: leaseOf('node') }, { to: 'delivered' })),
@@ -297,7 +297,7 @@ describe('feedback on several nodes at once', () => {
     expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));
     const window = await first.reputationOf('account-1', Date.now());
     expect(window.kind === 'done' ? window.value.complaints : null).toBe(recipients.length);
-    // A server process reports its deadlock count when it ends.
+    // A server process counts what it has met when it ends.
     await Promise.all(nodes.map((node) => node.close()));
     const reader = new pg.Client({ connectionString: url });
     onTestFinished(() => reader.end());

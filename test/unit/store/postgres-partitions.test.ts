@@ -1,15 +1,12 @@
-/**
- * Partitions by time: created in advance without blocking writers, dropped when everything in them has expired, and
- * pruned by every plan.
- */
+/** Partitions by time: made ahead without stopping anybody, dropped where all they held is spent, pruned by every plan. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
-import { dropSpentBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
-import { NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
-import { freshDatabase } from '../../rig/postgres.ts';
+import { dropExpiredBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
+import { NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
+import { temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
@@ -23,7 +20,7 @@ interface Opened {
 }
 
 async function opened(): Promise<Opened> {
-  const url = await freshDatabase();
+  const url = await temporaryDatabase();
   const setting = settingOf(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });
@@ -47,7 +44,7 @@ async function partitionsOf(client: pg.Client, parent: string): Promise<string[]
   return rows.map(({ name }) => name);
 }
 
-/** The number of rows of a table per partition. */
+/** Where the rows of a table lie, by number. */
 async function placesOf(client: pg.Client, parent: string): Promise<Record<string, number>> {
   const { rows } = await client.query<{ name: string; n: number }>(
     `SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM ${parent} GROUP BY 1`,
@@ -55,7 +52,7 @@ async function placesOf(client: pg.Client, parent: string): Promise<Record<strin
   return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
 }
 
-test('a service that starts has the current and next periods, by the server’s time', async () => {
+test('a service that starts has the present and next periods, by the time of the server', async () => {
   const { store, client } = await opened();
   const months = [0, 1, 2].map((n) => {
     const now = new Date();
@@ -70,15 +67,15 @@ test('a service that starts has the current and next periods, by the server’s 
   ]);
   expect(await partitionsOf(client, 'event')).toHaveLength(4);
   expect(await partitionsOf(client, 'body')).toHaveLength(4);
-  await store.accept([newMail(), newMail({ suppressedBy: 'simulator' })]);
+  await store.accept([newMessage(), newMessage({ suppressedBy: 'simulator' })]);
   expect(await placesOf(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
   expect(await placesOf(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });
 
-test('many nodes that create partitions at once create each once', async () => {
+test('many nodes that make partitions at once make each once', async () => {
   const { pool, client } = await opened();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, THEN)));
-  // A node that found another one at work left it the rest.
+  // Whoever found another one at it left it to that one.
   expect(await ensurePartitions(pool, THEN)).toBe(true);
   expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
@@ -87,27 +84,27 @@ test('many nodes that create partitions at once create each once', async () => {
   ]);
 });
 
-test('the first and the last id of a period are in it, across the end of a year', async () => {
+test('the first and the last id of a period lie in it, across the end of a year', async () => {
   const { store, pool, client } = await opened();
   const newYear = Date.UTC(2032, 0, 1);
   await ensurePartitions(pool, newYear - DAY_MS);
-  for (const at of [newYear - 1, newYear]) await store.accept([newMail({ acceptedAt: at })]);
+  for (const at of [newYear - 1, newYear]) await store.accept([newMessage({ acceptedAt: at })]);
   expect(await placesOf(client, 'mail_request')).toEqual({ mail_request_203112: 1, mail_request_203201: 1 });
   expect(await placesOf(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
 });
 
-test('messages without their own partition are stored and found, and stay where they are', async () => {
+test('mail without a partition of its own is stored and found all the same, and its period stays where it lies', async () => {
   const { store, pool, client } = await opened();
-  const mail = newMail({ acceptedAt: THEN });
+  const mail = newMessage({ acceptedAt: THEN });
   await store.accept([mail]);
   expect(await ensurePartitions(pool, THEN)).toBe(true);
   expect(await placesOf(client, 'body')).toEqual({ body_rest: 1 });
   expect(await partitionsOf(client, 'body')).toContain('body_20310516');
   expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
-  expect((await store.showMail(mail.id))?.message).toBe(mail.message);
+  expect((await store.findMessage(mail.id))?.message).toBe(mail.message);
 });
 
-test('a transaction in the way of a new partition is waited for only shortly, and the next round creates it', async () => {
+test('who is in the way of a new partition is waited for only shortly, and the next round makes it', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
@@ -116,7 +113,7 @@ test('a transaction in the way of a new partition is waited for only shortly, an
   expect(await ensurePartitions(pool, THEN)).toBe(true);
 });
 
-test('no accept or read waits behind a new partition that waits', async () => {
+test('nobody who accepts or reads stands behind a new partition that waits', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
@@ -134,42 +131,44 @@ test('no accept or read waits behind a new partition that waits', async () => {
       .then(([row = {}]) => row);
     return rows;
   };
-  // Neither prevents writing to the other partitions.
+  // Neither forbids to write into the other partitions.
   await expect.poll(modes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
   await client.query('ROLLBACK');
   await attaching;
 });
 
-test('a partition of bodies is dropped once all its messages have ended long enough ago, and not before', async () => {
+test('a partition of bodies is dropped once all its mail has ended long enough ago, and not before', async () => {
   const { store, pool, client } = await opened();
   await ensurePartitions(pool, THEN);
   const lease = { owner: 'n', until: THEN };
-  const [early, late] = [newMail({ acceptedAt: THEN, lease }), newMail({ acceptedAt: THEN, lease })];
+  const [early, late] = [newMessage({ acceptedAt: THEN, lease }), newMessage({ acceptedAt: THEN, lease })];
   await store.accept([early, late]);
   const ended = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
   const event = { at: 0, verb: 'delivered', by: 'n', detail: null, attempt: null };
   await store.settle([settlementOf({ ...early, attempts: 1, lease }, ended(THEN + 1))]);
   const week = THEN + 7 * DAY_MS;
-  expect(await dropSpentBodies(pool, week)).not.toContain('body_20310515');
+  expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
   await store.settle([settlementOf({ ...late, attempts: 1, lease }, ended(week))]);
-  expect(await dropSpentBodies(pool, week - 1)).not.toContain('body_20310515');
-  // The day itself must be over, whatever it contains.
-  expect(await dropSpentBodies(pool, THEN + 2)).toEqual(expect.not.arrayContaining(['body_20310515', 'body_20310516']));
-  expect(await dropSpentBodies(pool, week)).toContain('body_20310515');
+  expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
+  // The day itself must be over, whatever it holds.
+  expect(await dropExpiredBodies(pool, THEN + 2)).toEqual(
+    expect.not.arrayContaining(['body_20310515', 'body_20310516']),
+  );
+  expect(await dropExpiredBodies(pool, week)).toContain('body_20310515');
   expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
-  expect(await store.showMail(late.id)).toMatchObject({ message: null, state: 'delivered' });
+  expect(await store.findMessage(late.id)).toMatchObject({ message: null, state: 'delivered' });
 });
 
-test('single bodies are purged if the rest of their day is still kept', async () => {
+test('erasing takes single bodies where the rest of their day is still kept', async () => {
   const { store, pool, client } = await opened();
   await ensurePartitions(pool, THEN);
   const lease = { owner: 'n', until: THEN };
-  const [spent, kept] = [newMail({ acceptedAt: THEN, lease }), newMail({ acceptedAt: THEN, lease })];
+  const [spent, kept] = [newMessage({ acceptedAt: THEN, lease }), newMessage({ acceptedAt: THEN, lease })];
   await store.accept([spent, kept]);
   const event = { at: THEN + 1, verb: 'delivered', by: 'n', detail: null, attempt: null };
   await store.settle([settlementOf({ ...spent, attempts: 1, lease }, { event })]);
-  expect(await store.erase(THEN + 7 * DAY_MS, 0, 100)).toBe(1);
-  expect((await store.showMail(spent.id))?.message).toBeNull();
-  expect((await store.showMail(kept.id))?.message).toBe(kept.message);
+  expect(await store.purgeBodiesAndKeys(THEN + 7 * DAY_MS, 0, 100)).toBe(1);
+  expect((await store.findMessage(spent.id))?.message).toBeNull();
+  expect((await store.findMessage(kept.id))?.message).toBe(kept.message);
   expect(await placesOf(client, 'body')).toEqual({ body_20310515: 1 });
 });

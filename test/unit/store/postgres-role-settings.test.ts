@@ -1,13 +1,12 @@
 /**
- * Settings that an administrator has given the role or the database prevent nothing. They apply until the first
- * statement of a connection. The statement timeout is set first and alone, because a role may have one of few
- * milliseconds.
+ * Settings that an administrator has given the role or the database stop nothing. They hold until the first statement of
+ * a connection. The time of a statement is set first, alone, since a role may have one of few milliseconds.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { NO_LIMITS, newMail } from '../../rig/mail.ts';
-import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
 import { testedVersion } from '../../rig/postgres-version.ts';
 import { settingOf } from '../../rig/stores.ts';
 
@@ -18,9 +17,9 @@ const GIVEN = {
   idle_in_transaction_session_timeout: '8s',
   idle_session_timeout: '8s',
 };
-/** Version 17 and later. */
+/** 17 and later. */
 const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
-/** The statement limit of a service, from which its own limits follow. */
+/** Of one statement of the service, from which its own limits follow. */
 const LIMIT_MS = 30_000;
 const IN_FORCE = {
   default_transaction_read_only: 'off',
@@ -33,12 +32,12 @@ const IN_FORCE = {
 test.each(['ROLE', 'DATABASE'])(
   'settings of a %s give way to the service’s own, and first accounts and mail are stored',
   async (kind) => {
-    const admin = await freshDatabase();
+    const admin = await temporaryDatabase();
     const url = new URL(admin);
     const database = url.pathname.slice(1);
-    // Dropped with the server: it owns the database until that is dropped.
+    // Gone with the server: it owns the database until that is dropped.
     const role = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-    await runAlone(
+    await runStatement(
       admin,
       `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ALTER DATABASE ${database} OWNER TO ${role}; ALTER SCHEMA public OWNER TO ${role}`,
     );
@@ -46,7 +45,7 @@ test.each(['ROLE', 'DATABASE'])(
     const changes = Object.entries({ ...GIVEN, ...NEWER }).map(
       ([name, value]) => `ALTER ${target} SET ${name} = '${value}'`,
     );
-    await runAlone(admin, changes.join('; '));
+    await runStatement(admin, changes.join('; '));
     url.username = role;
     url.password = 'pw';
     const setting = settingOf(url.href);
@@ -64,7 +63,7 @@ test.each(['ROLE', 'DATABASE'])(
       stores.flatMap((store, at) => [1, 2, 3, 4].map((n) => store.createAccount(`account-${at}-${n}`, NO_LIMITS, 1))),
     );
     expect(new Set(created.map(({ kind: answer }) => answer))).toEqual(new Set(['done']));
-    const answers = await Promise.all(stores.map((store) => store.accept([newMail()])));
+    const answers = await Promise.all(stores.map((store) => store.accept([newMessage()])));
     expect(answers.flat().map(({ kind: answer }) => answer)).toEqual(stores.map(() => 'accepted'));
   },
 );

@@ -1,32 +1,32 @@
 /**
- * The settings of a server connection do not depend on the role, the server or a pooler: they are set after connecting
- * and read back.
+ * What each server connection is set to does not depend on the role, the server or a pooler between: it is set after
+ * connecting and read back.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { type Connection, connect } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { readOptions } from '../../../src/store/postgres/server-settings.ts';
+import { parseOptions } from '../../../src/store/postgres/server-settings.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
-import { freshDatabase, runAlone } from '../../rig/postgres.ts';
+import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
 const LIMIT_MS = 7_000;
 
-/** A database whose owner has settings under which messages would be lost without an error. */
+/** A database whose owner has settings under which mail would be lost in silence. */
 async function carelessDatabase(): Promise<URL> {
-  const url = new URL(await freshDatabase());
+  const url = new URL(await temporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const admin = url.href;
   const settings = ['synchronous_commit = off', 'client_min_messages = error', 'statement_timeout = 0', 'jit = on'];
-  await runAlone(
+  await runStatement(
     admin,
     `CREATE ROLE ${name} LOGIN PASSWORD 'careless'; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${name};
      GRANT ALL ON SCHEMA public TO ${name}; ${settings.map((one) => `ALTER ROLE ${name} SET ${one};`).join(' ')}`,
   );
   onTestFinished(() =>
-    runAlone(
+    runStatement(
       admin,
       `ALTER DATABASE ${url.pathname.slice(1)} OWNER TO CURRENT_USER; DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`,
     ),
@@ -81,7 +81,7 @@ async function faultOf(url: string): Promise<string> {
   );
 }
 
-test('a role with synchronous_commit=off and client_min_messages=error does not affect connections', async () => {
+test('a role with synchronous_commit=off and client_min_messages=error changes nothing on the connections', async () => {
   const url = await carelessDatabase();
   expect(await settingsOf(await connected(url.href))).toEqual(EXPECTED);
 });
@@ -101,7 +101,7 @@ test.each(['refuse', 'drop'] as const)(
   },
 );
 
-test('an operator’s options also apply behind such a pooler, except for those that durability requires', async () => {
+test('the options of an operator hold behind such a pooler too, but for those that durability needs', async () => {
   const url = await carelessDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
   const given =
@@ -112,23 +112,23 @@ test('an operator’s options also apply behind such a pooler, except for those 
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
 });
 
-test('options that can be set only at the start are sent unchanged', async () => {
-  expect(readOptions('-c jit_debugging_support=off -c a.b=c\\ d\\\\ -e --x-y.z=1 -c')).toEqual({
+test('options that only a start takes are sent as they are given', async () => {
+  expect(parseOptions('-c jit_debugging_support=off -c a.b=c\\ d\\\\ -e --x-y.z=1 -c')).toEqual({
     settings: [
       { name: 'a.b', value: 'c d\\' },
       { name: 'x_y.z', value: '1' },
     ],
     atStart: '-c jit_debugging_support=off -e -c',
   });
-  const url = new URL(await freshDatabase());
+  const url = new URL(await temporaryDatabase());
   url.searchParams.set('options', '-c ignore_system_indexes=on');
   const connection = await connected(url.href);
   const text = `SELECT current_setting('ignore_system_indexes') AS value`;
   expect(await connection.query({ name: '', text }, [])).toEqual([{ value: 'on' }]);
 });
 
-test('a value that the server refuses is reported in one line', async () => {
-  const url = new URL(await freshDatabase());
+test('a value that the server refuses is told in one line', async () => {
+  const url = new URL(await temporaryDatabase());
   url.searchParams.set('options', '-c work_mem=much');
   expect(await faultOf(url.href)).toMatch(
     /^StoreError: PostgreSQL .*: the server refuses a setting of options= in POSTRIDER_DATABASE \(.*work_mem.*\)\. Correct it\.$/,
@@ -139,25 +139,25 @@ test('a server that does not apply SET is refused in one line', async () => {
   const url = await carelessDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', withoutSet: true });
   expect(await faultOf(through(url, proxy.port))).toMatch(
-    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(it has off\)\. A connection pooler must keep sessions \(PgBouncer: pool_mode = session\)\.$/,
+    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(it has off\)\. A pooler between must keep sessions \(PgBouncer: pool_mode = session\)\.$/,
   );
 });
 
-test('a connection whose settings were changed later commits nothing', async () => {
-  const url = new URL(await freshDatabase());
-  await runAlone(url.href, 'CREATE TABLE t (n bigint)');
+test('a connection whose settings were changed behind it commits nothing', async () => {
+  const url = new URL(await temporaryDatabase());
+  await runStatement(url.href, 'CREATE TABLE t (n bigint)');
   const setting = settingOf(url.href);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
-  // As with a pooler in transaction mode, which assigns another server connection to each transaction.
+  // As a pooler in transaction mode leaves it, which gives each transaction another server connection.
   const reset = { name: '', text: 'RESET ALL' };
   const insert = { name: '', text: 'INSERT INTO t VALUES (1)' };
   await pool.query({ name: '', text: 'SET synchronous_commit = off' }, []);
   await expect(pool.transaction((transaction) => transaction.query(insert, []))).rejects.toThrow(
     /the settings of the connection have changed/,
   );
-  // On its own connection it works again.
+  // On a connection of its own, it works again.
   await pool.transaction((transaction) => transaction.query(insert, []));
   await pool.query(reset, []);
   const client = new pg.Client({ connectionString: url.href });

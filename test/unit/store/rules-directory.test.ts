@@ -1,11 +1,11 @@
-/** Rules for accounts, keys and domains, rows of the databases, and token buckets. */
+/** Changes of accounts, keys and domains, rows of the databases and token buckets, as both databases decide them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { accountVersion } from '../../../src/model/account-version.ts';
 import type { SendingDomain } from '../../../src/model/domain.ts';
 import {
-  domainUpdate,
-  forbidsChange,
+  changeConflict,
+  decideDomainUpdate,
   limitColumns,
   rotatedExpiry,
   UNLIMITED,
@@ -35,11 +35,11 @@ const KEY_ROW: rows.Row = {
 describe('a change of an account', () => {
   const account = rows.account(ACCOUNT_ROW);
 
-  test('is made if the account is as the operator read it, or no version is expected', () => {
-    expect(forbidsChange(account, undefined)).toBeNull();
-    expect(forbidsChange(account, accountVersion(account))).toBeNull();
-    expect(forbidsChange(account, 'another')).toEqual({ kind: 'stale', value: account });
-    expect(forbidsChange(null, undefined)).toEqual({ kind: 'missing' });
+  test('is made where it is as the operator saw it, or nobody says how it was seen', () => {
+    expect(changeConflict(account, undefined)).toBeNull();
+    expect(changeConflict(account, accountVersion(account))).toBeNull();
+    expect(changeConflict(account, 'another')).toEqual({ kind: 'stale', value: account });
+    expect(changeConflict(null, undefined)).toEqual({ kind: 'missing' });
   });
 
   test('writes its limits into columns that read back as the same limits', () => {
@@ -84,14 +84,14 @@ describe('a check of a domain', () => {
   };
   const update = { ...before, checkedAt: 2, checks: [] };
 
-  test('without a new result is no change', () => {
-    expect(domainUpdate(before, [], update).isNews).toBe(false);
+  test('that found everything as it was is no news', () => {
+    expect(decideDomainUpdate(before, [], update).needsNewRevision).toBe(false);
   });
 
-  test('with another status is a change, and so is each one of a failing domain', () => {
-    expect(domainUpdate(before, [], { ...update, status: 'pending' }).isNews).toBe(true);
+  test('of another status is news, and each one of a failing domain', () => {
+    expect(decideDomainUpdate(before, [], { ...update, status: 'pending' }).needsNewRevision).toBe(true);
     const failing = { ...before, status: 'failing' } as const;
-    expect(domainUpdate(failing, [], { ...update, status: 'failing' }).isNews).toBe(true);
+    expect(decideDomainUpdate(failing, [], { ...update, status: 'failing' }).needsNewRevision).toBe(true);
   });
 });
 
@@ -99,15 +99,15 @@ describe('a row', () => {
   test.each([
     ['no number', () => rows.int({ n: '1' }, 'n')],
     ['no text', () => rows.text({ t: 1 }, 't')],
-    ['no boolean', () => rows.flag({ f: 2 }, 'f')],
-    ['an unknown value', () => rows.state({ state: 'lost' })],
+    ['no truth value', () => rows.flag({ f: 2 }, 'f')],
+    ['something unknown', () => rows.state({ state: 'lost' })],
     ['no JSON', () => rows.domainChecks({ checks: '{' })],
   ])('that holds %s is a damaged database', (what, read) => {
     expect(read).toThrow(what);
     expect(read).toThrow('the database is damaged');
   });
 
-  test('has booleans as either database stores them', () => {
+  test('holds truth values as either database does', () => {
     expect([true, 1, false, 0].map((f) => rows.flag({ f }, 'f'))).toEqual([true, true, false, false]);
   });
 });
@@ -120,7 +120,7 @@ describe('a token bucket', () => {
     passedMs: fc.integer({ min: -1_000, max: 5_000 }),
   });
 
-  test('never grants more than requested, nor more than its burst and the elapsed time allow', () => {
+  test('never grants more than is wanted, nor more than its burst and the time that passed pay for', () => {
     fc.assert(
       fc.property(fc.array(request, { minLength: 1, maxLength: 30 }), fc.nat(9), (requests, fixed) => {
         const { perSecond, burst } = requests[fixed % requests.length] ?? { perSecond: 1, burst: 1 };
@@ -144,14 +144,14 @@ describe('a token bucket', () => {
     );
   });
 
-  test('starts full, and a full one stays full under a new limit', () => {
+  test('a new one is full, and one that was full stays full under a new limit', () => {
     const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, wanted: 0 }, NOW);
     expect(first.answer.left).toBe(5);
     const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, wanted: 0 }, NOW);
     expect(wider.answer.left).toBe(9);
   });
 
-  test('reports when the next token is available', () => {
+  test('an empty one says when the next token is there', () => {
     const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, wanted: 1 }, NOW);
     expect(emptied.answer).toEqual({ granted: 1, left: 0, nextMs: 500 });
     expect(

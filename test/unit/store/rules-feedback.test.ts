@@ -1,17 +1,22 @@
-/** Rules for reports and reputation. */
+/** Reports and reputation, as both databases decide them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BUCKET_MS, tallyOf, WINDOW_HOURS } from '../../../src/model/account.ts';
 import type { FeedbackReport, Notice } from '../../../src/model/feedback.ts';
 import { STATES, type State } from '../../../src/model/message.ts';
-import { decideFeedback, decideWithoutMessage, earlyDigest, isCounted } from '../../../src/store/rules/feedback.ts';
 import {
-  complainantsBefore,
+  countsTowardReputation,
+  decideFeedback,
+  decideWithoutMessage,
+  prematureReportDigest,
+} from '../../../src/store/rules/feedback.ts';
+import {
+  complaintWindowStart,
+  evaluateReputation,
   hourBeforeWindow,
   hourOf,
-  judge,
-  lastSpentHour,
-  needsJudging,
+  lastExpiredHour,
+  needsEvaluation,
   Tallies,
 } from '../../../src/store/rules/reputation.ts';
 
@@ -46,7 +51,7 @@ describe('a report', () => {
     expect(decideWithoutMessage(given)).toMatchObject(decision);
   });
 
-  test('about a message that is not stored is kept for the operator', () => {
+  test('of a message that is not stored is kept', () => {
     expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'keep', mailId: 'm', early: false });
   });
 
@@ -58,7 +63,7 @@ describe('a report', () => {
     },
   );
 
-  test('about a missing mailbox changes a delivered message to bounced, suppresses its recipient and counts', () => {
+  test('of a missing mailbox ends a delivered message as bounced, suppresses its recipient and counts', () => {
     const decision = decideFeedback(report(), 'm', message('delivered'));
     expect(decision).toMatchObject({
       ...{ kind: 'record', from: 'delivered', enters: 'bounced', suppress: 'bounce', counts: 'always' },
@@ -68,17 +73,17 @@ describe('a report', () => {
       expect(decision.answer(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
   });
 
-  test('about a message without a key counts towards no reputation', () => {
+  test('of a message that no key sent counts into no reputation', () => {
     expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ counts: 'never', suppress: null });
   });
 
-  test('after the end of a message adds to the history and changes no state', () => {
+  test('after the end of a message is noted and changes no state', () => {
     expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({ enters: null, counts: 'if-suppressed' });
   });
 
-  test('counts always, if it suppressed the recipient, or never', () => {
+  test('is counted always, where it suppressed, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((counts) =>
-      [true, false].map((suppressed) => isCounted({ counts }, suppressed)),
+      [true, false].map((suppressed) => countsTowardReputation({ counts }, suppressed)),
     );
     expect(table).toEqual([
       [true, true],
@@ -87,13 +92,13 @@ describe('a report', () => {
     ]);
   });
 
-  test('that is premature has another digest than its repetition', () => {
-    expect(earlyDigest('d')).not.toBe('d');
+  test('that came too early has another digest than when it comes again', () => {
+    expect(prematureReportDigest('d')).not.toBe('d');
   });
 });
 
 describe('reputation', () => {
-  test('tallies of a batch are the sums of its events, by account and in order of account', () => {
+  test('tallies of a batch are the sums of what each event adds, by account and in order of account', () => {
     const event = fc.record({
       accountId: fc.integer({ min: 1, max: 4 }),
       from: fc.constantFrom(...STATES),
@@ -129,18 +134,18 @@ describe('reputation', () => {
       fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
         expect(hourOf(now) * BUCKET_MS <= now && now < (hourOf(now) + 1) * BUCKET_MS).toBe(true);
         expect(hourOf(now) - hourBeforeWindow(now)).toBe(WINDOW_HOURS);
-        expect(lastSpentHour(now)).toBeLessThan(hourBeforeWindow(now));
-        expect(now - complainantsBefore(now)).toBe(WINDOW_HOURS * BUCKET_MS);
+        expect(lastExpiredHour(now)).toBeLessThan(hourBeforeWindow(now));
+        expect(now - complaintWindowStart(now)).toBe(WINDOW_HOURS * BUCKET_MS);
       }),
       RUNS,
     );
   });
 
-  test('delivered messages alone are evaluated only if the account is warned', () => {
+  test('good mail alone is judged only where an account is warned', () => {
     const good = { emails: 5, bounces: 0, complaints: 0 };
-    expect([needsJudging(good, false), needsJudging(good, true)]).toEqual([false, true]);
-    expect(needsJudging({ ...good, bounces: 1 }, false)).toBe(true);
-    expect(needsJudging({ ...good, complaints: 1 }, false)).toBe(true);
+    expect([needsEvaluation(good, false), needsEvaluation(good, true)]).toEqual([false, true]);
+    expect(needsEvaluation({ ...good, bounces: 1 }, false)).toBe(true);
+    expect(needsEvaluation({ ...good, complaints: 1 }, false)).toBe(true);
   });
 
   const THRESHOLDS = { bounceRate: 0.1, complaintRate: 0.0015 };
@@ -150,11 +155,14 @@ describe('reputation', () => {
     ['a threshold', { emails: 1_000, bounces: 100, complaints: 0 }, 'lock', 'lock'],
     ['two complaints of few emails', { emails: 9, bounces: 0, complaints: 2 }, 'lock', 'lock'],
   ] as const)('%s is judged, and the first warning stays until it ends', (_, window, unwarned, warned) => {
-    expect([judge(window, THRESHOLDS, false).kind, judge(window, THRESHOLDS, true).kind]).toEqual([unwarned, warned]);
+    expect([
+      evaluateReputation(window, THRESHOLDS, false).kind,
+      evaluateReputation(window, THRESHOLDS, true).kind,
+    ]).toEqual([unwarned, warned]);
   });
 
   test('a warning ends with the window that caused it', () => {
-    expect(judge({ emails: 1_000, bounces: 1, complaints: 0 }, THRESHOLDS, true)).toEqual({
+    expect(evaluateReputation({ emails: 1_000, bounces: 1, complaints: 0 }, THRESHOLDS, true)).toEqual({
       kind: 'warn',
       warning: null,
     });

@@ -1,23 +1,23 @@
-/** Rules for one message: tables of cases, and properties over random ones. */
+/** What happens to one message, as both databases decide it: tables of cases, and properties over random ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Account, type AccountLimits, countsOf } from '../../../src/model/account.ts';
 import { type AcceptAnswer, allowed, type Cause, STATES, type State, TERMINAL } from '../../../src/model/message.ts';
 import {
-  acceptance,
-  greatestIdAt,
+  decideAcceptance,
+  decideOperatorChange,
   laneAfter,
-  lastSeqAt,
-  leastIdAt,
-  leastIdOf,
-  operatorChange,
-  pack,
+  maxIdAt,
+  maxSeqAt,
+  minIdAt,
+  minIdOfSeq,
+  packSettlements,
   rowsPerTurn,
   seqOf,
   settledState,
   transition,
 } from '../../../src/store/rules/messages.ts';
-import { attemptWith, idAt, NO_LIMITS, newMail, settlementOf } from '../../rig/mail.ts';
+import { attemptWith, idAt, NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
 
 const RUNS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
@@ -36,52 +36,57 @@ function account(limits: Partial<AccountLimits> = {}, locked: Account['locked'] 
 describe('acceptance', () => {
   const found = { id: 'earlier', fingerprint: 'aa' };
   const nothing = { earlier: () => null, isSuppressed: () => false };
-  const keyed = (fingerprint: string) => newMail({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
-  const plain = newMail({ acceptedAt: NOW });
+  const keyed = (fingerprint: string) => newMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
+  const plain = newMessage({ acceptedAt: NOW });
   const full = { volume: 0 };
 
   test.each<[string, AcceptAnswer['kind'], string | undefined, () => AcceptAnswer]>([
-    ['an account that is gone', 'locked', undefined, () => acceptance(plain, null, nothing)],
+    ['an account that is gone', 'locked', undefined, () => decideAcceptance(plain, null, nothing)],
     [
       'a locked account',
       'locked',
       undefined,
-      () => acceptance(plain, countsOf(account({}, { reason: 'abuse', at: 1 })), nothing),
+      () => decideAcceptance(plain, countsOf(account({}, { reason: 'abuse', at: 1 })), nothing),
     ],
     [
       'a key used for the same message',
       'replayed',
       undefined,
-      () => acceptance(keyed('aa'), countsOf(account(full)), { ...nothing, earlier: () => found }),
+      () => decideAcceptance(keyed('aa'), countsOf(account(full)), { ...nothing, earlier: () => found }),
     ],
     [
       'a key used for another message',
       'idempotency-conflict',
       undefined,
-      () => acceptance(keyed('bb'), countsOf(account(full)), { ...nothing, earlier: () => found }),
+      () => decideAcceptance(keyed('bb'), countsOf(account(full)), { ...nothing, earlier: () => found }),
     ],
-    ['a volume that is used up', 'refused', undefined, () => acceptance(plain, countsOf(account(full)), nothing)],
-    ['no lease', 'accepted', 'queued', () => acceptance(plain, countsOf(account()), nothing)],
-    ['a lease', 'accepted', 'sending', () => acceptance({ ...plain, lease: LEASE }, countsOf(account()), nothing)],
+    ['a volume that is used up', 'refused', undefined, () => decideAcceptance(plain, countsOf(account(full)), nothing)],
+    ['no lease', 'accepted', 'queued', () => decideAcceptance(plain, countsOf(account()), nothing)],
+    [
+      'a lease',
+      'accepted',
+      'sending',
+      () => decideAcceptance({ ...plain, lease: LEASE }, countsOf(account()), nothing),
+    ],
     [
       'a suppressed recipient',
       'accepted',
       'suppressed',
-      () => acceptance({ ...plain, lease: LEASE }, countsOf(account()), { ...nothing, isSuppressed: () => true }),
+      () => decideAcceptance({ ...plain, lease: LEASE }, countsOf(account()), { ...nothing, isSuppressed: () => true }),
     ],
     [
       'a message that the transport suppresses',
       'accepted',
       'suppressed',
-      () => acceptance({ ...plain, suppressedBy: 'simulator' }, countsOf(account()), nothing),
+      () => decideAcceptance({ ...plain, suppressedBy: 'simulator' }, countsOf(account()), nothing),
     ],
   ])('%s is answered %s', (_, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 
-  test('a message without an idempotency key causes no lookup', () => {
+  test('a key is not asked for where a message has none', () => {
     const lookups = { ...nothing, earlier: () => found };
-    expect(acceptance(plain, countsOf(account()), lookups).kind).toBe('accepted');
+    expect(decideAcceptance(plain, countsOf(account()), lookups).kind).toBe('accepted');
   });
 
   test('a batch of any size accepts exactly what volume and rate allow, and counts nothing else', () => {
@@ -90,7 +95,7 @@ describe('acceptance', () => {
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
         const counts = countsOf(account({ volume, rate }));
-        const kinds = Array.from({ length: size }, () => acceptance(plain, counts, nothing).kind);
+        const kinds = Array.from({ length: size }, () => decideAcceptance(plain, counts, nothing).kind);
         const most = Math.min(size, volume ?? size, limit ?? size);
         expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(most);
         expect(kinds.slice(0, most).every((kind) => kind === 'accepted')).toBe(true);
@@ -101,30 +106,30 @@ describe('acceptance', () => {
   });
 });
 
-test('a transition that the table lacks throws, and every other one is made', () => {
+test('a change of state that the table does not have is an error, and every other one is made', () => {
   for (const from of [null, ...STATES])
     for (const to of STATES)
       for (const by of CAUSES) {
         if (allowed(from, to, by)) expect(transition(from, to, by)).toBe(to);
-        else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'none'} to ${to} (${by})`);
+        else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'nothing'} to ${to} (${by})`);
       }
 });
 
-test('the first change of a settlement is the attempt’s own, and only a later one may be a report', () => {
+test('the first change of a settlement is the attempt’s own, and only a later one may be a report about it', () => {
   for (const from of STATES)
     for (const to of STATES) {
       const first = () => settledState(from, to, true);
       const later = () => settledState(from, to, false);
       if (allowed(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
       else {
-        expect(first).toThrow('See docs/states.md');
+        expect(first).toThrow('see docs/states.md');
         if (allowed(from, to, 'feedback')) expect(later()).toBe(to);
-        else expect(later).toThrow('See docs/states.md');
+        else expect(later).toThrow('see docs/states.md');
       }
     }
 });
 
-test('only a deferred message enters the lane of retries', () => {
+test('only what was deferred waits in the lane of retries', () => {
   expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneAfter)).toEqual([1, 0, 0, 0]);
 });
 
@@ -139,7 +144,7 @@ test.each([
   expect(rowsPerTurn(mails)).toBe(rows);
 });
 
-test('a claim served in turns serves at least 64 accounts if it leases more than one row of each', () => {
+test('a claim that is filled in turns serves 64 accounts at least, where it takes more than one row of each', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100_000 }), (mails) => {
       const rows = rowsPerTurn(mails);
@@ -153,11 +158,11 @@ test('a claim served in turns serves at least 64 accounts if it leases more than
 describe('a packed settlement', () => {
   const mail = { id: idAt(NOW), attempts: 2, lease: LEASE };
 
-  test('has the attempt as JSON, and the provider’s id if it was delivered with one', () => {
+  test('has the attempt as JSON, and the id of the provider where it was delivered with one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = attemptWith({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
-    const [packed] = pack([settlementOf(mail, { to: 'delivered', event })]);
+    const [packed] = packSettlements([settlementOf(mail, { to: 'delivered', event })]);
     expect(packed).toMatchObject({ id: mail.id, owner: 'node-a', attempts: 2, untallied: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
@@ -165,7 +170,7 @@ describe('a packed settlement', () => {
 
   test.each(STATES)('that enters %s is terminal where the state is', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
-    const [packed] = pack([{ ...settlementOf(mail, { to, event }), untallied: true }]);
+    const [packed] = packSettlements([{ ...settlementOf(mail, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL.has(to), attempt: null, reference: null });
     expect(packed?.untallied).toBe(true);
   });
@@ -174,9 +179,9 @@ describe('a packed settlement', () => {
 describe('an operator', () => {
   const by = { who: 'rita', at: NOW };
   const change = (from: State, to: 'queued' | 'cancelled') =>
-    operatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
+    decideOperatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
 
-  test('makes a queued or uncertain message due and cancels one, and changes no message in another state', () => {
+  test('makes a queued or uncertain message due, cancels one, and no message in any other state', () => {
     for (const from of STATES)
       for (const to of ['queued', 'cancelled'] as const) {
         const may = from === 'queued' || from === 'uncertain';
@@ -184,20 +189,20 @@ describe('an operator', () => {
       }
   });
 
-  test('has an audit log entry if named, and none otherwise', () => {
+  test('who is named is in the audit log, and one who is not named writes no entry', () => {
     const before = { id: 'm', from: 'queued', dueAt: 5 } as const;
-    expect(operatorChange(before, 'cancelled', NOW, by)).toMatchObject({
+    expect(decideOperatorChange(before, 'cancelled', NOW, by)).toMatchObject({
       kind: 'change',
       audit: { who: 'rita', action: 'message.cancel', subject: 'm' },
     });
-    expect(operatorChange(before, 'queued', NOW, undefined)).toMatchObject({ kind: 'change', audit: null });
+    expect(decideOperatorChange(before, 'queued', NOW, undefined)).toMatchObject({ kind: 'change', audit: null });
   });
 });
 
-describe('sequence numbers of ids', () => {
+describe('places of ids', () => {
   const time = fc.integer({ min: Date.UTC(2025, 0, 1), max: Date.UTC(2090, 0, 1) });
 
-  test('increase with the ids of one process, and are exact integers', () => {
+  test('grow with the ids of one maker, and stay exact numbers', () => {
     fc.assert(
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
         const ids = times.map(idAt);
@@ -209,14 +214,14 @@ describe('sequence numbers of ids', () => {
     );
   });
 
-  test('map back to the least id with the same number', () => {
+  test('lead back to the least id in the same place', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = idAt(ms);
-        expect(seqOf(leastIdOf(seqOf(id)))).toBe(seqOf(id));
-        expect(leastIdOf(seqOf(id)) <= id && id < leastIdOf(seqOf(id) + 1)).toBe(true);
-        expect(seqOf(id)).toBeLessThanOrEqual(lastSeqAt(ms));
-        expect(lastSeqAt(ms)).toBeLessThan(lastSeqAt(ms + 1));
+        expect(seqOf(minIdOfSeq(seqOf(id)))).toBe(seqOf(id));
+        expect(minIdOfSeq(seqOf(id)) <= id && id < minIdOfSeq(seqOf(id) + 1)).toBe(true);
+        expect(seqOf(id)).toBeLessThanOrEqual(maxSeqAt(ms));
+        expect(maxSeqAt(ms)).toBeLessThan(maxSeqAt(ms + 1));
       }),
       RUNS,
     );
@@ -226,12 +231,12 @@ describe('sequence numbers of ids', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = idAt(ms);
-        expect(leastIdAt(ms) <= id && id <= greatestIdAt(ms)).toBe(true);
-        expect(greatestIdAt(ms - 1) < leastIdAt(ms)).toBe(true);
+        expect(minIdAt(ms) <= id && id <= maxIdAt(ms)).toBe(true);
+        expect(maxIdAt(ms - 1) < minIdAt(ms)).toBe(true);
       }),
       RUNS,
     );
-    expect([leastIdAt(-1), leastIdAt(Number.MAX_SAFE_INTEGER)]).toEqual([
+    expect([minIdAt(-1), minIdAt(Number.MAX_SAFE_INTEGER)]).toEqual([
       '00000000-0000-0000-0000-000000000000',
       'ffffffff-ffff-0000-0000-000000000000',
     ]);

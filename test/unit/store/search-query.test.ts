@@ -1,4 +1,4 @@
-/** Words of messages and of searches. The index never omits a match. */
+/** Words of mail and of searches, and that the index never leaves out what a search is looking for. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -6,13 +6,13 @@ import {
   type Field,
   fold,
   matches,
-  type SearchedMail,
-  wantsOf,
-  wordsOf,
+  parseSearchText,
+  type SearchableMessage,
+  splitWords,
 } from '../../../src/store/search/query.ts';
-import { rangesOf, termsOf } from '../../../src/store/search/segment.ts';
+import { termRangesOf, termsOf } from '../../../src/store/search/segment.ts';
 
-const mail = (given: Partial<SearchedMail> = {}): SearchedMail => ({
+const mail = (given: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: '019c0000-0000-7000-8000-000000000000',
   accountId: 1,
   to: 'rita@example.com',
@@ -44,15 +44,15 @@ test.each([
   [`${'x'.repeat(60)} y`, ['x'.repeat(40), 'y']],
   ['--', []],
 ])('the words of %s', (text, words) => {
-  expect(wordsOf(fold(text))).toEqual(words);
+  expect(splitWords(fold(text))).toEqual(words);
 });
 
-test('a long word is truncated without splitting a character', () => {
-  const [word] = wordsOf(`${'x'.repeat(39)}𝒜𝒜`.normalize('NFC'));
+test('a character is never parted where a long word is cut', () => {
+  const [word] = splitWords(`${'x'.repeat(39)}𝒜𝒜`.normalize('NFC'));
   expect(word).toBe('x'.repeat(39));
 });
 
-test.each<readonly [string, Partial<SearchedMail>, boolean]>([
+test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['your rec', {}, true],
   ['rec your', {}, false],
   ['"your" "rec"', {}, false],
@@ -67,12 +67,12 @@ test.each<readonly [string, Partial<SearchedMail>, boolean]>([
   ['"a@b"@example.com', { to: '"a@b"@example.com' }, true],
   ['!! rita', {}, true],
 ])('%s against %j is %s', (text, given, expected) => {
-  expect(matches(wantsOf(text, ALL_FIELDS) ?? [], mail(given))).toBe(expected);
+  expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], mail(given))).toBe(expected);
 });
 
-test('a search without a letter differs from an empty one', () => {
-  expect(wantsOf(' ', ALL_FIELDS)).toEqual([]);
-  expect(wantsOf('!? @', ALL_FIELDS)).toBeNull();
+test('a search without a letter is told from an empty one', () => {
+  expect(parseSearchText(' ', ALL_FIELDS)).toEqual([]);
+  expect(parseSearchText('!? @', ALL_FIELDS)).toBeNull();
 });
 
 const text = fc.oneof(
@@ -85,7 +85,7 @@ const text = fc.oneof(
     .map((parts) => parts.join('')),
 );
 
-test('every match has a term for each condition, so the index omits nothing', () => {
+test('whatever matches has a term for each thing wanted: the index leaves nothing out', () => {
   const piece = fc.record({
     begin: fc.nat(20),
     size: fc.nat(40),
@@ -101,14 +101,14 @@ test('every match has a term for each condition, so the index omits nothing', ()
       fc.constantFrom(ALL_FIELDS, ...ALL_FIELDS.map((field) => [field])),
       (to, from, recipient, subject, cut, fields) => {
         const one = mail({ to: `${to}@${from}`, from, recipient, subject });
-        // The search is a part of the message itself, so that most of it matches.
+        // Asked for is a piece of the mail itself, so that much of it matches.
         const asked = one[cut.field].slice(cut.begin, cut.begin + cut.size);
-        const wants = wantsOf(asked, fields) ?? [];
+        const wants = parseSearchText(asked, fields) ?? [];
         if (!matches(wants, one)) return;
         const terms = termsOf(one);
         for (const want of wants) {
           if (want.kind === 'id') continue;
-          for (const { first, past, letters } of rangesOf(want)) {
+          for (const { first, past, letters } of termRangesOf(want)) {
             const has = terms.some(
               (term) => term >= first && term < past && (letters ?? '').includes(term.at(-1) ?? ''),
             );

@@ -1,22 +1,22 @@
-/** A segment returns exactly the messages that have a term, and their sequence numbers. */
+/** A segment tells exactly which of its mail requests have a term, and where each of them is. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { leastIdOf, seqOf } from '../../../src/store/rules/messages.ts';
-import type { SearchedMail } from '../../../src/store/search/query.ts';
+import { minIdOfSeq, seqOf } from '../../../src/store/rules/messages.ts';
+import type { SearchableMessage } from '../../../src/store/search/query.ts';
 import {
   accountRange,
   decodeDirectory,
-  decodePlaces,
+  decodeSeqs,
   encodeSegment,
-  MOST_MAILS,
-  markNumbers,
-  pagesOf,
+  MAX_SEGMENT_MESSAGES,
+  markMatches,
+  pageRange,
   type TermRange,
   termsOf,
 } from '../../../src/store/search/segment.ts';
-import { idAt } from '../../rig/mail.ts';
+import { idAt } from '../../rig/messages.ts';
 
-const mailAt = (ms: number, given: Partial<SearchedMail> = {}): SearchedMail => ({
+const mailAt = (ms: number, given: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: idAt(ms),
   accountId: 1,
   to: 'rita@example.com',
@@ -28,12 +28,12 @@ const mailAt = (ms: number, given: Partial<SearchedMail> = {}): SearchedMail => 
 
 function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
   const bits = new Uint8Array(Math.ceil(segment.mails / 8));
-  const [from, to] = pagesOf(decodeDirectory(segment.directory), range);
-  for (const page of segment.terms.slice(from, to)) markNumbers(page, range, bits);
+  const [from, to] = pageRange(decodeDirectory(segment.directory), range);
+  for (const page of segment.terms.slice(from, to)) markMatches(page, range, bits);
   return Array.from({ length: segment.mails }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
 }
 
-test('it returns for every range of terms the messages that have one, and their sequence numbers', () => {
+test('it tells for every range of terms which mail requests have one, and their places', () => {
   const word = fc.oneof(
     fc.constantFrom('a', 'ab', 'abc', 'b', 'é', '订', '𝒜', '𝒞', '\uffff'),
     fc.string({ maxLength: 6 }),
@@ -64,34 +64,34 @@ test('it returns for every range of terms the messages that have one, and their 
         const expected = all.flatMap((mail, n) => (termsOf(mail).some(fits) ? [n] : []));
         expect(numbersOf(segment, range)).toEqual(expected);
       }
-      expect(segment.places.flatMap(decodePlaces)).toEqual(all.map(({ id }) => seqOf(id)));
+      expect(segment.places.flatMap(decodeSeqs)).toEqual(all.map(({ id }) => seqOf(id)));
     }),
     { numRuns: 60 },
   );
 });
 
-test('the pages of the largest segment fit into a page of a database', () => {
+test('the largest segment keeps its pages within what a page of a database holds', () => {
   const start = Date.UTC(2026, 0, 1);
-  const mails = Array.from({ length: MOST_MAILS }, (_, n) => {
+  const mails = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
     return mailAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
   });
   const segment = encodeSegment(mails);
   expect(Math.max(...segment.terms.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   expect(Math.max(...segment.places.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   const even = numbersOf(segment, { first: 'even\u0000', past: 'even\u0001', letters: 's' });
-  expect(even).toHaveLength(MOST_MAILS / 2);
+  expect(even).toHaveLength(MAX_SEGMENT_MESSAGES / 2);
   expect(numbersOf(segment, { first: '1638', past: '1638\uffff', letters: 's' })).toEqual([
     1638, 16380, 16381, 16382, 16383,
   ]);
 });
 
-test('an id is between the least id of its sequence number and that of the next', () => {
+test('a place is between the least id of it and that of the next', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
       const id = idAt(ms);
       const seq = seqOf(id);
-      expect(leastIdOf(seq) <= id && id < leastIdOf(seq + 1)).toBe(true);
-      expect(seqOf(leastIdOf(seq))).toBe(seq);
+      expect(minIdOfSeq(seq) <= id && id < minIdOfSeq(seq + 1)).toBe(true);
+      expect(seqOf(minIdOfSeq(seq))).toBe(seq);
     }),
   );
 });

@@ -4,40 +4,40 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { compose } from '../../../src/message/compose.ts';
-import { captureInbox } from '../../../src/transports/capture/inbox.ts';
-import { captureTransport } from '../../../src/transports/capture/transport.ts';
+import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';
+import { createCaptureTransport } from '../../../src/transports/capture/transport.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { outgoing } from '../../rig/smtp-message.ts';
+import { outgoingMessage } from '../../rig/smtp-message.ts';
 
 describe('the capture transport', () => {
   test('a second attempt with the same id replaces the first file', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(folder, systemClock);
-    const message = outgoing('Subject: first\r\n\r\n1\r\n');
+    const transport = createCaptureTransport(folder, systemClock);
+    const message = outgoingMessage('Subject: first\r\n\r\n1\r\n');
     await transport.attempt(message, null);
     await transport.attempt({ ...message, data: Buffer.from('Subject: second\r\n\r\n2\r\n') }, null);
     expect(await readdir(join(folder, 'new'))).toEqual([`${message.id}.eml`]);
     expect(await readdir(join(folder, 'tmp'))).toEqual([]);
-    expect((await captureInbox(folder).source(message.id))?.toString()).toContain('Subject: second');
+    expect((await createCaptureInbox(folder).source(message.id))?.toString()).toContain('Subject: second');
   });
 
   test('a message that is not handed over leaves no file', async () => {
     const folder = temporaryFolder();
-    await captureTransport(folder, systemClock).attempt(outgoing(), () => Promise.reject(new Error('no')));
+    await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), () => Promise.reject(new Error('no')));
     expect(await readdir(join(folder, 'new'))).toEqual([]);
     expect(await readdir(join(folder, 'tmp'))).toEqual([]);
   });
 
   test('an id that is no UUID never becomes a path', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(join(folder, 'inbox'), systemClock);
+    const transport = createCaptureTransport(join(folder, 'inbox'), systemClock);
     for (const id of [
       '../../evil',
       '',
       '01890000-0000-7000-8000-00000000000/',
       '01890000-0000-7000-8000-00000000000G',
     ]) {
-      const { outcome } = await transport.attempt({ ...outgoing(), id }, null);
+      const { outcome } = await transport.attempt({ ...outgoingMessage(), id }, null);
       expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     }
     expect(await readdir(folder)).toEqual([]);
@@ -46,23 +46,23 @@ describe('the capture transport', () => {
   test('a directory that cannot be written is a deferral that names it, and heals', async () => {
     const folder = join(temporaryFolder(), 'inbox');
     await writeFile(folder, 'in the way');
-    const transport = captureTransport(folder, systemClock);
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const transport = createCaptureTransport(folder, systemClock);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(outcome.reply.text).toContain(folder);
     await rm(folder);
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     await rm(folder, { recursive: true });
-    await transport.attempt(outgoing(), null);
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    await transport.attempt(outgoingMessage(), null);
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('a full disk is a deferral that says so', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(folder, systemClock, {
+    const transport = createCaptureTransport(folder, systemClock, {
       open: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
     });
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'unavailable', scope: 'transport' });
     expect(outcome.reply.text).toContain('no space left');
   });
@@ -72,7 +72,7 @@ describe('the capture transport', () => {
     await mkdir(join(folder, 'tmp'));
     // To a listing it is there, to a look at it it is not: what a lost race looks like.
     await symlink('nowhere', join(folder, 'tmp', 'gone'));
-    const { outcome } = await captureTransport(folder, systemClock).attempt(outgoing(), null);
+    const { outcome } = await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), null);
     expect(outcome.kind).toBe('delivered');
   });
 
@@ -82,27 +82,27 @@ describe('the capture transport', () => {
     await writeFile(join(folder, 'tmp', 'old'), '');
     await utimes(join(folder, 'tmp', 'old'), 0, 0);
     await writeFile(join(folder, 'tmp', 'recent'), '');
-    await captureTransport(folder, systemClock).attempt(outgoing(), null);
+    await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), null);
     expect(await readdir(join(folder, 'tmp'))).toEqual(['recent']);
   });
 });
 
 describe('the inbox', () => {
   test('is empty before the first message', async () => {
-    expect(await captureInbox(join(temporaryFolder(), 'none')).list(10)).toEqual([]);
+    expect(await createCaptureInbox(join(temporaryFolder(), 'none')).list(10)).toEqual([]);
   });
 
   test('lists the newest first, up to the limit, with sender, return path, recipient and subject', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(folder, systemClock);
+    const transport = createCaptureTransport(folder, systemClock);
     const messages = [1, 2, 3].map((n) =>
-      outgoing(
+      outgoingMessage(
         `From: =?utf-8?Q?L=C3=BCx?= <x@from.example>\r\nSubject: =?utf-8?B?${Buffer.from(`nº ${n}`).toString('base64')}?=\r\n folded\r\n\r\nbody\r\n`,
       ),
     );
     await Promise.all(messages.map((message) => transport.attempt(message, null)));
     await writeFile(join(folder, 'new', 'stray.eml'), 'not ours');
-    const entries = await captureInbox(folder).list(2);
+    const entries = await createCaptureInbox(folder).list(2);
     expect(entries.map(({ id }) => id)).toEqual([messages[2]?.id, messages[1]?.id]);
     expect(entries[0]).toMatchObject({
       from: 'Lüx <x@from.example>',
@@ -114,10 +114,10 @@ describe('the inbox', () => {
 
   test('is read page by page, whatever order the files are in, and one by its id', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(folder, systemClock);
-    const messages = Array.from({ length: 7 }, () => outgoing());
-    for (const at of [3, 0, 6, 1, 5, 2, 4]) await transport.attempt(messages[at] ?? outgoing(), null);
-    const inbox = captureInbox(folder);
+    const transport = createCaptureTransport(folder, systemClock);
+    const messages = Array.from({ length: 7 }, () => outgoingMessage());
+    for (const at of [3, 0, 6, 1, 5, 2, 4]) await transport.attempt(messages[at] ?? outgoingMessage(), null);
+    const inbox = createCaptureInbox(folder);
     const pages: string[] = [];
     for (let before: string | null = null; ; before = pages.at(-1) ?? null) {
       const page = await inbox.list(3, before);
@@ -138,10 +138,10 @@ describe('the inbox', () => {
 
   test('shows at once what comes and goes, and does not read a folder again that has stood still', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(folder, systemClock);
-    const inbox = captureInbox(folder);
+    const transport = createCaptureTransport(folder, systemClock);
+    const inbox = createCaptureInbox(folder);
     const ids = async () => (await inbox.list(10)).map(({ id }) => id);
-    const [first, second, third] = [outgoing(), outgoing(), outgoing()];
+    const [first, second, third] = [outgoingMessage(), outgoingMessage(), outgoingMessage()];
     await transport.attempt(first, null);
     expect(await ids()).toEqual([first.id]);
     await transport.attempt(second, null);
@@ -162,7 +162,7 @@ describe('the inbox', () => {
 
   test('shows every subject as it was submitted, the longest too', async () => {
     const folder = temporaryFolder();
-    const transport = captureTransport(folder, systemClock);
+    const transport = createCaptureTransport(folder, systemClock);
     const local = 'x'.repeat(60);
     const host = `${'y'.repeat(60)}.${'y'.repeat(60)}.${'y'.repeat(60)}.example`;
     for (const subject of [
@@ -173,11 +173,11 @@ describe('the inbox', () => {
       ' edges ',
       `a${' '.repeat(90)}b`,
     ]) {
-      const { id } = outgoing();
+      const { id } = outgoingMessage();
       const mail = { id, to: `${local}@${host}`, from: `${local}@${host}`, subject, message: 'x', acceptedAt: 0 };
       const { data, envelopeFrom: from, envelopeTo: to } = compose(mail);
       await transport.attempt({ id, envelope: { from, to, smtputf8: false }, data }, null);
-      const [entry] = (await captureInbox(folder).list(1000)).filter((listed) => listed.id === id);
+      const [entry] = (await createCaptureInbox(folder).list(1000)).filter((listed) => listed.id === id);
       expect(entry).toMatchObject({ subject, from: mail.from, returnPath: from, to });
     }
   });
@@ -185,7 +185,7 @@ describe('the inbox', () => {
   test('reads nothing but messages by id', async () => {
     const folder = temporaryFolder();
     await writeFile(join(folder, 'secret.eml'), 'secret');
-    const inbox = captureInbox(folder);
+    const inbox = createCaptureInbox(folder);
     for (const id of ['../secret', 'secret', '', '..', '../../etc/passwd', '01890000-0000-7000-8000-000000000001\0']) {
       expect(await inbox.source(id)).toBeNull();
     }

@@ -1,14 +1,14 @@
 /** Content on its way: dot-stuffed, ended by a line end, not copied without need. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { stuffed } from '../../../src/transports/smtp/transport.ts';
+import { dotStuff } from '../../../src/transports/smtp/transport.ts';
 
 test('no line but the last dot can be read as the end, and unstuffing gives the bytes back', () => {
   const piece = fc.constantFrom('.', '\r\n', '\n', '\r', 'a', '..', '\r\n.', '\r\n.\r\n');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
       const data = pieces.join('');
-      const sent = stuffed(Buffer.from(data)).toString();
+      const sent = dotStuff(Buffer.from(data)).toString();
       expect(sent === '' || sent.endsWith('\r\n')).toBe(true);
       // A server that takes a bare LF for a line end must not see a lone dot either.
       const lines = sent.split('\n').map((line) => line.replace(/\r$/, ''));
@@ -21,5 +21,5 @@ test('no line but the last dot can be read as the end, and unstuffing gives the 
 
 test('content without such a line is the same buffer', () => {
   const data = Buffer.from('a.\r\nb .\r\n');
-  expect(stuffed(data)).toBe(data);
+  expect(dotStuff(data)).toBe(data);
 });

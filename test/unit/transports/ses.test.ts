@@ -2,14 +2,14 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { openTransport } from '../../../src/transports/open.ts';
-import { faultOf, sesVerdict } from '../../../src/transports/ses/faults.ts';
-import { createPace } from '../../../src/transports/ses/pace.ts';
+import { classifySesError, toSesError } from '../../../src/transports/ses/errors.ts';
+import { createRateLimiter } from '../../../src/transports/ses/rate-limiter.ts';
 import { SES_RULES } from '../../../src/transports/ses/rules.ts';
-import { sesTransport } from '../../../src/transports/ses/transport.ts';
+import { createSesTransport } from '../../../src/transports/ses/transport.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { startLocalSes } from '../../rig/local-ses.ts';
-import { accountAnswer, CREDENTIALS, fault, startSesFake } from '../../rig/ses-fake.ts';
-import { outgoing } from '../../rig/smtp-message.ts';
+import { accountAnswer, CREDENTIALS, errorAnswer, startSesFake } from '../../rig/ses-fake.ts';
+import { outgoingMessage } from '../../rig/smtp-message.ts';
 
 beforeEach(() => {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -20,9 +20,9 @@ async function rig(more: { readonly configurationSet?: string } = {}) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
   const told: string[] = [];
-  const transport = sesTransport(
+  const transport = createSesTransport(
     { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: more.configurationSet ?? null },
-    { clock: systemClock, failed: (what, error) => told.push(`${what}: ${error}`) },
+    { clock: systemClock, onError: (what, error) => told.push(`${what}: ${error}`) },
   );
   onTestFinished(() => transport.close(100));
   return { fake, transport, told };
@@ -31,22 +31,22 @@ async function rig(more: { readonly configurationSet?: string } = {}) {
 describe('a message', () => {
   test('arrives as it is, through the configuration set, and the provider’s id is kept', async () => {
     const { fake, transport } = await rig({ configurationSet: 'transactional' });
-    const message = outgoing('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
+    const message = outgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
     const attempt = await transport.attempt(message, null);
-    expect(fake.taken).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
-    expect(fake.taken[0]?.data.equals(message.data)).toBe(true);
-    expect(attempt.outcome).toMatchObject({ kind: 'delivered', reference: fake.taken[0]?.id });
+    expect(fake.received).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
+    expect(fake.received[0]?.data.equals(message.data)).toBe(true);
+    expect(attempt.outcome).toMatchObject({ kind: 'delivered', reference: fake.received[0]?.id });
     expect(attempt.remote).toBe(new URL(fake.endpoint).host);
     expect(attempt.conversation).toEqual([
       `C: SendEmail to ${message.envelope.to}, ${message.data.length} octets`,
-      `S: 200 ${fake.taken[0]?.id}`,
+      `S: 200 ${fake.received[0]?.id}`,
     ]);
   });
 
   test('connections are kept and used again', async () => {
     const { fake, transport } = await rig();
-    for (let n = 0; n < 20; n += 1) await transport.attempt(outgoing(`Subject: ${n}\r\n\r\n`), null);
-    expect(fake.taken).toHaveLength(20);
+    for (let n = 0; n < 20; n += 1) await transport.attempt(outgoingMessage(`Subject: ${n}\r\n\r\n`), null);
+    expect(fake.received).toHaveLength(20);
     // One for the messages, one for the question about the account.
     expect(fake.connections).toBeLessThanOrEqual(2);
   });
@@ -58,7 +58,7 @@ test('an attempt that fails for a bug rejects to whoever asked, and nowhere else
   process.prependListener('unhandledRejection', hear);
   onTestFinished(() => void process.removeListener('unhandledRejection', hear));
   const { transport } = await rig();
-  const broken = { ...outgoing(''), envelope: undefined } as unknown as ReturnType<typeof outgoing>;
+  const broken = { ...outgoingMessage(''), envelope: undefined } as unknown as ReturnType<typeof outgoingMessage>;
   await expect(transport.attempt(broken, null)).rejects.toThrow(TypeError);
   await new Promise((resolve) => setImmediate(resolve));
   expect(unhandled).toEqual([]);
@@ -67,30 +67,33 @@ test('an attempt that fails for a bug rejects to whoever asked, and nowhere else
 describe('what the provider says decides', () => {
   test.each([
     [
-      fault(400, 'MessageRejected', 'Message contains a virus'),
+      errorAnswer(400, 'MessageRejected', 'Message contains a virus'),
       { kind: 'bounced', reason: 'content', suppress: false },
     ],
     [
-      fault(400, 'BadRequestException', "Missing final '@domain'"),
+      errorAnswer(400, 'BadRequestException', "Missing final '@domain'"),
       { kind: 'bounced', reason: 'policy', suppress: false },
     ],
     [
-      fault(
+      errorAnswer(
         400,
         'MessageRejected',
         'Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
       ),
       { kind: 'deferred', reason: 'configuration', scope: 'transport' },
     ],
-    [fault(400, 'SendingPausedException', 'paused'), { kind: 'deferred', reason: 'configuration', scope: 'transport' }],
     [
-      fault(403, 'AccessDeniedException', 'not authorized to perform ses:SendRawEmail'),
+      errorAnswer(400, 'SendingPausedException', 'paused'),
       { kind: 'deferred', reason: 'configuration', scope: 'transport' },
     ],
-    [fault(503, 'ServiceUnavailable', 'later'), { kind: 'deferred', reason: 'unavailable', scope: 'transport' }],
-    [fault(418, 'NewFangled', 'what?'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
     [
-      fault(400, 'BadRequestException', 'Something that nobody has seen'),
+      errorAnswer(403, 'AccessDeniedException', 'not authorized to perform ses:SendRawEmail'),
+      { kind: 'deferred', reason: 'configuration', scope: 'transport' },
+    ],
+    [errorAnswer(503, 'ServiceUnavailable', 'later'), { kind: 'deferred', reason: 'unavailable', scope: 'transport' }],
+    [errorAnswer(418, 'NewFangled', 'what?'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
+    [
+      errorAnswer(400, 'BadRequestException', 'Something that nobody has seen'),
       { kind: 'deferred', reason: 'unknown', scope: 'message' },
     ],
     ['die', { kind: 'unanswered' }],
@@ -101,7 +104,7 @@ describe('what the provider says decides', () => {
   ] as const)('%j', async (behaviour, outcome) => {
     const { fake, transport } = await rig();
     fake.send = () => behaviour;
-    const attempt = await transport.attempt(outgoing(), null);
+    const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject(outcome);
     expect(attempt.conversation).toHaveLength(2);
     expect(JSON.stringify(attempt)).not.toContain('fake-secret');
@@ -111,8 +114,8 @@ describe('what the provider says decides', () => {
     const { fake, transport } = await rig();
     const said =
       "The request signature we calculated does not match the signature you provided. The Canonical String for this request should have been 'POST\n/v2/email/outbound-emails\n\nx-amz-security-token:session-token-of-fake\n'";
-    fake.send = () => fault(403, 'InvalidSignatureException', said);
-    const attempt = await transport.attempt(outgoing(), null);
+    fake.send = () => errorAnswer(403, 'InvalidSignatureException', said);
+    const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(attempt.outcome.reply.text).toMatch(
       /^InvalidSignatureException \(403\): The request signature .+ provided\.$/,
@@ -122,7 +125,7 @@ describe('what the provider says decides', () => {
 
   test('an address that needs SMTPUTF8 is refused here, and nothing is sent', async () => {
     const { fake, transport } = await rig();
-    const attempt = await transport.attempt(outgoing(undefined, { to: 'jörg@b.example', smtputf8: true }), null);
+    const attempt = await transport.attempt(outgoingMessage(undefined, { to: 'jörg@b.example', smtputf8: true }), null);
     expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
     expect(attempt.conversation).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
     expect(fake.requests).toEqual([]);
@@ -130,18 +133,18 @@ describe('what the provider says decides', () => {
 
   test('a name none of whose addresses answers is told with each of them', () => {
     const errors = [new Error('connect ETIMEDOUT 192.0.2.1:443'), new Error('connect ECONNREFUSED ::1:443')];
-    expect(faultOf(new AggregateError(errors)).message).toBe(
+    expect(toSesError(new AggregateError(errors)).message).toBe(
       'connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED ::1:443',
     );
   });
 
   test('a peer that is not there is the transport’s fault, and nothing was sent', async () => {
-    const transport = sesTransport(
+    const transport = createSesTransport(
       { region: 'eu-west-1', endpoint: 'http://127.0.0.1:1', configurationSet: null },
       { clock: systemClock },
     );
     onTestFinished(() => transport.close(100));
-    const attempt = await transport.attempt(outgoing(), null);
+    const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
@@ -151,19 +154,19 @@ describe('what the provider says decides', () => {
     onTestFinished(() => fake.close());
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
     for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
-    const transport = sesTransport(
+    const transport = createSesTransport(
       { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null },
       { clock: systemClock },
     );
     onTestFinished(() => transport.close(100));
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(outcome.reply.text).toContain('credentials');
-    expect(fake.taken).toEqual([]);
+    expect(fake.received).toEqual([]);
   });
 
   test('every rule’s samples are decided by it', () => {
-    for (const { samples, verdict, why } of SES_RULES) {
+    for (const { samples, meaning: verdict, description: why } of SES_RULES) {
       for (const sample of samples) {
         const [name = '', status = '-', ...words] = sample.split(' ');
         const given = {
@@ -172,13 +175,17 @@ describe('what the provider says decides', () => {
           message: words.join(' '),
           sent: false,
         };
-        expect({ why, verdict: sesVerdict(given) }).toEqual({ why, verdict });
+        expect({ why, verdict: classifySesError(given) }).toEqual({ why, verdict });
       }
     }
     const lost = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
-    expect(sesVerdict(faultOf(lost))).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
-    expect(sesVerdict(faultOf(Object.assign(lost, { sent: true })))).toEqual({ kind: 'unanswered' });
-    expect(sesVerdict(faultOf(null)).kind).toBe('deferred');
+    expect(classifySesError(toSesError(lost))).toMatchObject({
+      kind: 'deferred',
+      reason: 'connection',
+      scope: 'transport',
+    });
+    expect(classifySesError(toSesError(Object.assign(lost, { sent: true })))).toEqual({ kind: 'unanswered' });
+    expect(classifySesError(toSesError(null)).kind).toBe('deferred');
   });
 });
 
@@ -187,24 +194,24 @@ describe('the send rate', () => {
     const { fake, transport } = await rig();
     fake.account = accountAnswer({}, { MaxSendRate: 100 });
     fake.send = ({ count }) =>
-      count <= 2 ? fault(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'take';
-    const attempt = await transport.attempt(outgoing(), null);
+      count <= 2 ? errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'take';
+    const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
-    expect(fake.taken).toHaveLength(1);
+    expect(fake.received).toHaveLength(1);
   });
 
   test('one that is throttled on and on goes back to the queue, and does not blame the transport', async () => {
     const { fake, transport } = await rig();
-    fake.send = () => fault(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
-    const { outcome } = await transport.attempt(outgoing(), null);
+    fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
   });
 
   test('a day’s quota used up rests the whole transport', async () => {
     const { fake, transport } = await rig();
-    fake.send = () => fault(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
-    const { outcome } = await transport.attempt(outgoing(), null);
+    fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
@@ -212,11 +219,11 @@ describe('the send rate', () => {
     const { fake, transport } = await rig();
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
-    await transport.attempt(outgoing(), null);
+    await transport.attempt(outgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);
     const silent = await rig();
-    silent.fake.account = fault(403, 'AccessDeniedException', 'no');
-    expect((await silent.transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    silent.fake.account = errorAnswer(403, 'AccessDeniedException', 'no');
+    expect((await silent.transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(silent.transport.concurrency).toBe(4);
     await expect.poll(() => silent.told).toHaveLength(1);
     expect(silent.told[0]).toMatch(/stays at 14 messages a second; allow ses:GetAccount\. AccessDeniedException: no$/);
@@ -229,17 +236,17 @@ describe('the send rate', () => {
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null } as const;
     const { transport } = openTransport(setting, { clock: systemClock, inboxPath: '/nonexistent' });
     onTestFinished(() => transport.close(100));
-    await transport.attempt(outgoing(), null);
+    await transport.attempt(outgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);
   });
 
   test('no more than the rate a second, half the rate soon after being throttled, and the whole again after a while', async () => {
     const clock = virtualClock(0);
-    const pace = createPace(clock);
+    const pace = createRateLimiter(clock);
     pace.setRate(10);
     let went = 0;
     const go = async () => {
-      while (await pace.turn()) went += 1;
+      while (await pace.acquire()) went += 1;
     };
     void go();
     await clock.advance(1_000);
@@ -249,16 +256,16 @@ describe('the send rate', () => {
     await clock.advance(10_000);
     expect(went - before).toBeGreaterThanOrEqual(98);
     expect(went - before).toBeLessThanOrEqual(101);
-    pace.throttled();
-    pace.throttled();
-    expect(pace.rate).toBeCloseTo(4.9, 5);
+    pace.slowDown();
+    pace.slowDown();
+    expect(pace.currentRate).toBeCloseTo(4.9, 5);
     const slow = went;
     await clock.advance(1_000);
     expect(went - slow).toBeLessThanOrEqual(6);
     await clock.advance(20_000);
-    expect(pace.rate).toBe(10);
+    expect(pace.currentRate).toBe(10);
     pace.close();
-    expect(await pace.turn()).toBe(false);
+    expect(await pace.acquire()).toBe(false);
   });
 });
 
@@ -266,7 +273,7 @@ describe('at the end', () => {
   test('a provider that stalls holds the stop up for its bound, and what was asked is unanswered', async () => {
     const { fake, transport } = await rig();
     fake.send = () => 'stall';
-    const running = transport.attempt(outgoing(), null);
+    const running = transport.attempt(outgoingMessage(), null);
     await expect.poll(() => fake.requests.filter((line) => line.startsWith('POST')).length).toBe(1);
     await transport.close(50);
     expect((await running).outcome.kind).toBe('unanswered');
@@ -278,9 +285,12 @@ test('aws-ses-v2-local takes the message and shows it as it was sent', async () 
   const local = await startLocalSes();
   onTestFinished(() => local.close());
   const { endpoint } = local;
-  const transport = sesTransport({ region: 'eu-west-1', endpoint, configurationSet: null }, { clock: systemClock });
+  const transport = createSesTransport(
+    { region: 'eu-west-1', endpoint, configurationSet: null },
+    { clock: systemClock },
+  );
   onTestFinished(() => transport.close(100));
-  const message = outgoing(
+  const message = outgoingMessage(
     'From: shop@example.org\r\nTo: rita@example.com\r\nSubject: Your receipt\r\n\r\nThank you.\r\n',
   );
   const { outcome } = await transport.attempt(message, null);

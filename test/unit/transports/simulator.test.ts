@@ -1,9 +1,9 @@
 /** Simulator addresses: each shows one ending, none leaves the service or touches anybody's reputation. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { isSimulated, simulatorKind, simulatorTransport } from '../../../src/transports/simulator.ts';
+import { isSimulated, simulatorKind, withSimulator } from '../../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
-import { outgoing } from '../../rig/smtp-message.ts';
+import { outgoingMessage } from '../../rig/smtp-message.ts';
 
 function wrapped(): { transport: Transport; reached: OutgoingMessage[] } {
   const reached: OutgoingMessage[] = [];
@@ -22,10 +22,10 @@ function wrapped(): { transport: Transport; reached: OutgoingMessage[] } {
     },
     close: () => Promise.resolve(),
   };
-  return { transport: simulatorTransport(inner, systemClock), reached };
+  return { transport: withSimulator(inner, systemClock), reached };
 }
 
-const to = (local: string) => outgoing('x\r\n', { to: `${local}@simulator.postrider.test` });
+const to = (local: string) => outgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
 
 describe('simulator addresses', () => {
   test('are known in any case and with any label', () => {
@@ -60,7 +60,7 @@ describe('simulator addresses', () => {
   ] as const)('%s is answered by the transport itself: %s', (local, expected) => {
     const { transport } = wrapped();
     expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
-    expect(transport.localAnswer?.(outgoing().envelope.to)).toBeNull();
+    expect(transport.localAnswer?.(outgoingMessage().envelope.to)).toBeNull();
   });
 
   test('an unknown one is told the known ones', async () => {
@@ -84,7 +84,7 @@ describe('simulator addresses', () => {
   test('every other address goes to the transport', async () => {
     const { transport, reached } = wrapped();
     expect(transport.concurrency).toBe(7);
-    expect((await transport.attempt(outgoing(), null)).remote).toBe('inner');
+    expect((await transport.attempt(outgoingMessage(), null)).remote).toBe('inner');
     expect(reached).toHaveLength(1);
   });
 });

@@ -4,11 +4,11 @@ import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
-import type { SmtpDeps } from '../../../src/transports/smtp/transport.ts';
+import type { SmtpParts } from '../../../src/transports/smtp/transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
-import { outgoing, smtpTo } from '../../rig/smtp-message.ts';
+import { outgoingMessage, smtpTo } from '../../rig/smtp-message.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 
@@ -17,7 +17,7 @@ interface Pair {
   readonly transport: Transport;
 }
 
-async function pair(script: Script, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpDeps> = {}): Promise<Pair> {
+async function pair(script: Script, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpParts> = {}): Promise<Pair> {
   const peer = await startSmtpPeer(script);
   onTestFinished(() => peer.close());
   const transport = smtpTo(peer.port, change, deps);
@@ -28,22 +28,22 @@ async function pair(script: Script, change: Partial<SmtpSetting> = {}, deps: Par
 /** A server that answers `reply` to `verb` and whatever the client says after it. */
 function answering(verb: string, reply: readonly string[], extensions: readonly string[]): Script {
   return async (wire) => {
-    if (verb === 'greeting') return wire.say(...reply);
-    wire.say('220 peer.example');
+    if (verb === 'greeting') return wire.writeLines(...reply);
+    wire.writeLines('220 peer.example');
     for (;;) {
-      const line = await wire.hear();
-      if (line.startsWith(verb)) wire.say(...reply);
+      const line = await wire.readLine();
+      if (line.startsWith(verb)) wire.writeLines(...reply);
       else if (line.startsWith('EHLO'))
-        wire.say(...extensions.map((text, at) => `250${at === extensions.length - 1 ? ' ' : '-'}${text}`));
+        wire.writeLines(...extensions.map((text, at) => `250${at === extensions.length - 1 ? ' ' : '-'}${text}`));
       else if (line === 'DATA') {
         if (verb !== 'content') {
-          wire.say('503 5.5.1 no valid recipients');
+          wire.writeLines('503 5.5.1 no valid recipients');
           continue;
         }
-        wire.say('354 go on');
-        await wire.content();
-        wire.say(...reply);
-      } else wire.say('250 2.0.0 Ok');
+        wire.writeLines('354 go on');
+        await wire.readContent();
+        wire.writeLines(...reply);
+      } else wire.writeLines('250 2.0.0 Ok');
     }
   };
 }
@@ -64,7 +64,7 @@ describe.each([
   for (const [verb, stage] of stages) {
     test(`421 at ${stage} is deferred, and the connection ends`, async () => {
       const { transport } = await pair(answering(verb, ['421 4.3.2 closing'], extensions));
-      const { outcome } = await transport.attempt(outgoing(), null);
+      const { outcome } = await transport.attempt(outgoingMessage(), null);
       expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
       expect(outcome.reply).toMatchObject({ stage, code: 421, enhanced: '4.3.2', text: 'closing' });
     });
@@ -72,20 +72,20 @@ describe.each([
 
   test('450 at rcpt is deferred for this message', async () => {
     const { transport } = await pair(answering('RCPT', ['450 4.2.0 come back'], extensions));
-    const { outcome, conversation } = await transport.attempt(outgoing(), null);
+    const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
     expect(conversation).toContain('S: 450 4.2.0 come back');
   });
 
   test('550 at rcpt bounces, with an enhanced code or without', async () => {
     const enhanced = await pair(answering('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
-    expect((await enhanced.transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    expect((await enhanced.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: true,
       reply: { enhanced: '5.1.1', text: 'No such person' },
     });
     const bare = await pair(answering('RCPT', ['550 no'], extensions));
-    expect((await bare.transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    expect((await bare.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: false,
       reply: { enhanced: null, text: 'no' },
@@ -94,16 +94,16 @@ describe.each([
 
   test('a refused message leaves the connection good for the next one', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open(extensions);
-      await wire.answer('MAIL', '250 Ok');
-      await wire.answer('RCPT', '550 5.1.1 no such user');
-      if (extensions[1] === 'PIPELINING') await wire.answer('DATA', '503 5.5.1 no recipients');
-      await wire.answer('RSET', '250 Ok');
-      await wire.take();
-      await wire.takeAll();
+      await wire.greet(extensions);
+      await wire.answerCommand('MAIL', '250 Ok');
+      await wire.answerCommand('RCPT', '550 5.1.1 no such user');
+      if (extensions[1] === 'PIPELINING') await wire.answerCommand('DATA', '503 5.5.1 no recipients');
+      await wire.answerCommand('RSET', '250 Ok');
+      await wire.acceptMessage();
+      await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('bounced');
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('bounced');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(1);
   });
 });
@@ -111,56 +111,62 @@ describe.each([
 describe('pipelining', () => {
   test('MAIL, RCPT and DATA go out together', async () => {
     const { transport } = await pair(async (wire) => {
-      await wire.open();
+      await wire.greet();
       // Nothing is answered before all three have come.
-      for (const verb of ['MAIL', 'RCPT', 'DATA']) expect((await wire.hear()).startsWith(verb)).toBe(true);
-      wire.say('250 Ok', '250 Ok', '354 go on');
-      await wire.content();
-      wire.say('250 Ok');
-      await wire.takeAll();
+      for (const verb of ['MAIL', 'RCPT', 'DATA']) expect((await wire.readLine()).startsWith(verb)).toBe(true);
+      wire.writeLines('250 Ok', '250 Ok', '354 go on');
+      await wire.readContent();
+      wire.writeLines('250 Ok');
+      await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('354 although the recipient was refused: a lone dot, nothing is sent, the refusal stands', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.answer('MAIL', '250 Ok');
-      await wire.answer('RCPT', '550 5.1.1 no such user');
-      await wire.answer('DATA', '354 go on');
-      expect((await wire.content()).length).toBe(0);
-      wire.say('554 5.5.1 no valid recipients');
-      expect(await wire.hear()).toBe('RSET');
-      wire.say('250 Ok');
-      await wire.take();
-      await wire.takeAll();
+      await wire.greet();
+      await wire.answerCommand('MAIL', '250 Ok');
+      await wire.answerCommand('RCPT', '550 5.1.1 no such user');
+      await wire.answerCommand('DATA', '354 go on');
+      expect((await wire.readContent()).length).toBe(0);
+      wire.writeLines('554 5.5.1 no valid recipients');
+      expect(await wire.readLine()).toBe('RSET');
+      wire.writeLines('250 Ok');
+      await wire.acceptMessage();
+      await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({ kind: 'bounced', suppress: true });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+      kind: 'bounced',
+      suppress: true,
+    });
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(1);
   });
 
   test('the refusal of MAIL is the outcome, not the 503 that follows from it', async () => {
     const { transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.answer('MAIL', '552 5.3.4 too large');
-      await wire.answer('RCPT', '503 5.5.1 MAIL first');
-      await wire.answer('DATA', '503 5.5.1 RCPT first');
-      await wire.takeAll();
+      await wire.greet();
+      await wire.answerCommand('MAIL', '552 5.3.4 too large');
+      await wire.answerCommand('RCPT', '503 5.5.1 MAIL first');
+      await wire.answerCommand('DATA', '503 5.5.1 RCPT first');
+      await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({ kind: 'bounced', reason: 'size' });
+    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+      kind: 'bounced',
+      reason: 'size',
+    });
   });
 });
 
 describe('a connection that fails', () => {
   test('refused: deferred, and nothing was reached', async () => {
-    const attempt = await smtpTo(1).attempt(outgoing(), null);
+    const attempt = await smtpTo(1).attempt(outgoingMessage(), null);
     expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
     expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
   });
 
   test('a name that does not resolve: deferred', async () => {
-    const attempt = await smtpTo(25, { host: 'nowhere.invalid' }).attempt(outgoing(), null);
+    const attempt = await smtpTo(25, { host: 'nowhere.invalid' }).attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
   });
 
@@ -181,21 +187,21 @@ describe('a connection that fails', () => {
     };
     const { peer, transport } = await pair(
       async (wire) => {
-        if (commands === 0) return wire.gone();
-        wire.say('220 peer.example');
+        if (commands === 0) return wire.waitForClose();
+        wire.writeLines('220 peer.example');
         const answers = ['250 peer.example', '250 Ok', '250 Ok'];
         for (let n = 1; n < commands; n += 1) {
-          await wire.hear();
-          wire.say(answers[n - 1] ?? '');
+          await wire.readLine();
+          wire.writeLines(answers[n - 1] ?? '');
         }
-        await wire.hear();
-        return wire.gone();
+        await wire.readLine();
+        return wire.waitForClose();
       },
       {},
       { clock, connect },
     );
-    const running = transport.attempt(outgoing(), null);
-    await expect.poll(() => connected && peer.heard.length === commands).toBe(true);
+    const running = transport.attempt(outgoingMessage(), null);
+    await expect.poll(() => connected && peer.commands.length === commands).toBe(true);
     await clock.advance(59_000);
     await clock.advance(2_000);
     const { outcome, tookMs } = await running;
@@ -211,66 +217,66 @@ describe('a connection that fails', () => {
   test('a peer that answers each step just in time is given up at the limit of the whole attempt', async () => {
     const { transport } = await pair(
       async (wire) => {
-        wire.say('220 peer.example');
-        await wire.hear();
+        wire.writeLines('220 peer.example');
+        await wire.readLine();
         for (;;) {
-          wire.say('250-more');
+          wire.writeLines('250-more');
           await new Promise((resolve) => setTimeout(resolve, 20));
         }
       },
       {},
       { limits: { attemptMs: 300 } },
     );
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
     expect(outcome.reply.text).toContain('in time');
   });
 
   test('dropped before the whole content was sent: deferred, and beforeHandover is not asked', async () => {
     const { transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.envelope();
-      await wire.octets(1_000);
+      await wire.greet();
+      await wire.acceptEnvelope();
+      await wire.waitForBytes(1_000);
       wire.reset();
     });
-    const big = outgoing(Buffer.alloc(64_000_000, 'x'));
+    const big = outgoingMessage(Buffer.alloc(64_000_000, 'x'));
     const { outcome } = await transport.attempt(big, null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', reply: { stage: 'content' } });
   });
 
   test('dropped while beforeHandover runs: deferred, the final dot is never written', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.envelope();
-      await wire.octets(10);
+      await wire.greet();
+      await wire.acceptEnvelope();
+      await wire.waitForBytes(10);
       wire.reset();
     });
-    const { outcome } = await transport.attempt(outgoing(), () => new Promise(() => undefined));
+    const { outcome } = await transport.attempt(outgoingMessage(), () => new Promise(() => undefined));
     expect(outcome).toMatchObject({ kind: 'deferred', reply: { stage: 'content' } });
     expect(peer.messages).toHaveLength(0);
   });
 
   test('refused while beforeHandover runs: the refusal counts and nothing is completed', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.envelope();
-      await wire.octets(10);
-      wire.say('552 5.3.4 too large');
+      await wire.greet();
+      await wire.acceptEnvelope();
+      await wire.waitForBytes(10);
+      wire.writeLines('552 5.3.4 too large');
       wire.hangUp();
     });
-    const { outcome } = await transport.attempt(outgoing(), () => new Promise(() => undefined));
+    const { outcome } = await transport.attempt(outgoingMessage(), () => new Promise(() => undefined));
     expect(outcome).toMatchObject({ kind: 'bounced', reason: 'size' });
     expect(peer.messages).toHaveLength(0);
   });
 
   test('dropped after the final dot: unanswered', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.envelope();
-      await wire.content();
+      await wire.greet();
+      await wire.acceptEnvelope();
+      await wire.readContent();
       wire.reset();
     });
-    const { outcome } = await transport.attempt(outgoing(), () => Promise.resolve());
+    const { outcome } = await transport.attempt(outgoingMessage(), () => Promise.resolve());
     expect(outcome.kind).toBe('unanswered');
     expect(peer.messages).toHaveLength(1);
   });
@@ -279,15 +285,15 @@ describe('a connection that fails', () => {
     const clock = virtualClock(0);
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open();
-        await wire.envelope();
-        await wire.content();
-        await wire.gone();
+        await wire.greet();
+        await wire.acceptEnvelope();
+        await wire.readContent();
+        await wire.waitForClose();
       },
       {},
       { clock },
     );
-    const running = transport.attempt(outgoing(), null);
+    const running = transport.attempt(outgoingMessage(), null);
     await expect.poll(() => peer.messages.length).toBe(1);
     await clock.advance(121_000);
     const { outcome, tookMs } = await running;
@@ -301,20 +307,20 @@ describe('replies', () => {
     const { transport } = await pair(async (wire) => {
       const slowly = async (text: string): Promise<void> => {
         for (const char of text) {
-          wire.raw(char);
+          wire.write(char);
           await new Promise((resolve) => setImmediate(resolve));
         }
       };
       await slowly('220-hello\r\n220 there\n');
-      await wire.hear();
+      await wire.readLine();
       await slowly('250-peer.example\n250 HELP\r\n');
-      await wire.hear();
+      await wire.readLine();
       await slowly('250 2.1.0 Ok\r\n');
-      await wire.hear();
+      await wire.readLine();
       await slowly('550-5.7.1 first\r\n550-5.7.1 second\n550 5.7.1 third\r\n');
-      await wire.takeAll();
+      await wire.acceptMessages();
     });
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome.reply).toEqual({ stage: 'rcpt', code: 550, enhanced: '5.7.1', text: 'first second third' });
   });
 
@@ -325,10 +331,10 @@ describe('replies', () => {
     ['two codes in one reply', '220-hello\r\n250 there\r\n'],
   ])('%s ends the connection and is deferred', async (_name, bytes) => {
     const { transport } = await pair(async (wire) => {
-      wire.raw(bytes);
-      await wire.gone();
+      wire.write(bytes);
+      await wire.waitForClose();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'unknown',
       scope: 'transport',
@@ -338,7 +344,7 @@ describe('replies', () => {
 
   test('control characters of a server reach neither the outcome nor the conversation', async () => {
     const { transport } = await pair(answering('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
-    const { outcome, conversation } = await transport.attempt(outgoing(), null);
+    const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     for (const text of [outcome.reply.text, ...conversation]) {
       expect([...text].every((char) => char >= ' ' && !(char >= '\u007f' && char < '\u00a0'))).toBe(true);
     }
@@ -351,7 +357,7 @@ describe('connections', () => {
     onTestFinished(() => server.close());
     const transport = smtpTo(server.port, { connections: 1 });
     onTestFinished(() => transport.close(1_000));
-    await Promise.all(Array.from({ length: 12 }, () => transport.attempt(outgoing(), null)));
+    await Promise.all(Array.from({ length: 12 }, () => transport.attempt(outgoingMessage(), null)));
     expect(server.received).toHaveLength(12);
     expect(server.connections).toBe(1);
   });
@@ -359,12 +365,12 @@ describe('connections', () => {
   test('never more than the setting says', async () => {
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open();
-        await wire.takeAll();
+        await wire.greet();
+        await wire.acceptMessages();
       },
       { connections: 3 },
     );
-    await Promise.all(Array.from({ length: 20 }, () => transport.attempt(outgoing(), null)));
+    await Promise.all(Array.from({ length: 20 }, () => transport.attempt(outgoingMessage(), null)));
     expect(peer.messages).toHaveLength(20);
     expect(peer.connections).toBe(3);
   });
@@ -372,48 +378,49 @@ describe('connections', () => {
   test('a connection ends with QUIT after its share of messages', async () => {
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open();
-        await wire.takeAll();
+        await wire.greet();
+        await wire.acceptMessages();
       },
       { connections: 1 },
       { limits: { messagesPerConnection: 3 } },
     );
-    for (let n = 0; n < 7; n += 1) expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    for (let n = 0; n < 7; n += 1)
+      expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(3);
-    expect(peer.heard.filter((line) => line === 'QUIT')).toHaveLength(2);
+    expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(2);
   });
 
   test('an idle connection ends with QUIT', async () => {
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open();
-        await wire.takeAll();
+        await wire.greet();
+        await wire.acceptMessages();
       },
       {},
       { limits: { idleMs: 30 } },
     );
-    await transport.attempt(outgoing(), null);
-    await expect.poll(() => peer.heard.at(-1)).toBe('QUIT');
+    await transport.attempt(outgoingMessage(), null);
+    await expect.poll(() => peer.commands.at(-1)).toBe('QUIT');
   });
 
   test.each([
-    ['421', (wire: Parameters<Script>[0]) => wire.say('421 4.4.2 idle for too long')],
+    ['421', (wire: Parameters<Script>[0]) => wire.writeLines('421 4.4.2 idle for too long')],
     ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
     ['an end', (wire: Parameters<Script>[0]) => wire.hangUp()],
   ])('a kept one that dies with %s costs no attempt: one copy goes over a fresh one', async (_name, die) => {
     const { peer, transport } = await pair(
       async (wire, connection) => {
-        await wire.open();
-        await wire.take();
-        if (connection > 1) return wire.takeAll();
-        await wire.hear();
+        await wire.greet();
+        await wire.acceptMessage();
+        if (connection > 1) return wire.acceptMessages();
+        await wire.readLine();
         die(wire);
         return undefined;
       },
       { connections: 1 },
     );
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
-    const message = outgoing('Subject: second\r\n\r\nsecond\r\n');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    const message = outgoingMessage('Subject: second\r\n\r\nsecond\r\n');
     let asked = 0;
     const second = await transport.attempt(message, () => {
       asked += 1;
@@ -429,17 +436,17 @@ describe('connections', () => {
     const clock = virtualClock(0);
     const { peer, transport } = await pair(
       async (wire, connection) => {
-        await wire.open();
-        await wire.take();
-        if (connection > 1) return wire.takeAll();
-        for (;;) await wire.hear();
+        await wire.greet();
+        await wire.acceptMessage();
+        if (connection > 1) return wire.acceptMessages();
+        for (;;) await wire.readLine();
       },
       { connections: 1 },
       { clock },
     );
-    await transport.attempt(outgoing(), null);
-    const running = transport.attempt(outgoing('second\r\n'), null);
-    await expect.poll(() => peer.heard.filter((line) => line === 'DATA').length).toBe(2);
+    await transport.attempt(outgoingMessage(), null);
+    const running = transport.attempt(outgoingMessage('second\r\n'), null);
+    await expect.poll(() => peer.commands.filter((line) => line === 'DATA').length).toBe(2);
     await clock.advance(61_000);
     expect((await running).outcome.kind).toBe('delivered');
     expect(peer.connections).toBe(2);
@@ -454,37 +461,37 @@ describe('connections', () => {
       return socket;
     };
     const script: Script = async (wire) => {
-      await wire.open();
-      await wire.takeAll();
+      await wire.greet();
+      await wire.acceptMessages();
     };
     const { transport } = await pair(script, { connections: 1 }, { connect });
     const count = () => sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
-    await transport.attempt(outgoing(), null);
+    await transport.attempt(outgoingMessage(), null);
     const before = count();
-    for (let n = 0; n < 30; n += 1) await transport.attempt(outgoing(), () => Promise.resolve());
+    for (let n = 0; n < 30; n += 1) await transport.attempt(outgoingMessage(), () => Promise.resolve());
     expect(sockets).toHaveLength(1);
     expect(count()).toEqual(before);
   });
 
   test('one closed by the server while idle is not used again', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.take();
+      await wire.greet();
+      await wire.acceptMessage();
       wire.hangUp();
     });
     for (let n = 1; n < 4; n += 1) {
-      expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+      expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
       expect(peer.connections).toBe(n);
     }
   });
 
   test('a fresh connection that dies is an outcome, not a reason to try for ever', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.hear();
+      await wire.greet();
+      await wire.readLine();
       wire.reset();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reply: { stage: 'mail' },
     });
@@ -493,11 +500,11 @@ describe('connections', () => {
 
   test('the conversation of a message on a kept connection is that message’s own', async () => {
     const { transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.takeAll();
+      await wire.greet();
+      await wire.acceptMessages();
     });
-    const first = await transport.attempt(outgoing(), null);
-    const second = await transport.attempt(outgoing('x\r\n', { to: 'second@b.example' }), null);
+    const first = await transport.attempt(outgoingMessage(), null);
+    const second = await transport.attempt(outgoingMessage('x\r\n', { to: 'second@b.example' }), null);
     expect(first.conversation.some((line) => line.startsWith('C: EHLO'))).toBe(true);
     expect(second.conversation[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
     expect(second.conversation.slice(1)).toEqual([
@@ -514,15 +521,15 @@ describe('connections', () => {
 
   test('close ends attempts that still run', async () => {
     const { transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.gone();
+      await wire.greet();
+      await wire.waitForClose();
     });
-    const running = transport.attempt(outgoing(), null);
-    const opening = smtpTo(1).attempt(outgoing(), null);
+    const running = transport.attempt(outgoingMessage(), null);
+    const opening = smtpTo(1).attempt(outgoingMessage(), null);
     await transport.close(50);
     expect((await running).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect((await opening).outcome.kind).toBe('deferred');
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('deferred');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('deferred');
   });
 });
 
@@ -531,21 +538,21 @@ describe('TLS', () => {
   const upgrading =
     (name = 'localhost'): Script =>
     async (wire) => {
-      await wire.open(WITH_TLS);
-      await wire.answer('STARTTLS', '220 go ahead');
+      await wire.greet(WITH_TLS);
+      await wire.answerCommand('STARTTLS', '220 go ahead');
       await wire.startTls(await certificateFor(name));
-      await wire.ehlo(['peer.example', 'PIPELINING', 'AUTH PLAIN']);
-      await wire.takeAll();
+      await wire.answerEhlo(['peer.example', 'PIPELINING', 'AUTH PLAIN']);
+      await wire.acceptMessages();
     };
 
-  async function trusting(): Promise<Partial<SmtpDeps>> {
+  async function trusting(): Promise<Partial<SmtpParts>> {
     const { cert } = await certificateFor();
-    return { secure: (options) => connectTls({ ...options, ca: cert }) };
+    return { connectTls: (options) => connectTls({ ...options, ca: cert }) };
   }
 
   test('required, with a certificate that is trusted: delivered over TLS', async () => {
     const { transport } = await pair(upgrading(), { tls: 'required' }, await trusting());
-    const attempt = await transport.attempt(outgoing(), null);
+    const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
   });
@@ -553,21 +560,21 @@ describe('TLS', () => {
   test('implicit: TLS from the first byte', async () => {
     const script: Script = async (wire) => {
       await wire.startTls(await certificateFor());
-      await wire.open(['peer.example']);
-      await wire.takeAll();
+      await wire.greet(['peer.example']);
+      await wire.acceptMessages();
     };
     const { transport } = await pair(script, { tls: 'implicit' }, await trusting());
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     const distrusted = await pair(script, { tls: 'implicit' });
-    expect((await distrusted.transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    expect((await distrusted.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
     });
   });
 
   test('smtps: to a port that speaks clear text first: deferred, and in words what that is', async () => {
-    const { transport } = await pair(async (wire) => wire.say('220 peer.example ESMTP'), { tls: 'implicit' });
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { transport } = await pair(async (wire) => wire.writeLines('220 peer.example ESMTP'), { tls: 'implicit' });
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome.kind).toBe('deferred');
     expect(outcome.reply.text).toMatch(
       /^the TLS handshake with \S+ failed: what answers there speaks no TLS \([a-z ]+\)$/,
@@ -576,17 +583,17 @@ describe('TLS', () => {
 
   test('required, with a certificate nobody vouches for: deferred, no MAIL', async () => {
     const { peer, transport } = await pair(upgrading(), { tls: 'required' });
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
     expect(outcome.reply.text).toContain('certificate');
-    expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
+    expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
   test('required, with a certificate for another name: deferred', async () => {
     const { cert } = await certificateFor('other.example');
-    const secure: SmtpDeps['secure'] = (options) => connectTls({ ...options, ca: cert });
-    const { transport } = await pair(upgrading('other.example'), { tls: 'required' }, { secure });
-    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    const secure: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
+    const { transport } = await pair(upgrading('other.example'), { tls: 'required' }, { connectTls: secure });
+    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
     });
@@ -594,54 +601,54 @@ describe('TLS', () => {
 
   test('required, certificate checks turned off: delivered', async () => {
     const { transport } = await pair(upgrading(), { tls: 'required', verifyCertificate: false });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('required, but not offered: deferred, no MAIL', async () => {
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open();
-        await wire.takeAll();
+        await wire.greet();
+        await wire.acceptMessages();
       },
       { tls: 'required' },
     );
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
     expect(outcome.reply.text).toMatch(/does not offer STARTTLS, .* or leave \?tls=required out$/);
-    expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
+    expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
   test('offered: taken without a check of the certificate', async () => {
     const { peer, transport } = await pair(upgrading(), { tls: 'offered' });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
-    expect(peer.heard).toContain('STARTTLS');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect(peer.commands).toContain('STARTTLS');
   });
 
   test('offered, and the handshake fails: clear text, remembered; never with credentials', async () => {
     const broken: Script = async (wire) => {
-      await wire.open([...WITH_TLS, 'AUTH PLAIN']);
-      const line = await wire.hear();
+      await wire.greet([...WITH_TLS, 'AUTH PLAIN']);
+      const line = await wire.readLine();
       if (line === 'STARTTLS') {
-        wire.say('220 go ahead');
-        await wire.octets(1);
-        wire.raw('this is no TLS\r\n');
-        await wire.gone();
+        wire.writeLines('220 go ahead');
+        await wire.waitForBytes(1);
+        wire.write('this is no TLS\r\n');
+        await wire.waitForClose();
         return;
       }
-      wire.say('250 Ok');
-      await wire.answer('RCPT', '250 Ok');
-      await wire.answer('DATA', '354 go on');
-      await wire.content();
-      wire.say('250 Ok');
+      wire.writeLines('250 Ok');
+      await wire.answerCommand('RCPT', '250 Ok');
+      await wire.answerCommand('DATA', '354 go on');
+      await wire.readContent();
+      wire.writeLines('250 Ok');
       wire.hangUp();
     };
     const { peer, transport } = await pair(broken, { tls: 'offered', connections: 1 });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
-    expect(peer.heard.filter((line) => line === 'STARTTLS')).toHaveLength(1);
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect(peer.commands.filter((line) => line === 'STARTTLS')).toHaveLength(1);
 
     const secret = await pair(broken, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
-    expect((await secret.transport.attempt(outgoing(), null)).outcome).toMatchObject({ kind: 'deferred' });
+    expect((await secret.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
     expect(secret.peer.connections).toBe(1);
   });
 
@@ -649,20 +656,20 @@ describe('TLS', () => {
     for (const together of [true, false]) {
       const { peer, transport } = await pair(
         async (wire) => {
-          await wire.open(WITH_TLS);
-          await wire.hear();
-          if (together) wire.raw('220 go ahead\r\n250-evil.example\r\n250 AUTH PLAIN\r\n');
+          await wire.greet(WITH_TLS);
+          await wire.readLine();
+          if (together) wire.write('220 go ahead\r\n250-evil.example\r\n250 AUTH PLAIN\r\n');
           else {
-            wire.raw('220 go ahead\r\n');
-            wire.raw('250-evil.example\r\n250 AUTH PLAIN\r\n');
+            wire.write('220 go ahead\r\n');
+            wire.write('250-evil.example\r\n250 AUTH PLAIN\r\n');
           }
-          await wire.gone();
+          await wire.waitForClose();
         },
         { tls: 'required', verifyCertificate: false, auth: { user: 'u', pass: 'p' } },
       );
-      const attempt = await transport.attempt(outgoing(), null);
+      const attempt = await transport.attempt(outgoingMessage(), null);
       expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
-      expect(peer.heard.some((line) => line.startsWith('AUTH'))).toBe(false);
+      expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(false);
     }
   });
 });
@@ -677,22 +684,22 @@ describe('AUTH', () => {
   ])('%s: signed in, and the conversation shows no credential', async (_name, offer) => {
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open(['peer.example', offer]);
-        const line = await wire.hear();
+        await wire.greet(['peer.example', offer]);
+        const line = await wire.readLine();
         if (line === 'AUTH LOGIN') {
-          wire.say('334 VXNlcm5hbWU6');
-          expect(Buffer.from(await wire.hear(), 'base64').toString()).toBe(auth.user);
-          wire.say('334 UGFzc3dvcmQ6');
-          expect(Buffer.from(await wire.hear(), 'base64').toString()).toBe(auth.pass);
+          wire.writeLines('334 VXNlcm5hbWU6');
+          expect(Buffer.from(await wire.readLine(), 'base64').toString()).toBe(auth.user);
+          wire.writeLines('334 UGFzc3dvcmQ6');
+          expect(Buffer.from(await wire.readLine(), 'base64').toString()).toBe(auth.pass);
         } else expect(line).toBe(`AUTH PLAIN ${Buffer.from(`\0${auth.user}\0${auth.pass}`).toString('base64')}`);
-        wire.say('235 2.7.0 welcome');
-        await wire.takeAll();
+        wire.writeLines('235 2.7.0 welcome');
+        await wire.acceptMessages();
       },
       { auth },
     );
-    const attempt = await transport.attempt(outgoing(), null);
+    const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
-    const secrets = peer.heard.filter((line) => line.length > 10 && /^[A-Za-z0-9+/=]+$/.test(line));
+    const secrets = peer.commands.filter((line) => line.length > 10 && /^[A-Za-z0-9+/=]+$/.test(line));
     const shown = attempt.conversation.join('\n');
     for (const secret of [auth.pass, ...secrets, Buffer.from(auth.pass).toString('base64')]) {
       expect(shown).not.toContain(secret);
@@ -703,12 +710,12 @@ describe('AUTH', () => {
   test('refused: deferred as our own configuration', async () => {
     const { transport } = await pair(
       async (wire) => {
-        await wire.open(['peer.example', 'AUTH PLAIN']);
-        await wire.answer('AUTH', '535 5.7.8 not accepted');
+        await wire.greet(['peer.example', 'AUTH PLAIN']);
+        await wire.answerCommand('AUTH', '535 5.7.8 not accepted');
       },
       { auth },
     );
-    expect((await transport.attempt(outgoing(), null)).outcome).toMatchObject({
+    expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
       scope: 'transport',
@@ -724,21 +731,21 @@ describe('AUTH', () => {
       Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
     const { peer, transport } = await pair(
       async (wire) => {
-        await wire.open(['peer.example', 'AUTH PLAIN LOGIN']);
-        await wire.answer('AUTH', '235 welcome');
-        await wire.takeAll();
+        await wire.greet(['peer.example', 'AUTH PLAIN LOGIN']);
+        await wire.answerCommand('AUTH', '235 welcome');
+        await wire.acceptMessages();
       },
       { auth, tls },
       { connect },
     );
-    const { outcome } = await transport.attempt(outgoing(), null);
-    expect(peer.heard.some((line) => line.startsWith('AUTH'))).toBe(sent);
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
+    expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(sent);
     if (!sent) expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
   });
 
   test('not offered: deferred, with the remedy', async () => {
-    const { transport } = await pair((wire) => wire.open(['peer.example', 'AUTH CRAM-MD5']), { auth });
-    const { outcome } = await transport.attempt(outgoing(), null);
+    const { transport } = await pair((wire) => wire.greet(['peer.example', 'AUTH CRAM-MD5']), { auth });
+    const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
     expect(outcome.reply.text).toContain('CRAM-MD5');
   });
@@ -757,7 +764,7 @@ describe('what goes out', () => {
       );
       await fc.assert(
         fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, marked) => {
-          const message = outgoing(lines.map((text) => `${text}\r\n`).join(''));
+          const message = outgoingMessage(lines.map((text) => `${text}\r\n`).join(''));
           const attempt = await transport.attempt(message, marked ? () => Promise.resolve() : null);
           expect(attempt.outcome.kind).toBe('delivered');
           expect(server.received.at(-1)?.data.equals(message.data)).toBe(true);
@@ -773,44 +780,47 @@ describe('what goes out', () => {
     const transport = smtpTo(server.port);
     onTestFinished(() => transport.close(1_000));
     const large = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
-    expect((await transport.attempt(outgoing(large), null)).outcome.kind).toBe('delivered');
+    expect((await transport.attempt(outgoingMessage(large), null)).outcome.kind).toBe('delivered');
     expect(server.received[0]?.data.equals(Buffer.from(`${large}\r\n`))).toBe(true);
   });
 
   test('SIZE and SMTPUTF8 are named where they are offered', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.takeAll();
+      await wire.greet();
+      await wire.acceptMessages();
     });
-    await transport.attempt(outgoing('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
-    expect(peer.heard).toContain('MAIL FROM:<a@sender.example> SIZE=3 SMTPUTF8');
-    expect(peer.heard).toContain('RCPT TO:<jürgen@b.example>');
+    await transport.attempt(outgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
+    expect(peer.commands).toContain('MAIL FROM:<a@sender.example> SIZE=3 SMTPUTF8');
+    expect(peer.commands).toContain('RCPT TO:<jürgen@b.example>');
   });
 
   test('an address that needs SMTPUTF8 bounces where it is not offered, and suppresses nobody', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open(['peer.example', 'PIPELINING']);
-      await wire.takeAll();
+      await wire.greet(['peer.example', 'PIPELINING']);
+      await wire.acceptMessages();
     });
-    const { outcome } = await transport.attempt(outgoing('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);
+    const { outcome } = await transport.attempt(
+      outgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }),
+      null,
+    );
     expect(outcome).toMatchObject({
       kind: 'bounced',
       reason: 'smtputf8',
       suppress: false,
       reply: { enhanced: '5.6.7' },
     });
-    expect(peer.heard.some((line) => line.startsWith('MAIL'))).toBe(false);
+    expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
   test('HELO where EHLO is not known', async () => {
     const { peer, transport } = await pair(async (wire) => {
-      wire.say('220 old.example');
-      await wire.answer('EHLO', '502 what?');
-      await wire.answer('HELO', '250 old.example');
-      await wire.takeAll();
+      wire.writeLines('220 old.example');
+      await wire.answerCommand('EHLO', '502 what?');
+      await wire.answerCommand('HELO', '250 old.example');
+      await wire.acceptMessages();
     });
-    expect((await transport.attempt(outgoing(), null)).outcome.kind).toBe('delivered');
-    expect(peer.heard).toContain('HELO client.example');
+    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect(peer.commands).toContain('HELO client.example');
   });
 
   test.each([
@@ -820,13 +830,13 @@ describe('what goes out', () => {
     ['\0', 'a NUL'],
   ])('%j in envelope, EHLO name or credentials (%s) sends nothing', async (evil) => {
     const { peer, transport } = await pair(async (wire) => {
-      await wire.open();
-      await wire.takeAll();
+      await wire.greet();
+      await wire.acceptMessages();
     });
     const hostile = [`b@b.example>${evil}RCPT TO:<c@c.example`, `${evil}`, `"a${evil}b"@b.example`];
     for (const address of hostile) {
       for (const envelope of [{ to: address }, { from: address }, { to: address, smtputf8: true }]) {
-        const { outcome } = await transport.attempt(outgoing('x\r\n', envelope), null);
+        const { outcome } = await transport.attempt(outgoingMessage('x\r\n', envelope), null);
         expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
       }
     }
@@ -837,7 +847,7 @@ describe('what goes out', () => {
   });
 
   test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses send nothing', async () => {
-    const { peer, transport } = await pair((wire) => wire.gone());
+    const { peer, transport } = await pair((wire) => wire.waitForClose());
     const addresses = [
       'b@b.example> SIZE=1',
       'a b@b.example',
@@ -846,7 +856,7 @@ describe('what goes out', () => {
       `${'x'.repeat(300)}@b`,
     ];
     for (const to of addresses) {
-      expect((await transport.attempt(outgoing('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
+      expect((await transport.attempt(outgoingMessage('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
     }
     expect(peer.connections).toBe(0);
     expect(() => smtpTo(1, { name: 'two words' })).toThrow('EHLO name');

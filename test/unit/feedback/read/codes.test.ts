@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { enhancedIn, replyCodeIn, statusOf } from '../../../../src/feedback/read/codes.ts';
+import { findEnhancedStatus, findReplyCode, parseEnhancedStatus } from '../../../../src/feedback/read/codes.ts';
 
 test.each([
   ['5.1.1', '5.1.1'],
@@ -11,7 +11,7 @@ test.each([
   ['5.1.1.1', null],
   ['', null],
 ])('a field %j has the status %j', (value, status) => {
-  expect(statusOf(value)).toBe(status);
+  expect(parseEnhancedStatus(value)).toBe(status);
 });
 
 test.each([
@@ -23,7 +23,7 @@ test.each([
   ['host mx4.5.1.example', null],
   ['192.0.2.10 said 450 4.7.1', '4.7.1'],
 ])('the words %j have the status %j', (words, status) => {
-  expect(enhancedIn(words)).toBe(status);
+  expect(findEnhancedStatus(words)).toBe(status);
 });
 
 test.each([
@@ -40,5 +40,5 @@ test.each([
   ['port 587', null],
   ['Room 421B', null],
 ])('the words %j have the reply code %j', (words, code) => {
-  expect(replyCodeIn(words)?.code ?? null).toBe(code);
+  expect(findReplyCode(words)?.code ?? null).toBe(code);
 });

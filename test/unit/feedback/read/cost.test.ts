@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../../src/feedback/read/entity.ts';
-import { createJudgements } from '../../../../src/feedback/read/judgements.ts';
+import { createFailureClassifier } from '../../../../src/feedback/read/failure-classifier.ts';
 import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
 import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
@@ -86,7 +86,7 @@ const HOSTILE = fc.record({
 });
 
 function classified(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
-  const judgements = createJudgements();
+  const judgements = createFailureClassifier();
   readNotices(raw, judgements);
   return judgements.cost();
 }

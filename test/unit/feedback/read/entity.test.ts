@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { describe, expect, test } from 'vitest';
-import { leavesOf, readEntity } from '../../../../src/feedback/read/entity.ts';
+import { leafParts, readEntity } from '../../../../src/feedback/read/entity.ts';
 import { fieldValue } from '../../../../src/feedback/read/fields.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const read = (text: string) => readEntity(Buffer.from(text, 'latin1'));
-const types = (text: string) => leavesOf(read(text)).map(({ type }) => type);
+const types = (text: string) => leafParts(read(text)).map(({ type }) => type);
 
 describe('held against postal-mime', () => {
   /** Cases that are broken on purpose, in ways that the two read differently, and whole mailbox files. */
@@ -18,7 +18,7 @@ describe('held against postal-mime', () => {
     const raw = readFileSync(join(FOLDER, name));
     const mail = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
     const entity = readEntity(raw);
-    const leaves = leavesOf(entity);
+    const leaves = leafParts(entity);
     const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
     // postal-mime makes one text of all, and one out of HTML where there is none.
     if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(mail.text ?? ''));
@@ -41,7 +41,7 @@ describe('held against postal-mime', () => {
 test('parts stand between their boundaries, whatever comes before and after', () => {
   const text =
     'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
-  const leaves = leavesOf(read(text));
+  const leaves = leafParts(read(text));
   expect(leaves.map((leaf) => [leaf.type, leaf.text().trim()])).toEqual([
     ['text/plain', 'one'],
     ['text/html', 'two'],
@@ -50,7 +50,7 @@ test('parts stand between their boundaries, whatever comes before and after', ()
 
 test('a boundary that begins like another one is another one', () => {
   const text = 'Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bb\nstill one\n--b--\n';
-  expect(leavesOf(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
+  expect(leafParts(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
 });
 
 test('an outer boundary ends whatever is open within', () => {
@@ -60,13 +60,13 @@ test('an outer boundary ends whatever is open within', () => {
 });
 
 test('a multipart whose boundary never comes is text', () => {
-  const leaves = leavesOf(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
+  const leaves = leafParts(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
   expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
 });
 
 test('a message within a message is one leaf, its boundaries untouched', () => {
   const inner = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
-  const leaves = leavesOf(
+  const leaves = leafParts(
     read(`Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${inner}--out--\n`),
   );
   expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', inner]]);
@@ -81,11 +81,11 @@ test('a boundary may be written in pieces, in a comment’s company and without 
 
 test('as many parts and as much depth as a report can need are read, and no more', () => {
   const many = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
-  expect(leavesOf(read(many))).toHaveLength(399);
+  expect(leafParts(read(many))).toHaveLength(399);
   let deep = 'Content-Type: text/html\n\ninnermost\n';
   for (let i = 0; i < 200; i += 1)
     deep = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deep}--b${i}--\n`;
-  const leaves = leavesOf(read(deep));
+  const leaves = leafParts(read(deep));
   expect(leaves).toHaveLength(1);
   expect(leaves[0]?.text()).toContain('innermost');
 });

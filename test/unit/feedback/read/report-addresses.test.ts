@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { fieldAddress } from '../../../../src/feedback/read/evidence.ts';
+import { parseFieldAddress } from '../../../../src/feedback/read/evidence.ts';
 import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
 
-const found = (text: string) => findAddresses(text).map(({ address, weight }) => [address, weight]);
+const found = (text: string) => findAddresses(text).map(({ address, role: weight }) => [address, weight]);
 
 test.each([
   ['<anna@kunde.example>: no', 'anna@kunde.example', 'named'],
@@ -43,5 +43,5 @@ test.each([
   ['rfc822; anna', null],
   ['', null],
 ])('the field %j names %j', (value, address) => {
-  expect(fieldAddress(value)).toBe(address);
+  expect(parseFieldAddress(value)).toBe(address);
 });

@@ -7,11 +7,11 @@ import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certific
 import { CERT_URL, makeAuthority, REGION, snsMessage } from '../../../rig/sns.ts';
 import { type Authorities, bounce, fetchFrom, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, stranger } = {} as Authorities;
+let { root, signer, untrusted: stranger } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, stranger } = await makeAuthorities());
+  ({ root, signer, untrusted: stranger } = await makeAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, stranger }, parts);
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
 
 describe('a certificate', () => {
   const served = async (pem: string, key: string, now?: () => number) => {
@@ -171,7 +171,7 @@ describe('the issuer of a certificate that is alone in its file', () => {
       return get(String(input));
     }) as typeof fetch;
     const parts = { fetch: fetching, roots: () => [file('root.pem').toString()], now: systemClock.now };
-    return { asked, at: () => createSnsCertificates(parts).at(new URL(CERT_URL)) };
+    return { asked, at: () => createSnsCertificates(parts).get(new URL(CERT_URL)) };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 

@@ -5,11 +5,11 @@ import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
 import { REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
 import { type Authorities, bounce, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, stranger } = {} as Authorities;
+let { root, signer, untrusted: stranger } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, stranger } = await makeAuthorities());
+  ({ root, signer, untrusted: stranger } = await makeAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, stranger }, parts);
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
 
 describe('a forgery', () => {
   const cases: [string, () => unknown, number, SnsRefusal][] = [

@@ -6,20 +6,20 @@ import { request as requestTls } from 'node:https';
 import { connect } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Taken } from '../../../../src/feedback/intake.ts';
+import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { type Authority, CERT_URL, REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
-import { type Authorities, bounce, fetchFrom, makeAuthorities, pairOf, snsRig } from '../../../rig/sns-receiver.ts';
+import { type Authorities, bounce, fetchFrom, keyPairOf, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, stranger } = {} as Authorities;
+let { root, signer, untrusted: stranger } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, stranger } = await makeAuthorities());
+  ({ root, signer, untrusted: stranger } = await makeAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, stranger }, parts);
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) is recorded, and answered once it is',
   async (SignatureVersion) => {
-    let record: (taken: Taken) => void = () => undefined;
+    let record: (taken: RecordResult) => void = () => undefined;
     const { post, reports, refusals, fetched } = await rig({
       take: () => new Promise((resolve) => (record = resolve)),
     });
@@ -49,7 +49,7 @@ describe('what is repeated or early', () => {
   });
 
   test('one that could not be applied or stored is asked for again, and then taken', async () => {
-    const takes: (() => Promise<Taken>)[] = [
+    const takes: (() => Promise<RecordResult>)[] = [
       async () => 'not-yet',
       () => Promise.reject(new Error('disk full')),
       async () => 'recorded',
@@ -227,6 +227,6 @@ test('over HTTPS it takes notices with the certificate that it was given, and wi
     });
   const serialOf = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
   expect(await post()).toEqual([200, serialOf(first)]);
-  receiver.renew(pairOf(second));
+  receiver.renewCertificate(keyPairOf(second));
   expect(await post()).toEqual([200, serialOf(second)]);
 });

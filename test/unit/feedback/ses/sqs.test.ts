@@ -1,8 +1,8 @@
 /** Notices out of a queue that repeats, reorders and fails: each is deleted only once it is recorded. */
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
-import type { Taken } from '../../../../src/feedback/intake.ts';
-import { createSqsPoller, regionOf } from '../../../../src/feedback/ses/sqs-poller.ts';
+import type { RecordResult } from '../../../../src/feedback/intake.ts';
+import { createSqsPoller, queueRegion } from '../../../../src/feedback/ses/sqs-poller.ts';
 import type { FeedbackReport } from '../../../../src/model/feedback.ts';
 import { CREDENTIALS } from '../../../rig/ses-fake.ts';
 import { sesEvent, TOPIC } from '../../../rig/sns.ts';
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 interface RigParts {
-  readonly take?: (report: FeedbackReport) => Promise<Taken>;
+  readonly take?: (report: FeedbackReport) => Promise<RecordResult>;
   readonly topics?: string[];
   readonly quick?: boolean;
 }
@@ -30,7 +30,7 @@ async function rig({ take = async () => 'recorded', topics = [], quick = false }
     clock: quick ? { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) } : systemClock,
     random: () => 0,
     topics,
-    take: (report) => {
+    recordReport: (report) => {
       reports.push(report);
       return take(report);
     },
@@ -51,7 +51,7 @@ const envelope = (text: string, topic = TOPIC) =>
   JSON.stringify({ Type: 'Notification', TopicArn: topic, Message: text });
 
 test('a notice is recorded and only then deleted, raw or in the envelope of SNS', async () => {
-  let record: (taken: Taken) => void = () => undefined;
+  let record: (taken: RecordResult) => void = () => undefined;
   let recorded = false;
   const { queue, reports, start } = await rig({
     take: () => (recorded ? Promise.resolve('recorded') : new Promise((resolve) => (record = resolve))),
@@ -59,12 +59,12 @@ test('a notice is recorded and only then deleted, raw or in the envelope of SNS'
   await start();
   queue.send(bounce());
   await expect.poll(() => reports.length).toBe(1);
-  expect(queue.left).toBe(1);
+  expect(queue.remaining).toBe(1);
   recorded = true;
   record('recorded');
-  await expect.poll(() => queue.left).toBe(0);
+  await expect.poll(() => queue.remaining).toBe(0);
   queue.send(envelope(bounce('ses-2')));
-  await expect.poll(() => queue.left).toBe(0);
+  await expect.poll(() => queue.remaining).toBe(0);
   expect(reports.map(({ about, source }) => [about, source])).toEqual([
     [{ reference: 'ses-1' }, 'sqs'],
     [{ reference: 'ses-2' }, 'sqs'],
@@ -72,7 +72,10 @@ test('a notice is recorded and only then deleted, raw or in the envelope of SNS'
 });
 
 test('what the store does not take stays in the queue and comes again', async () => {
-  const answers: (() => Promise<Taken>)[] = [() => Promise.reject(new Error('disk full')), async () => 'not-yet'];
+  const answers: (() => Promise<RecordResult>)[] = [
+    () => Promise.reject(new Error('disk full')),
+    async () => 'not-yet',
+  ];
   const { queue, reports, refusals, faults, start } = await rig({
     take: () => (answers.shift() ?? (async () => 'recorded' as const))(),
   });
@@ -80,11 +83,11 @@ test('what the store does not take stays in the queue and comes again', async ()
   queue.send(bounce());
   await expect.poll(() => faults).toEqual(['feedback: Error: disk full']);
   expect(refusals).toEqual(['store']);
-  queue.showAgain();
+  queue.makeVisible();
   await expect.poll(() => queue.visibilities).toEqual([30]);
-  expect(queue.left).toBe(1);
-  queue.showAgain();
-  await expect.poll(() => queue.left).toBe(0);
+  expect(queue.remaining).toBe(1);
+  queue.makeVisible();
+  await expect.poll(() => queue.remaining).toBe(0);
   expect(reports).toHaveLength(3);
 });
 
@@ -92,11 +95,11 @@ test('after an hour in the queue a notice is kept for the operator, but only whe
   const { queue, reports, start } = await rig({ take: async ({ last }) => (last ? 'recorded' : 'not-yet') });
   await start();
   queue.send(bounce(), Date.now() - 2 * 3_600_000);
-  await expect.poll(() => queue.left).toBe(0);
+  await expect.poll(() => queue.remaining).toBe(0);
   expect(reports.map(({ last }) => last)).toEqual([false, true]);
   queue.send(bounce('ses-2'));
   await expect.poll(() => queue.visibilities).toEqual([30]);
-  expect(queue.left).toBe(1);
+  expect(queue.remaining).toBe(1);
   expect(reports.map(({ last }) => last)).toEqual([false, true, false]);
 });
 
@@ -106,7 +109,7 @@ test('garbage and another topic’s message are kept for the operator, and do no
   queue.send('hello');
   queue.send(envelope(bounce(), `${TOPIC}2`));
   queue.send(`{"eventType":"Bounce","mail":{"messageId":"a"},"bounce":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
-  await expect.poll(() => queue.left).toBe(0);
+  await expect.poll(() => queue.remaining).toBe(0);
   const reasons = reports.flatMap(({ about, notices }) =>
     about === null ? notices.map((notice) => (notice.kind === 'unknown' ? notice.reason : notice.kind)) : [],
   );
@@ -120,14 +123,14 @@ test('garbage and another topic’s message are kept for the operator, and do no
 test('a queue that fails, dies, loses deletions and repeats is asked again, and nothing is lost', async () => {
   const { queue, reports, faults, start } = await rig({ quick: true });
   queue.failNext(6);
-  queue.dieNext(3);
+  queue.dropNext(3);
   queue.loseDeletions(5);
   for (let n = 0; n < 25; n += 1) queue.send(bounce(`ses-${n}`));
   await start();
   await expect
     .poll(() => {
-      queue.showAgain();
-      return queue.left;
+      queue.makeVisible();
+      return queue.remaining;
     })
     .toBe(0);
   const digests = new Map(reports.map(({ about, digest }) => [JSON.stringify(about), digest]));
@@ -155,7 +158,7 @@ test('while the store fails, the queue is not emptied past it', async () => {
   await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
   await close();
   expect(reports.length).toBeLessThanOrEqual(80);
-  expect(queue.left).toBe(200);
+  expect(queue.remaining).toBe(200);
 });
 
 test.each([
@@ -168,7 +171,7 @@ test.each([
   ['127.0.0.1', null],
   ['localhost', null],
 ])('a queue at %s is in the region %s', (host, region) => {
-  expect(regionOf(host)).toBe(region);
+  expect(queueRegion(host)).toBe(region);
 });
 
 test('it ends without waiting for the messages that it has asked for', async () => {

@@ -1,0 +1,114 @@
+/**
+ * A million mail requests as a service has them after a month: a few large providers and many small domains, 1,000 accounts of
+ * very unequal size, receipts, resets and newsletters, every state. The same on every run.
+ */
+
+import type { State } from '../src/model/message.ts';
+import { mailIds } from '../src/model/submission.ts';
+
+const FIRST =
+  'anna ben carla david elena farid greta hans ines jonas kaori lars maria nadia omar paula quentin rita sven tariq ute vera wim xenia yusuf zoe amelie björn chloé dmitri'.split(
+    ' ',
+  );
+const LAST =
+  'smith jones müller schmidt garcia rossi dubois novak kowalski jensen larsen silva costa yamada tanaka kim lee chen wang singh patel khan ali haddad cohen levi ivanov petrov horvath nagy'.split(
+    ' ',
+  );
+const PROVIDERS =
+  'gmail.com outlook.com yahoo.com icloud.com hotmail.com gmx.net web.de orange.fr libero.it proton.me'.split(' ');
+const SHOPS = 'garden books coffee bikes tools music toys wine shoes lamps'.split(' ');
+/** How often, and with which placeholders. `password` and `receipt` are never in one subject. */
+const SUBJECTS: readonly (readonly [share: number, text: string])[] = [
+  [26, 'Your receipt for order #N'],
+  [22, 'Your order #N has been shipped'],
+  [14, 'Reset your password'],
+  [12, 'F, your weekly newsletter is here'],
+  [8, 'Invoice N is ready'],
+  [6, 'Your verification code is C'],
+  [5, 'Grüße aus der Straße: Angebote für F'],
+  [4, 'ご注文 N の確認'],
+  [2, 'Reminder: your appointment tomorrow at 10:30'],
+  [0.9, 'Your subscription ends soon'],
+  [0.1, 'Final notice: account suspension'],
+];
+const ENDED: readonly (readonly [share: number, state: State])[] = [
+  [96.3, 'delivered'],
+  [1.5, 'bounced'],
+  [1, 'suppressed'],
+  [0.6, 'expired'],
+  [0.4, 'cancelled'],
+  [0.2, 'complained'],
+];
+const MONTH_MS = 30 * 86_400_000;
+
+export interface SeededMessage {
+  readonly id: string;
+  readonly accountId: number;
+  readonly state: State;
+  readonly acceptedAt: number;
+  readonly endedAt: number | null;
+  readonly to: string;
+  readonly from: string;
+  readonly subject: string;
+}
+
+/** So many mail requests up to `now`, in the order of acceptance; the newest of them are still open. */
+export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
+  const random = seeded(42);
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
+  const share = <T>(from: readonly (readonly [number, T])[]): T => {
+    let rest = random() * 100;
+    for (const [part, value] of from) {
+      rest -= part;
+      if (rest < 0) return value;
+    }
+    return (from[0] as readonly [number, T])[1];
+  };
+  const uuid = () => `00000000-0000-4000-8${hex(random, 3)}-${hex(random, 6)}${hex(random, 6)}`;
+  const ids = mailIds(null, uuid);
+  const people = Math.max(10, Math.floor(count / 4));
+  const open = Math.floor(count * 0.01);
+  for (let n = 0; n < count; n += 1) {
+    const at = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
+    // The larger half of all mail is of a tenth of the accounts.
+    const account = 1 + Math.floor(random() ** 3 * accounts);
+    const person = Math.floor(random() ** 1.5 * people);
+    const first = FIRST[person % FIRST.length] as string;
+    const last = LAST[Math.floor(person / FIRST.length) % LAST.length] as string;
+    const domain = person % 3 === 0 ? `firm-${person % 20_000}.example` : PROVIDERS[person % PROVIDERS.length];
+    const subject = share(SUBJECTS)
+      .replace('#N', `#${1_000_000 + n}`)
+      .replace('N', String(1_000_000 + n))
+      .replace('C', String(Math.floor(random() * 900_000) + 100_000))
+      .replace('F', first);
+    const isOpen = n >= count - open;
+    const state = isOpen ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending']) : share(ENDED);
+    yield {
+      id: ids.next(at),
+      accountId: account,
+      state: isOpen && n % 1_000 === 7 ? 'uncertain' : state,
+      acceptedAt: at,
+      endedAt: isOpen ? null : at + 1_000,
+      to: `${first}.${last}${person}@${domain}`,
+      from: `${account % 7 === 0 ? 'noreply' : 'orders'}@${SHOPS[account % SHOPS.length]}-${account}.example.com`,
+      subject,
+    };
+  }
+}
+
+function hex(random: () => number, digits: number): string {
+  return Math.floor(random() * 16 ** digits)
+    .toString(16)
+    .padStart(digits, '0');
+}
+
+/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
+    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * What happens to mail for an address of the played world, as data: what its mail server answers on the first and on later
+ * tries, and what comes back afterwards. Replies are worded as real servers word them (test/corpus/replies); what they
+ * mean is found out by `classify`, as for any reply.
+ */
+import type { Stage } from '../src/model/outcome.ts';
+
+export type Behaviour =
+  | 'fine'
+  | 'slow'
+  | 'greylisted'
+  | 'busy'
+  | 'full'
+  | 'full-for-hours'
+  | 'unreachable'
+  | 'broken-tls'
+  | 'cut-off'
+  | 'gone'
+  | 'disabled'
+  | 'policy'
+  | 'spam'
+  | 'too-large'
+  | 'bounces-later'
+  | 'full-later'
+  | 'complains'
+  | 'away'
+  | 'odd-report';
+
+/** How one try ends other than with a 250 for the message. */
+export type AttemptFailure =
+  | {
+      readonly kind: 'reply';
+      readonly stage: Extract<Stage, 'greeting' | 'mail' | 'rcpt' | 'content'>;
+      readonly lines: readonly string[];
+    }
+  /** The connection does not come about, breaks in TLS, or ends before the answer to the whole message. */
+  | {
+      readonly kind: 'lost';
+      readonly stage: Extract<Stage, 'connect' | 'starttls' | 'content'>;
+      readonly text: string;
+    };
+
+export interface BehaviourScript {
+  /** The hitch of each try, in order; the last one repeats where `always`, else the next try goes well. */
+  readonly failures: readonly AttemptFailure[];
+  readonly repeatsLast: boolean;
+  /** How long a try takes until its answer, in ms, from and to. */
+  readonly tookMs: readonly [number, number];
+  /** What comes back about a message that was taken, and how long after, in minutes. */
+  readonly report: {
+    readonly kind: 'bounce' | 'full' | 'complaint' | 'away' | 'odd';
+    readonly afterMinutes: readonly [number, number];
+  } | null;
+}
+
+const QUICK = [90, 900] as const;
+
+function story(more: Partial<BehaviourScript> = {}): BehaviourScript {
+  return { failures: [], repeatsLast: false, tookMs: QUICK, report: null, ...more };
+}
+
+/** `{to}` is the recipient, `{host}` the server's name with its port. */
+const reply = (stage: 'greeting' | 'mail' | 'rcpt' | 'content', ...lines: readonly string[]): AttemptFailure => ({
+  kind: 'reply',
+  stage,
+  lines,
+});
+const lost = (stage: 'connect' | 'starttls' | 'content', text: string): AttemptFailure => ({
+  kind: 'lost',
+  stage,
+  text,
+});
+
+const FULL = reply('rcpt', '452 4.2.2 <{to}>: The mailbox is full and takes no further mail; please try again later');
+const GREY = reply('rcpt', '450 4.2.0 <{to}>: Recipient address rejected: Greylisted, please come again in 60 seconds');
+const BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)');
+const TLS = lost('starttls', 'the TLS handshake with {host} failed: certificate has expired');
+
+export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
+  fine: story(),
+  slow: story({ tookMs: [15_000, 50_000] }),
+  greylisted: story({ failures: [GREY], tookMs: [200, 1_500] }),
+  busy: story({ failures: [BUSY, BUSY] }),
+  full: story({ failures: [FULL], repeatsLast: true }),
+  'full-for-hours': story({ failures: [FULL, FULL, FULL, FULL] }),
+  unreachable: story({
+    failures: [lost('connect', '{host} gave no answer in time; waited for the connection')],
+    repeatsLast: true,
+    tookMs: [30_000, 30_040],
+  }),
+  'broken-tls': story({ failures: [TLS, TLS, TLS] }),
+  'cut-off': story({ failures: [lost('content', '{host} closed the connection')], tookMs: [2_000, 9_000] }),
+  gone: story({
+    failures: [
+      reply(
+        'rcpt',
+        '550-5.1.1 The email account that you tried to reach does not exist. Please try',
+        "550-5.1.1 double-checking the recipient's email address for typos or",
+        '550 5.1.1 unnecessary spaces.',
+      ),
+    ],
+  }),
+  disabled: story({
+    failures: [reply('rcpt', '550 5.2.1 The email account that you tried to reach is disabled.')],
+  }),
+  policy: story({
+    failures: [
+      reply('content', '554 5.7.1 [HM08] Message rejected due to local policy. Please visit the support page.'),
+    ],
+  }),
+  spam: story({
+    failures: [
+      reply(
+        'content',
+        '550-5.7.1 [198.51.100.7] Our system has detected that this message is',
+        '550-5.7.1 likely unsolicited mail. To reduce the amount of spam sent,',
+        '550 5.7.1 this message has been blocked.',
+      ),
+    ],
+  }),
+  'too-large': story({
+    failures: [reply('mail', '552 5.3.4 Message size exceeds fixed maximum message size')],
+  }),
+  'bounces-later': story({ report: { kind: 'bounce', afterMinutes: [1, 30] } }),
+  'full-later': story({ report: { kind: 'full', afterMinutes: [2, 40] } }),
+  complains: story({ report: { kind: 'complaint', afterMinutes: [20, 300] } }),
+  away: story({ report: { kind: 'away', afterMinutes: [0, 1] } }),
+  'odd-report': story({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
+};
+
+/** The hitch of try number `tries` (1 for the first), or null where it goes well. */
+export function failureOf(
+  { failures: hitches, repeatsLast: always }: BehaviourScript,
+  tries: number,
+): AttemptFailure | null {
+  return hitches[tries - 1] ?? (always ? (hitches.at(-1) ?? null) : null);
+}

@@ -1,0 +1,61 @@
+/** The past in figures by minutes and hours, counted as the running service counts (observe/traffic.ts), only not by the clock. */
+
+import type { State } from '../src/model/message.ts';
+import {
+  HOUR_MS,
+  latencyBucket,
+  MINUTE_MS,
+  TRAFFIC_COUNTS,
+  type TrafficCount,
+  type TrafficRow,
+} from '../src/model/traffic.ts';
+
+type Sums = Record<TrafficCount, number> &
+  Pick<TrafficRow, 'spanMs' | 'at'> & { readonly latencies: Map<number, number> };
+
+const SPANS = [MINUTE_MS, HOUR_MS] as const;
+
+export class HistoryTraffic {
+  readonly #sums = new Map<string, Sums>();
+  readonly #fresh = new Set<Sums>();
+
+  count(name: TrafficCount, at: number): void {
+    for (const sums of this.#spansOf(at)) sums[name] += 1;
+  }
+
+  /** It left the queue; `tookMs` from accepted to delivered. */
+  countEnd(
+    state: Extract<State, 'delivered' | 'bounced' | 'suppressed' | 'expired'>,
+    at: number,
+    tookMs?: number,
+  ): void {
+    this.count(state, at);
+    this.count('ended', at);
+    if (tookMs === undefined) return;
+    const bucket = latencyBucket(tookMs);
+    for (const { latencies } of this.#spansOf(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
+  }
+
+  /** The rows that have changed since they were last taken, whole. */
+  takeChanged(): readonly TrafficRow[] {
+    const rows = [...this.#fresh];
+    this.#fresh.clear();
+    return rows;
+  }
+
+  #spansOf(at: number): readonly Sums[] {
+    return SPANS.map((spanMs) => {
+      const begins = at - (at % spanMs);
+      const key = `${spanMs} ${begins}`;
+      const sums = this.#sums.get(key) ?? emptySums(spanMs, begins);
+      this.#sums.set(key, sums);
+      this.#fresh.add(sums);
+      return sums;
+    });
+  }
+}
+
+function emptySums(spanMs: TrafficRow['spanMs'], at: number): Sums {
+  const counts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<TrafficCount, number>;
+  return { ...counts, spanMs, at, latencies: new Map() };
+}

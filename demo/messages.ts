@@ -1,0 +1,70 @@
+/** The mails that the played applications send: subjects and bodies, plain text and HTML, in several languages and scripts. */
+import type { Random } from './random.ts';
+import type { Recipient } from './recipients.ts';
+import { code, invoice, item, order, receipt, reset, shipped, welcome } from './templates.ts';
+
+export type MessageKind =
+  | 'order'
+  | 'shipped'
+  | 'invoice'
+  | 'receipt'
+  | 'reset'
+  | 'code'
+  | 'welcome'
+  | 'reply'
+  | 'sold'
+  | 'relaunch';
+
+export interface MessageText {
+  readonly subject: string;
+  readonly message: string;
+}
+
+/** One mail of a kind to somebody. */
+export function composeMessage(kind: MessageKind, to: Recipient, chance: Random): MessageText {
+  const number = chance.integer(20_000, 99_999);
+  switch (kind) {
+    case 'order':
+      return order(to, number, [item(chance), item(chance), item(chance)].slice(0, chance.integer(1, 3)));
+    case 'shipped':
+      return shipped(to, number, chance.integer(1, 4));
+    case 'invoice':
+      return invoice(to, number, [item(chance), item(chance)]);
+    case 'receipt':
+      return receipt(to, number, chance.integer(900, 12_900));
+    case 'reset':
+      return reset(to, chance.bytes(12).toString('hex'));
+    case 'code':
+      return code(to, String(chance.integer(100_000, 999_999)));
+    case 'welcome':
+      return welcome(to);
+    case 'reply':
+      return {
+        subject: `Re: ${chance.pick(THREADS)}`,
+        message: `Hi ${to.name},\n\n${chance.pick(ANSWERS)}\n\nRead on or answer: https://community.example.org/t/${number}\n\nYou follow this thread. Stop following it: https://community.example.org/t/${number}/mute\n`,
+      };
+    case 'sold':
+      return {
+        subject: `Sold: ${item(chance).name}`,
+        message: `Hello ${to.name},\n\nyour offer has found a buyer. Please send it within two working days and enter the parcel's number:\n\nhttps://market.example/sales/${number}\n\nThe money is paid out once it has arrived.\n`,
+      };
+    case 'relaunch':
+      return {
+        subject: 'Your account moves to the new marketplace',
+        message: `Hello ${to.name},\n\nwe have taken over the accounts of the old flea market. Please confirm that you want to keep yours:\n\nhttps://market.example/keep/${number}\n\nWithout your answer it is removed in 30 days.\n`,
+      };
+  }
+}
+
+const THREADS: readonly string[] = [
+  'Which bulb for a reading lamp?',
+  'Repairing a 1960s floor lamp',
+  'Show us your desk 🪴',
+  'Dimmer hums at 30 %',
+  'E14 or E27 for the hallway?',
+];
+const ANSWERS: readonly string[] = [
+  'Grace answered: “2,700 K, and mind the width of the shade. Mine is 12 cm and gets warm at 9 W.”',
+  'Owen answered: “Had the same. A trailing-edge dimmer cured it.”',
+  'Maya answered: “Take a photo of the socket, then we can tell.”',
+];

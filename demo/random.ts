@@ -1,0 +1,55 @@
+/** Chance that repeats itself: the same seed plays the same demo, so that its pictures can be taken again. */
+
+export interface Random {
+  /** In [0, 1). */
+  next(): number;
+  /** Whole, from `least` to `most`, both included. */
+  integer(least: number, most: number): number;
+  pick<T>(from: readonly T[]): T;
+  /** One of the keys, as often as its weight says. */
+  weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
+  /** So many random octets, for keys. */
+  bytes(count: number): Buffer;
+  /** A version 4 UUID. */
+  uuid(): string;
+}
+
+/** The generator is mulberry32: 32 bits of state, more than a play needs. */
+export function seededRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const octets = (count: number): Buffer => Buffer.from(Array.from({ length: count }, () => Math.floor(next() * 256)));
+  return {
+    next,
+    bytes: octets,
+    integer: (least, most) => least + Math.floor(next() * (most - least + 1)),
+    pick(from) {
+      const picked = from[Math.floor(next() * from.length)];
+      if (picked === undefined) throw new RangeError('nothing to pick from');
+      return picked;
+    },
+    weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
+      const entries = Object.entries(weights) as [K, number][];
+      let left = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+      for (const [key, weight] of entries) {
+        left -= weight;
+        if (left < 0) return key;
+      }
+      const last = entries.at(-1);
+      if (last === undefined) throw new RangeError('nothing to pick from');
+      return last[0];
+    },
+    uuid() {
+      const bytes = octets(16);
+      bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
+      bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+      const hex = bytes.toString('hex');
+      return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+    },
+  };
+}

@@ -1,0 +1,211 @@
+/** The single letters of messages.ts. HTML is of the plain kind that mail programs show alike: tables, styles in the elements. */
+
+import type { MessageText } from './messages.ts';
+import type { Random } from './random.ts';
+import type { Language, Recipient } from './recipients.ts';
+
+export interface Item {
+  readonly name: string;
+  readonly cents: number;
+}
+
+const ITEMS: readonly Item[] = [
+  { name: 'Desk lamp “Aurora”, brass', cents: 8_900 },
+  { name: 'LED bulb E27, 2,700 K, 4 pieces', cents: 1_990 },
+  { name: 'Pendant “Kjøkken”, white', cents: 14_900 },
+  { name: 'Clip light with cable, red', cents: 3_450 },
+  { name: 'Floor lamp “Ōsaka”, oak', cents: 21_900 },
+  { name: 'Dimmer, trailing edge', cents: 2_790 },
+];
+
+export function item(chance: Random): Item {
+  return chance.pick(ITEMS);
+}
+
+interface Words {
+  readonly direction: 'ltr' | 'rtl';
+  readonly hello: string;
+  readonly order: string;
+  readonly orderText: string;
+  readonly total: string;
+  readonly reset: string;
+  readonly resetText: string;
+  readonly resetButton: string;
+}
+
+const WORDS: Readonly<Record<Language, Words>> = {
+  en: {
+    direction: 'ltr',
+    hello: 'Hello',
+    order: 'Your order',
+    orderText: 'Thank you. We have your order and will tell you when it is on its way.',
+    total: 'Total',
+    reset: 'Reset your password',
+    resetText: 'Somebody asked for a new password for your account. If it was not you, leave this mail alone.',
+    resetButton: 'Choose a new password',
+  },
+  de: {
+    direction: 'ltr',
+    hello: 'Guten Tag',
+    order: 'Ihre Bestellung',
+    orderText: 'Vielen Dank für Ihre Bestellung. Wir melden uns, sobald sie unterwegs ist.',
+    total: 'Summe',
+    reset: 'Passwort zurücksetzen',
+    resetText: 'Für Ihr Konto wurde ein neues Passwort angefordert. Waren Sie es nicht, ist nichts zu tun.',
+    resetButton: 'Neues Passwort wählen',
+  },
+  fr: {
+    direction: 'ltr',
+    hello: 'Bonjour',
+    order: 'Votre commande n°',
+    orderText: 'Merci ! Nous avons bien reçu votre commande et vous écrirons à son départ.',
+    total: 'Total',
+    reset: 'Réinitialisez votre mot de passe',
+    resetText: 'Un nouveau mot de passe a été demandé. Si ce n’était pas vous, ignorez ce message.',
+    resetButton: 'Choisir un mot de passe',
+  },
+  ja: {
+    direction: 'ltr',
+    hello: 'こんにちは、',
+    order: 'ご注文の確認',
+    orderText: 'ご注文ありがとうございます。発送いたしましたら、改めてお知らせいたします。',
+    total: '合計',
+    reset: 'パスワードの再設定',
+    resetText: 'パスワード再設定のご依頼を受け付けました。お心当たりがない場合は、このメールを破棄してください。',
+    resetButton: '新しいパスワードを設定する',
+  },
+  he: {
+    direction: 'rtl',
+    hello: 'שלום',
+    order: 'אישור הזמנה',
+    orderText: 'תודה רבה! ההזמנה התקבלה ונעדכן אותך ברגע שהיא תצא לדרך.',
+    total: 'סך הכול',
+    reset: 'איפוס הסיסמה שלך',
+    resetText: 'התקבלה בקשה לסיסמה חדשה עבור החשבון שלך. אם זה לא היה ביוזמתך, אפשר להתעלם מההודעה.',
+    resetButton: 'בחירת סיסמה חדשה',
+  },
+  ar: {
+    direction: 'rtl',
+    hello: 'مرحبًا',
+    order: 'تأكيد الطلب',
+    orderText: 'شكرًا لك! لقد استلمنا طلبك وسنخبرك عند شحنه.',
+    total: 'المجموع',
+    reset: 'إعادة تعيين كلمة المرور',
+    resetText: 'طُلبت كلمة مرور جديدة لحسابك. إذا لم تكن أنت من طلبها فتجاهل هذه الرسالة.',
+    resetButton: 'اختيار كلمة مرور جديدة',
+  },
+};
+
+export function order(to: Recipient, number: number, items: readonly Item[]): MessageText {
+  const { hello, order: title, orderText } = WORDS[to.language];
+  return {
+    subject: `${title} ${number}`,
+    message: page(to.language, `${title} ${number}`, [
+      paragraph(`${hello} ${to.name},`),
+      paragraph(orderText),
+      bill(items, WORDS[to.language].total),
+      button('See your order', `https://lumen-shop.example/orders/${number}`),
+    ]),
+  };
+}
+
+export function shipped(to: Recipient, number: number, days: number): MessageText {
+  return {
+    subject: `Your order ${number} is on its way`,
+    message: `Hello ${to.name},\n\nyour parcel has left us and should be with you in ${days} working ${days === 1 ? 'day' : 'days'}.\n\nFollow it: https://parcels.example.net/track/LU${number}EX\n\nLumen, lights for people\n`,
+  };
+}
+
+export function invoice(to: Recipient, number: number, items: readonly Item[]): MessageText {
+  const title = `Rechnung ${number} – fällig in 14 Tagen`;
+  return {
+    subject: title,
+    message: page('de', title, [
+      paragraph(`Guten Tag ${to.name},`),
+      paragraph(`anbei Ihre Rechnung. Bitte überweisen Sie mit dem Verwendungszweck <b>LU-${number}</b>.`),
+      bill(items, 'Summe, inkl. 19 % USt.'),
+      paragraph('Konto: DE02 1203 0000 0000 2020 51'),
+    ]),
+  };
+}
+
+export function receipt(to: Recipient, number: number, cents: number): MessageText {
+  return {
+    subject: `Receipt #${number}: ${money(cents)} paid`,
+    message: page('en', 'Payment received', [
+      paragraph(`Hello ${to.name},`),
+      paragraph(`we have received <b>${money(cents)}</b> for your plan. The next payment is due in a month.`),
+      button('Open the receipt', `https://billing.lumen.example/receipts/${number}`),
+    ]),
+  };
+}
+
+export function reset(to: Recipient, word: string): MessageText {
+  const { hello, reset: title, resetText, resetButton } = WORDS[to.language];
+  return {
+    subject: title,
+    message: page(to.language, title, [
+      paragraph(`${hello} ${to.name},`),
+      paragraph(resetText),
+      button(resetButton, `https://id.lumen.example/reset/${word}`),
+    ]),
+  };
+}
+
+export function code(to: Recipient, digits: string): MessageText {
+  return {
+    subject: `${digits} is your sign-in code`,
+    message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. It is good for ten minutes, once.\n\nNobody of ours will ever ask you for it.\n`,
+  };
+}
+
+export function welcome(to: Recipient): MessageText {
+  return {
+    subject: `Welcome, ${to.name} – please confirm your address`,
+    message: page('en', 'One more click', [
+      paragraph(`Hello ${to.name},`),
+      paragraph('please confirm that this address is yours. Then your account is ready.'),
+      button('Confirm my address', 'https://id.lumen.example/confirm'),
+    ]),
+  };
+}
+
+function page(language: Language, title: string, parts: readonly string[]): string {
+  const { direction } = WORDS[language];
+  return `<!doctype html>
+<html lang="${language}" dir="${direction}">
+<head><meta charset="utf-8"><title>${title}</title></head>
+<body style="margin:0;background:#f4f1ea;font-family:Georgia,'Times New Roman',serif;color:#2b2722">
+<table role="presentation" width="100%" cellpadding="0" cellspacing="0"><tr><td align="center" style="padding:24px 12px">
+<table role="presentation" width="560" cellpadding="0" cellspacing="0" style="max-width:560px;background:#ffffff;border-top:6px solid #c8842a">
+<tr><td style="padding:20px 32px 0;font-size:15px;letter-spacing:3px;color:#9a5f12">LUMEN</td></tr>
+<tr><td style="padding:8px 32px 0"><h1 style="font-size:24px;font-weight:normal;margin:8px 0">${title}</h1></td></tr>
+<tr><td style="padding:0 32px 28px;font-size:16px;line-height:1.5">
+${parts.join('\n')}
+</td></tr></table>
+<p style="font-size:12px;color:#6d655a">Lumen Lights, 12 Example Street, Exampleton</p>
+</td></tr></table>
+</body>
+</html>
+`;
+}
+
+function paragraph(text: string): string {
+  return `<p>${text}</p>`;
+}
+
+function bill(items: readonly Item[], total: string): string {
+  const cell = 'style="padding:6px 0;border-bottom:1px solid #e6dfd2"';
+  const line = ({ name, cents }: Item) =>
+    `<tr><td ${cell}>${name}</td><td ${cell} align="right">${money(cents)}</td></tr>`;
+  const sum = items.reduce((all, { cents }) => all + cents, 0);
+  return `<table width="100%" cellspacing="0">${items.map(line).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${money(sum)}</b></td></tr></table>`;
+}
+
+function button(text: string, link: string): string {
+  return `<p style="margin:24px 0"><a href="${link}" style="background:#9a5f12;color:#ffffff;padding:12px 22px;text-decoration:none">${text}</a></p>`;
+}
+
+function money(cents: number): string {
+  return `€ ${(cents / 100).toFixed(2)}`;
+}

@@ -1,0 +1,19 @@
+/** The module that the reading thread runs. It is started by report-reader.ts and never imported. */
+import { parentPort } from 'node:worker_threads';
+import { readNotices } from './read/read-notices.ts';
+import type { ReaderThreadReply } from './report-reader.ts';
+
+if (parentPort !== null) {
+  const port = parentPort;
+  port.on('message', (raw: Uint8Array) => {
+    try {
+      port.postMessage({ kind: 'read', notices: readNotices(raw) } satisfies ReaderThreadReply);
+    } catch (error) {
+      port.postMessage({
+        kind: 'failed',
+        fault: error instanceof Error ? error.message : String(error),
+      } satisfies ReaderThreadReply);
+    }
+  });
+  port.postMessage({ kind: 'ready' } satisfies ReaderThreadReply);
+}

@@ -1,0 +1,48 @@
+/** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
+import type { Settings } from '../../config/settings.ts';
+import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
+import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
+import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
+import type { OperatorStore } from '../../store/contract.ts';
+import { rangeStart } from './figures.ts';
+import { RATE_WINDOW_MS } from './queue.ts';
+import { RANGES, type Range } from './schemas.ts';
+
+export interface OverviewInput {
+  readonly now: number;
+  readonly settings: Settings;
+  /** Null for a command beside the service. */
+  readonly status: RuntimeStatus | null;
+  readonly steps: readonly TrafficStep[];
+  /** By minutes, of the last hour. */
+  readonly recent: readonly TrafficStep[];
+  readonly queue: QueueFigures;
+  readonly store: OverviewFacts;
+  readonly nodes: readonly NodeStatus[];
+  readonly lastFeedbackAt: number | null;
+}
+
+/** True where something listens for bounces and complaints. */
+export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue }: Settings): boolean {
+  return feedbackListen !== null || feedbackHttpListen !== null || sesQueue !== null;
+}
+
+export async function readOverviewInput(
+  store: OperatorStore,
+  settings: Settings,
+  service: RuntimeStatus | null,
+  range: Range,
+  now: number,
+): Promise<OverviewInput> {
+  const until = now + RATE_WINDOW_MS;
+  const minutes = store.readTraffic(rangeStart('1h', now), until, MINUTE_MS);
+  const [steps, recent, queue, facts, nodes, lastFeedbackAt] = await Promise.all([
+    range === '1h' ? minutes : store.readTraffic(rangeStart(range, now), until, RANGES[range].stepMs),
+    minutes,
+    store.queueFigures(),
+    store.overviewFacts(now),
+    store.listNodes(now),
+    hasFeedbackSource(settings) ? store.lastFeedbackAt() : null,
+  ]);
+  return { now, settings, status: service, steps, recent, queue, store: facts, nodes, lastFeedbackAt };
+}

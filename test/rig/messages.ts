@@ -1,0 +1,62 @@
+/** Mail requests for tests of the store and the queue. */
+import { randomUUID } from 'node:crypto';
+import type { AccountLimits } from '../../src/model/account.ts';
+import type { Change, LeasedMessage, NewMessage, Settlement } from '../../src/model/message.ts';
+import type { Attempt } from '../../src/model/outcome.ts';
+import { type MailIds, mailIds } from '../../src/model/submission.ts';
+
+export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+
+/** One maker of ids per millisecond, so that a test may accept mail in the past. */
+const makers = new Map<number, MailIds>();
+
+/** An id made at `ms`. */
+export function idAt(ms: number): string {
+  const maker = makers.get(ms) ?? mailIds(null, randomUUID);
+  makers.set(ms, maker);
+  return maker.next(ms);
+}
+
+/** A mail request of account 1 as the listener would hand it to the store; `given` replaces members. */
+export function newMessage(given: Partial<NewMessage> = {}): NewMessage {
+  const acceptedAt = given.acceptedAt ?? Date.now();
+  const to = given.to ?? 'rita@example.com';
+  return {
+    id: idAt(acceptedAt),
+    accountId: 1,
+    keyId: 1,
+    acceptedAt,
+    to,
+    recipient: to.toLowerCase(),
+    from: 'shop@example.org',
+    subject: 'Your receipt',
+    message: 'Thank you.',
+    idempotency: null,
+    lease: null,
+    suppressedBy: null,
+    ...given,
+  };
+}
+
+/** A finished attempt whose outcome is the one given, or a delivery. */
+export function attemptWith(outcome?: Attempt['outcome']): Attempt {
+  const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+  return {
+    outcome: outcome ?? { kind: 'delivered', reply },
+    startedAt: 1,
+    tookMs: 2,
+    remote: 'relay.test:25',
+    conversation: ['C: DATA', 'S: 354 go'],
+  };
+}
+
+/** The settlement of a lease as delivered, or with the change given. */
+export function settlementOf(
+  mail: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
+  change: Partial<Change> = {},
+): Settlement {
+  const at = Date.now();
+  const event = { at, verb: change.to ?? 'delivered', by: mail.lease.owner, detail: '250 ok', attempt: attemptWith() };
+  const whole: Change = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
+  return { id: mail.id, owner: mail.lease.owner, attempts: mail.attempts, changes: [whole], refundAttempt: false };
+}

@@ -1,0 +1,11 @@
+/**
+ * How much a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full counts.
+ */
+
+/** True under `npm run test:long`. */
+export const LONG = process.env.TEST_EXTENT === 'long';
+
+/** The count to run: `sample` under `npm test`, `full` under `npm run test:long`. */
+export function sampleOrFull(sample: number, full: number): number {
+  return LONG ? full : sample;
+}

@@ -1,0 +1,80 @@
+/** One SMTP conversation from the client's side, line by line, so that a test can say what no client library would. */
+import { once } from 'node:events';
+import { connect as connectSocket, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+
+export interface SmtpClient {
+  /** Sends a line (CR LF is added) and resolves to the whole reply, or `closed` where the connection ended instead. */
+  command(line: string): Promise<string>;
+  /** Sends these bytes and nothing else. */
+  write(bytes: string | Uint8Array): void;
+  /** The next reply, or `closed`. */
+  readReply(): Promise<string>;
+  /** Goes on under TLS, whatever the certificate. */
+  startTls(): Promise<void>;
+  /** MAIL, RCPT, DATA and the message, whose lines end with CR LF; the reply to the final dot, or the first refusal. */
+  send(from: string, to: string, message: string | Uint8Array): Promise<string>;
+  close(): void;
+}
+
+/** Connects, hears the greeting, and says EHLO. `localAddress` is another address of the loopback network. */
+export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpClient> {
+  let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
+  let heard = '';
+  let over = false;
+  let wake: () => void = () => undefined;
+  const listen = () => {
+    socket.on('data', (chunk: Buffer) => {
+      heard += chunk.toString('latin1');
+      wake();
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      over = true;
+      wake();
+    });
+  };
+  listen();
+
+  async function reply(): Promise<string> {
+    for (;;) {
+      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(heard);
+      if (whole !== null) {
+        heard = heard.slice(whole[0].length);
+        return whole[0].trim().replaceAll('\r\n', '\n');
+      }
+      if (over) return 'closed';
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  }
+
+  const say = (line: string) => {
+    socket.write(`${line}\r\n`);
+    return reply();
+  };
+  await reply();
+  await say('EHLO peer.example');
+  return {
+    command: say,
+    readReply: reply,
+    write: (bytes) => void socket.write(bytes),
+    async startTls() {
+      const plain = socket;
+      plain.removeAllListeners();
+      socket = connectTls({ socket: plain, rejectUnauthorized: false });
+      await once(socket, 'secureConnect');
+      listen();
+    },
+    async send(from, to, message) {
+      for (const line of [`MAIL FROM:<${from}>`, `RCPT TO:<${to}>`, 'DATA']) {
+        const answer = await say(line);
+        if (!/^[23]/.test(answer)) return answer;
+      }
+      socket.write(message);
+      return say('\r\n.');
+    },
+    close: () => void socket.destroy(),
+  };
+}

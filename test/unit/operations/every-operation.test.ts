@@ -1,0 +1,208 @@
+/**
+ * Every operation under src/operations, found by reading the folder: it has a command and a route, the document of the operator API
+ * has its input and its result, and it does what its definition says. An operation joins by being exported there, and needs a
+ * line in examples.ts.
+ */
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type { Command } from 'commander';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { processContext } from '../../../src/cli/context.ts';
+import { buildProgram } from '../../../src/cli/main.ts';
+import { operationsOf } from '../../../src/cli/operation-command.ts';
+import type { DownloadOperation, UploadOperation } from '../../../src/operations/file-operation.ts';
+import { inputMembers, isRequired } from '../../../src/operations/input.ts';
+import { apiDocument } from '../../../src/operator/api-document.ts';
+import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
+import { type OperationRoute, pathParameters } from '../../../src/operator/operation-route.ts';
+import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
+import { ErrorBody, TICKET } from '../../../src/operator/schemas.ts';
+import { filesUnder, ROOT } from '../../house/source.ts';
+import { startDns } from '../../rig/dns.ts';
+import { EXAMPLES } from './examples.ts';
+import { operationRig } from './operation-rig.ts';
+
+const NO_INBOX_COMMAND =
+  'captured messages are for development and are read in a browser; their files lie in the data folder as a Maildir';
+/** Operations without a command, by their names, each with the reason. */
+const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
+  'inbox.list': NO_INBOX_COMMAND,
+  'inbox.show': NO_INBOX_COMMAND,
+};
+/** Operations with two commands, by their names, each with the reason. */
+const TWO_COMMANDS: Readonly<Record<string, string>> = {
+  'suppression.export': '`suppression list` prints what `suppression export` writes as CSV',
+};
+/** Operations without a route, by their names, each with the reason. */
+const WITHOUT_ROUTE: Readonly<Record<string, string>> = {
+  'message.list': 'GET /messages searches, and lists where nothing is searched for',
+};
+
+type Operation = OperationRoute['operation'] | UploadOperation | DownloadOperation;
+
+function isOperation(value: unknown): value is Operation {
+  return typeof value === 'object' && value !== null && 'run' in value && 'input' in value && 'result' in value;
+}
+
+async function exportedOperations(): Promise<readonly Operation[]> {
+  const modules = await Promise.all(
+    filesUnder('src/operations', '.ts').map(
+      (file) => import(pathToFileURL(join(ROOT, file)).href) as Promise<Readonly<Record<string, unknown>>>,
+    ),
+  );
+  return modules.flatMap((module) => Object.values(module).filter(isOperation));
+}
+
+/** The methods of the routes of an operation. */
+function methodsOf(operation: Operation): readonly string[] {
+  return [
+    ...OPERATION_ROUTES.filter((route) => route.operation === operation),
+    ...FILE_ROUTES.filter((route) => route.operation === operation),
+  ].map(({ method }) => method);
+}
+
+/** The commands of `program`, to any depth. */
+function commandsOf(program: Command): readonly Command[] {
+  return program.commands.flatMap((command) => [command, ...commandsOf(command)]);
+}
+
+const OPERATIONS = await exportedOperations();
+const COMMANDS = commandsOf(await buildProgram(processContext(), () => undefined));
+const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
+
+interface Described {
+  readonly operationId: string;
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean }[];
+  readonly requestBody?: {
+    readonly content: {
+      readonly 'application/json': {
+        readonly schema: {
+          readonly properties: Readonly<Record<string, unknown>>;
+          readonly required?: readonly string[];
+        };
+      };
+    };
+  };
+  readonly responses: Readonly<
+    Record<
+      string,
+      { readonly content: Readonly<Record<string, { readonly schema: object; readonly 'x-item-schema'?: object }>> }
+    >
+  >;
+}
+
+const { paths } = JSON.parse(apiDocument('0', '/api/v1')) as {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+};
+
+test('the operations are found, and neither name nor id is there twice', () => {
+  expect(OPERATIONS.length).toBeGreaterThanOrEqual(Object.keys(EXAMPLES).length);
+  expect(new Set(OPERATIONS.map(({ name }) => name)).size).toBe(OPERATIONS.length);
+  expect(new Set(OPERATIONS.map(({ id }) => id)).size).toBe(OPERATIONS.length);
+});
+
+describe('every operation', () => {
+  test.each(NAMED)('%s has one command, or a reason to have none', (name, operation) => {
+    const commands = COMMANDS.filter((command) => operationsOf(command).some((one) => one.name === operation.name));
+    const count = name in WITHOUT_COMMAND ? 0 : name in TWO_COMMANDS ? 2 : 1;
+    expect([name, commands.length]).toEqual([name, count]);
+  });
+
+  test.each(NAMED)('%s has one route, or a reason to have none', (name, operation) => {
+    const routes = methodsOf(operation);
+    expect([name, routes.length]).toEqual([name, name in WITHOUT_ROUTE ? 0 : 1]);
+  });
+
+  test.each(NAMED)('%s changes nothing by GET', (name, operation) => {
+    for (const method of methodsOf(operation)) {
+      expect([name, operation.changes && method === 'GET']).toEqual([name, false]);
+    }
+  });
+});
+
+describe('the document of the operator API', () => {
+  test.each(OPERATION_ROUTES.map((route) => [route.operation.name, route] as const))(
+    'has the input and the result of %s',
+    (_name, { method, path, status, operation, preset }) => {
+      const described = paths[`/api/v1${path}`]?.[method.toLowerCase()];
+      if (described === undefined) throw new Error(`${method} ${path} is not in the document`);
+      expect(described.operationId).toBe(operation.id);
+      const body = described.requestBody?.content['application/json'].schema;
+      const inBody = Object.keys(body?.properties ?? {});
+      const required = [
+        ...described.parameters.filter((one) => one.required).map(({ name }) => name),
+        ...(body?.required ?? []),
+      ];
+      const members = Object.keys(inputMembers(operation.input)).filter((name) => !Object.hasOwn(preset, name));
+      expect([...described.parameters.map(({ name }) => name), ...inBody].sort()).toEqual([...members].sort());
+      expect(required.sort()).toEqual(members.filter((name) => isRequired(operation.input, name)).sort());
+      expect(described.parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(
+        pathParameters(path),
+      );
+      const result = JSON.parse(JSON.stringify(operation.result)) as object;
+      const answered = described.responses[status]?.content['application/json']?.schema;
+      // A change may add warnings.
+      if (operation.changes) expect(answered).toMatchObject(result);
+      else expect(answered).toEqual(result);
+    },
+  );
+});
+
+describe('the document of the operator API, on files', () => {
+  test.each(FILE_ROUTES.map((route) => [route.operation.name, route] as const))(
+    'has the input, the file and the result of %s',
+    (_name, { method, path, operation: performs }) => {
+      const described = paths[`/api/v1${path}`]?.[method.toLowerCase()];
+      if (described === undefined) throw new Error(`${method} ${path} is not in the document`);
+      expect(described.operationId).toBe(performs.id);
+      const given = described.parameters
+        .filter(({ name }) => name !== TICKET)
+        .map(({ name, required }) => [name, required]);
+      const members = Object.keys(inputMembers(performs.input));
+      expect(given).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));
+      const content = described.responses['200']?.content;
+      if ('gives' in performs) {
+        expect(content).toEqual({ [performs.gives]: { schema: expect.objectContaining({ type: 'string' }) } });
+      } else {
+        expect(described.requestBody).toMatchObject({ content: { [performs.takes]: { schema: { type: 'string' } } } });
+        const { oneOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
+          readonly oneOf?: readonly object[];
+        };
+        expect(oneOf).toEqual([
+          JSON.parse(JSON.stringify(performs.progress)),
+          expect.objectContaining({ properties: expect.objectContaining({ result: { const: 'ok' } }) }),
+          JSON.parse(JSON.stringify(ErrorBody)),
+        ]);
+        expect(oneOf?.[1]).toMatchObject(
+          JSON.parse(JSON.stringify({ properties: (performs.result as { properties?: object }).properties })),
+        );
+      }
+    },
+  );
+});
+
+describe('every operation', () => {
+  test('has an example in examples.ts, and every example has its operation', () => {
+    expect(Object.keys(EXAMPLES).sort()).toEqual(OPERATIONS.map(({ name }) => name).sort());
+  });
+
+  test.each(NAMED)(
+    '%s answers by its schema, and writes the audit log where it changes something',
+    async (name, operation) => {
+      const example = EXAMPLES[name];
+      if (example === undefined) throw new Error(`${name} has no example in test/unit/operations/examples.ts`);
+      const dns = await startDns();
+      onTestFinished(() => dns.close());
+      const rig = await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+      for (const [before, given] of example.after ?? []) await rig.performOk(before, given);
+      await example.prepare?.(rig, dns);
+      const written = await rig.audit();
+      if ('takes' in operation) await rig.upload(operation, example.given, example.file ?? '');
+      else if ('gives' in operation) expect(await rig.download(operation, example.given)).not.toEqual([]);
+      else await rig.performOk(operation, example.given);
+      const entries = (await rig.audit()).slice(written.length);
+      expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
+      expect(entries.length > 0).toBe(operation.changes);
+    },
+  );
+});

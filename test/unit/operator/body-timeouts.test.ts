@@ -1,0 +1,65 @@
+/** Bodies that come slowly: bounded for every request, and for an upload from part to part. */
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
+import { virtualClock } from '../../rig/clock.ts';
+import { connectionsFor } from '../../rig/connections.ts';
+
+/** A server that hears of a body's beginning and of its parts; `head` opens a request whose body has 3 bytes. */
+async function rig(heard: (request: IncomingMessage, time: BodyTimeouts) => void) {
+  const clock = virtualClock(0);
+  const time = new BodyTimeouts(clock, connectionsFor());
+  const begun = Promise.withResolvers<IncomingMessage>();
+  const server = createServer((request) => {
+    time.start(request);
+    heard(request, time);
+    begun.resolve(request);
+  });
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(text)));
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n');
+  return { clock, socket, request: await begun.promise, closed };
+}
+
+test('a body that has not come in 30 s is answered with 408, and the connection ends', async () => {
+  const { clock, closed } = await rig((request) => void request.resume());
+  await clock.advance(30_000);
+  expect(await closed).toMatch(/^HTTP\/1\.1 408 .*Request timeout/s);
+});
+
+test('each part of an upload buys it as long again', async () => {
+  const parts: string[] = [];
+  const { clock, socket, closed, request } = await rig((upload, time) =>
+    upload.on('data', (part: Buffer) => {
+      parts.push(part.toString());
+      time.restart(upload);
+    }),
+  );
+  for (const part of ['a', 'b']) {
+    socket.write(part);
+    await expect.poll(() => parts.join('')).toContain(part);
+    await clock.advance(29_000);
+    expect(request.destroyed).toBe(false);
+  }
+  await clock.advance(1_000);
+  expect(await closed).toMatch(/^HTTP\/1\.1 408 /);
+});
+
+test('a body that is there is never timed out, however long its answer takes', async () => {
+  const { clock, socket, request } = await rig((whole) => void whole.resume());
+  socket.write('abc');
+  await expect.poll(() => request.complete).toBe(true);
+  await clock.advance(600_000);
+  expect(socket.destroyed).toBe(false);
+  socket.destroy();
+});

@@ -1,0 +1,168 @@
+/**
+ * What is asked of the operator API for responses.test.ts, in this order, by operationId: every success, and every error that comes of
+ * what is asked for. Errors of the way in (400, 401, 403, 413, 415, 429, 503) are provoked of every route alike.
+ */
+import type { RequestOptions } from './response-check.ts';
+
+export type Step = readonly [operation: string, status: number, given: RequestOptions];
+
+/** Ids that only the running service knows. */
+export interface KnownIds {
+  /** Queued, their recipients deferred. */
+  readonly queued: readonly [string, string];
+  /** One in every other state. */
+  readonly others: readonly string[];
+  /** Captured: with HTML, and as text alone. */
+  readonly captured: readonly [string, string];
+  /** The headers of a page's session. */
+  readonly session: Readonly<Record<string, string>>;
+  readonly password: string;
+}
+
+const NOWHERE = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
+const SHOP = { account: 'shop' };
+const NOBODY = { account: 'nobody' };
+const ORG = { domain: 'example.org' };
+const NONE = { domain: 'example.net' };
+const ADDRESS = 'gone@example.com';
+const CSV = { 'Content-Type': 'text/csv' };
+
+export function stepsOf({ queued: [first, second], others, captured: [html, plain], session, password }: KnownIds) {
+  const steps: readonly Step[] = [
+    ['createAccount', 201, { body: { name: 'shop', rate: '10/1h', volume: '1000', volumeExpires: '30d' } }],
+    ['createAccount', 409, { body: { name: 'shop' } }],
+    ['createAccount', 400, { body: { name: 'other', rate: 'often' } }],
+    ['setAccount', 200, { path: SHOP, body: { throttle: '50/s:200', maxBounces: '5%' } }],
+    ['setAccount', 404, { path: NOBODY, body: { volume: 7 } }],
+    ['setAccount', 409, { path: SHOP, body: { volume: 7, expected: 'another' } }],
+    ['setAccount', 400, { path: SHOP, body: {} }],
+    ['lockAccount', 409, { path: SHOP, body: { reason: 'unpaid', expected: 'another' } }],
+    ['lockAccount', 404, { path: NOBODY, body: { reason: 'unpaid' } }],
+    ['lockAccount', 200, { path: SHOP, body: { reason: 'unpaid' } }],
+    ['listAccounts', 200, {}],
+    ['showAccount', 200, { path: SHOP }],
+    ['unlockAccount', 409, { path: SHOP, body: { expected: 'another' } }],
+    ['unlockAccount', 404, { path: NOBODY }],
+    ['unlockAccount', 200, { path: SHOP }],
+    ['showAccount', 200, { path: SHOP }],
+    ['showAccount', 404, { path: NOBODY }],
+
+    ['createKey', 201, { path: SHOP, body: { name: 'web', expires: '30d' } }],
+    ['createKey', 404, { path: NOBODY, body: {} }],
+    ['rotateKey', 200, { path: { key: 'key_2' }, body: { grace: '1h' } }],
+    ['rotateKey', 404, { path: { key: 'key_999' } }],
+    ['revokeKey', 200, { path: { key: 'key_3' } }],
+    ['revokeKey', 404, { path: { key: 'key_999' } }],
+    ['listKeys', 200, { path: SHOP }],
+    ['listKeys', 200, { path: { account: 'default' } }],
+    ['listKeys', 404, { path: NOBODY }],
+
+    ['addDomain', 200, { path: SHOP, body: ORG }],
+    ['addDomain', 404, { path: NOBODY, body: { domain: 'example.net' } }],
+    ['addDomain', 409, { path: SHOP, body: ORG }],
+    ['addDomain', 400, { path: SHOP, body: { domain: 'no domain' } }],
+    ['verifyDomain', 200, { path: ORG }],
+    ['verifyDomain', 404, { path: NONE }],
+    ['rotateDomain', 200, { path: ORG, body: {} }],
+    ['rotateDomain', 409, { path: ORG, body: {} }],
+    ['rotateDomain', 404, { path: NONE, body: {} }],
+    ['listDomains', 200, {}],
+    ['rotateDomain', 200, { path: ORG, body: { cancel: true } }],
+    ['setDomain', 200, { path: ORG, body: { subdomains: true } }],
+    ['setDomain', 404, { path: NONE, body: { subdomains: true } }],
+    ['showDomain', 200, { path: ORG }],
+    ['showDomain', 404, { path: NONE }],
+    ['removeDomain', 200, { path: ORG }],
+    ['removeDomain', 404, { path: NONE }],
+
+    ['showOverview', 200, {}],
+    ['showOverview', 200, { query: { range: '7d' } }],
+    ['showOverview', 400, { query: { range: 'ever' } }],
+    ['listMessages', 200, {}],
+    ['listMessages', 200, { query: { waitReason: 'true', limit: '2' } }],
+    ['listMessages', 404, { query: NOBODY }],
+    ['listMessages', 400, { query: { cursor: 'elsewhere' } }],
+    ...[first, ...others].flatMap((id): readonly Step[] => [
+      ['showMessage', 200, { path: { id } }],
+      ['explainMessage', 200, { path: { id } }],
+    ]),
+    ['showMessage', 404, { path: { id: NOWHERE } }],
+    ['explainMessage', 404, { path: { id: NOWHERE } }],
+    ['retryMessage', 200, { path: { id: first } }],
+    ['retryMessage', 404, { path: { id: NOWHERE } }],
+    ['cancelMessage', 200, { path: { id: second } }],
+    ['cancelMessage', 409, { path: { id: second } }],
+    ['cancelMessage', 404, { path: { id: NOWHERE } }],
+    ['retryMessage', 409, { path: { id: second } }],
+
+    ['listFeedback', 200, {}],
+    ['findFeedback', 200, { path: { id: '1' } }],
+    ['findFeedback', 404, { path: { id: '999' } }],
+
+    ['addSuppression', 200, { path: SHOP, body: { address: ADDRESS } }],
+    ['addSuppression', 200, { path: { account: '*' }, body: { address: ADDRESS } }],
+    ['addSuppression', 404, { path: NOBODY, body: { address: ADDRESS } }],
+    ['addSuppression', 400, { path: SHOP, body: { address: 'ada' } }],
+    ['listSuppressions', 200, { path: SHOP }],
+    ['listSuppressions', 404, { path: NOBODY }],
+    ['showSuppression', 200, { path: { address: ADDRESS } }],
+    ['exportSuppressions', 200, { path: SHOP }],
+    ['exportSuppressions', 404, { path: NOBODY }],
+    ['removeSuppression', 200, { path: { ...SHOP, address: ADDRESS } }],
+    ['removeSuppression', 404, { path: { ...SHOP, address: ADDRESS } }],
+    ['importSuppressions', 200, { path: SHOP, headers: CSV, body: 'ada@example.com\nno address\n' }],
+    ['importSuppressions', 400, { path: SHOP, headers: CSV, query: { reason: 'none' }, body: 'ada@example.com\n' }],
+    ['importSuppressions', 404, { path: NOBODY, headers: CSV, body: 'ada@example.com\n' }],
+    ['importSuppressions', 413, { path: SHOP, headers: { ...CSV, 'Content-Length': '300000000' }, body: 'a' }],
+    ['importSuppressions', 415, { path: SHOP, body: {} }],
+
+    ['createToken', 201, { body: { name: 'ci', expires: '30d' } }],
+    ['createToken', 409, { body: { name: 'ci' } }],
+    ['listTokens', 200, {}],
+    ['revokeToken', 200, { path: { id: '2' } }],
+    ['revokeToken', 404, { path: { id: '999' } }],
+    ['listAudit', 200, {}],
+    ['listAudit', 200, { query: { limit: '2', before: '4' } }],
+    ['showConfig', 200, {}],
+    ['runDoctor', 200, {}],
+    ['tryLoop', 200, { body: { within: '1s' } }],
+    ['tryLoop', 400, { body: { within: '2h' } }],
+
+    ['listInbox', 200, {}],
+    ['listInbox', 200, { query: { limit: '1' } }],
+    ['listInbox', 400, { query: { before: 'elsewhere' } }],
+    ['showInbox', 200, { path: { id: html } }],
+    ['showInbox', 200, { path: { id: plain } }],
+    ['showInbox', 404, { path: { id: NOWHERE } }],
+    ['showInboxSource', 200, { path: { id: html } }],
+    ['showInboxSource', 404, { path: { id: NOWHERE } }],
+    ['showInboxHtml', 200, { path: { id: html } }],
+    ['showInboxHtml', 200, { path: { id: html }, headers: { 'Sec-Fetch-Dest': 'document' } }],
+    ['showInboxHtml', 404, { path: { id: plain } }],
+
+    ['signIn', 200, { body: { password } }],
+    ['signIn', 401, { body: { password: 'wrong' } }],
+    ['signIn', 403, { body: { link: 'used' } }],
+    ['signIn', 400, { body: {} }],
+    ['signOut', 200, {}],
+    ['createTicket', 200, { headers: session, body: { path: '/api/v1/inbox' } }],
+    ['createTicket', 400, { headers: session, body: {} }],
+    ['showSession', 200, {}],
+    ['showSession', 200, { headers: session }],
+    ['subscribeToChanges', 200, { readUntil: '\ndata: ' }],
+    ['showOperatorDocument', 200, {}],
+    ['showLiveness', 200, {}],
+    ['showMetrics', 200, {}],
+    ['showPublicDocument', 200, {}],
+    ['showReference', 200, {}],
+  ];
+  return steps;
+}
+
+/** Errors of the document that no request provokes at will, with the reason. */
+export const UNREACHABLE_ERRORS: Readonly<Record<string, string>> = {
+  'createKey 409': 'two keys of 256 random bits would have to be the same',
+  'importSuppressions 409': 'the folder for temporary files would have to be missing or full',
+  'rotateKey 409': 'two keys of 256 random bits would have to be the same',
+  'verifyDomain 409': 'another process would have to change the domain between two statements of one request',
+};

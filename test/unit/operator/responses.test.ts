@@ -1,0 +1,291 @@
+/**
+ * The operator's listener and its OpenAPI document say the same: every route that is registered is in the document and the other way
+ * round, and every answer that the document has of a route is provoked over HTTP and held against its schema.
+ */
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { expect, onTestFinished, test } from 'vitest';
+import { describeSettings, loadSettings } from '../../../src/config/load.ts';
+import { SettingsError } from '../../../src/config/settings.ts';
+import { type Service, startService } from '../../../src/main.ts';
+import { isDashboardRoute } from '../../../src/operator/dashboard.ts';
+import type { Store } from '../../../src/store/contract.ts';
+import { StoreError } from '../../../src/store/error.ts';
+import { openStore } from '../../../src/store/open.ts';
+import { startDns } from '../../rig/dns.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { submitAccepted } from '../../rig/service.ts';
+import { signIn } from '../../rig/session.ts';
+import {
+  type ApiDocument,
+  createResponseCheck,
+  type DocumentedOperation,
+  type RequestOptions,
+  sendRequest,
+  targetOf,
+} from './response-check.ts';
+import { stepsOf, UNREACHABLE_ERRORS } from './response-steps.ts';
+
+const PASSWORD = 'correct horse battery';
+const BASIC = { Authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).toString('base64')}` };
+const WRONG_TOKEN = { Authorization: 'Bearer po_wrong' };
+const WRONG_PASSWORD = { Authorization: `Basic ${Buffer.from('any:wrong').toString('base64')}` };
+const ELSEWHERE = { Origin: 'https://elsewhere.example' };
+/** Addresses that are refused for what they have guessed. */
+const GUESSES_TOKENS = '127.0.0.2';
+const GUESSES_PASSWORDS = '127.0.0.3';
+const MAX_BODY_BYTES = 65_536;
+
+interface Started {
+  readonly service: Service;
+  readonly url: string;
+  readonly store: Store;
+  /** `GET /accounts/:account` of every route. */
+  readonly routes: readonly string[];
+  /** While `away` the store answers nothing, and while `settings` those cannot be read. */
+  readonly faults: { away: boolean; settings: boolean };
+}
+
+async function started(variables: Readonly<Record<string, string>>): Promise<Started> {
+  const faults = { away: false, settings: false };
+  const environment = {
+    POSTRIDER_DATABASE: `sqlite:${join(temporaryFolder(), 'postrider.db')}`,
+    POSTRIDER_LISTEN: '127.0.0.1:0',
+    POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+    POSTRIDER_OPERATOR_PASSWORD: PASSWORD,
+    POSTRIDER_LOG: 'silent',
+    ...variables,
+  };
+  const instances: string[][] = [];
+  const watch = (message: unknown) => {
+    const routes: string[] = [];
+    instances.push(routes);
+    const { fastify } = message as { readonly fastify: FastifyInstance };
+    fastify.addHook('onRoute', ({ method, url }) => {
+      for (const one of [method].flat()) routes.push(`${one} ${url}`);
+    });
+  };
+  let store: Store | null = null;
+  subscribe('fastify.initialization', watch);
+  const service = await startService(loadSettings(environment, null), {
+    openStore: async ({ database }) => {
+      store = await openStore(database, { exclusive: true });
+      return goingAway(store, () => faults.away);
+    },
+    operatorApi: {
+      version: '1.2.3',
+      describeSettings: () => {
+        if (faults.settings) throw new SettingsError('POSTRIDER_LISTEN: "x" is no address');
+        return describeSettings(environment, null);
+      },
+    },
+  }).finally(() => unsubscribe('fastify.initialization', watch));
+  onTestFinished(() => service.stop());
+  const routes = instances.find((one) => one.includes('GET /metrics'));
+  if (store === null || routes === undefined || service.operatorUrl === null) throw new Error('it has not started');
+  return { service, url: service.operatorUrl, store, routes, faults };
+}
+
+/** The store, with methods that reject while `isAway`. */
+function goingAway(store: Store, isAway: () => boolean): Store {
+  const methods = Object.entries(store).map(([name, member]) => [
+    name,
+    typeof member !== 'function' || name === 'close'
+      ? member
+      : (...args: readonly unknown[]) =>
+          isAway()
+            ? Promise.reject(new StoreError('the database is away'))
+            : (member as (...given: readonly unknown[]) => unknown)(...args),
+  ]);
+  return Object.fromEntries(methods) as Store;
+}
+
+/** Messages in most states, two of them captured; and a kept report. */
+async function fill({ service, url, store }: Started, token: string) {
+  const submit = (to: string, message = 'Hello.') =>
+    submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to, message });
+  const captured = [await submit('ada@example.com', '<html><p>Hello.</p></html>'), await submit('bob@example.com')];
+  const simulated = (name: string) => submit(`${name}@simulator.postrider.test`);
+  const others = [await simulated('bounce'), await simulated('complaint'), await simulated('suppressed')];
+  const queued = [await simulated('defer'), await simulated('defer')];
+  await store.recordFeedback([
+    {
+      about: { reference: 'nowhere' },
+      notices: [{ kind: 'unknown', reason: 'there is no report in it' }],
+      source: 'smtp',
+      at: Date.now(),
+      digest: '0'.repeat(64),
+      summary: 'from nobody',
+      raw: Buffer.from('hello'),
+      last: true,
+    },
+  ]);
+  const stateOf = async (id: string) => {
+    const { text } = await sendRequest(url, 'GET', `/api/v1/messages/${id}`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
+    const { state, attempts } = JSON.parse(text) as { readonly state: string; readonly attempts: readonly unknown[] };
+    return `${state} ${attempts.length}`;
+  };
+  await expect
+    .poll(() => Promise.all([...captured, ...others, ...queued].map(stateOf)))
+    .toEqual(['delivered 1', 'delivered 1', 'bounced 1', 'complained 1', 'suppressed 0', 'queued 1', 'queued 1']);
+  const [html = '', plain = ''] = captured;
+  const [first = '', second = ''] = queued;
+  return { captured: [html, plain], queued: [first, second], others: [...captured, ...others] } as const;
+}
+
+test('every route is in the document, and every answer is as the document says', async () => {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  const rig = await started({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+  const { url, faults } = rig;
+  const made = await sendRequest(url, 'POST', '/api/v1/tokens', { headers: BASIC, body: { name: 'test' } });
+  const { token } = JSON.parse(made.text) as { readonly token: string };
+  const bearer = { Authorization: `Bearer ${token}` };
+  const document = JSON.parse((await sendRequest(url, 'GET', '/api/v1/openapi.json')).text) as ApiDocument;
+  const check = createResponseCheck(document);
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+  );
+  const byId = new Map(operations.map((one) => [one.operation.operationId, one]));
+
+  // What is registered is documented, and the other way round.
+  const documented = operations.map(({ method, path }) => `${method} ${path.replaceAll('{', ':').replaceAll('}', '')}`);
+  const registered = rig.routes.filter((route) => !isDashboardRoute(route.split(' ')[1]));
+  expect(registered.filter((route) => !route.startsWith('HEAD ')).sort()).toEqual(documented.sort());
+  expect(
+    registered.filter((route) => route.startsWith('HEAD ') && !documented.includes(route.replace('HEAD', 'GET'))),
+  ).toEqual([]);
+
+  const provoked = new Map<string, number>();
+  /** Answers that are not as the document says; all of them are told at the end. */
+  const wrong: string[] = [];
+  const good = new Map<string, RequestOptions>();
+  /** Asks, and holds the answer against the document. */
+  const ask = async (operationId: string, given: RequestOptions, method?: string): Promise<number> => {
+    const one = byId.get(operationId);
+    if (one === undefined) throw new Error(`there is no ${operationId} in the document`);
+    const got = await sendRequest(url, method ?? one.method, targetOf(one.path, given), given);
+    check(one.operation, got, method === 'HEAD');
+    const answer = `${operationId} ${got.status}`;
+    provoked.set(answer, (provoked.get(answer) ?? 0) + 1);
+    return got.status;
+  };
+  /** The same, where one status is expected. */
+  const expectAnswer = async (
+    operationId: string,
+    status: number,
+    given: RequestOptions,
+    method?: string,
+  ): Promise<void> => {
+    try {
+      const got = await ask(operationId, given, method);
+      if (got !== status)
+        wrong.push(`${operationId} is answered with ${got}, not with ${status}, to ${JSON.stringify(given)}`);
+    } catch (error) {
+      wrong.push(String(error));
+    }
+  };
+  /** The credentials that a route of the document asks for. */
+  const credentialsOf = (operation: DocumentedOperation) =>
+    operation.security?.some((one) => 'password' in one) === true ? BASIC : bearer;
+  const withCredentials = (operation: DocumentedOperation, given: RequestOptions): RequestOptions => ({
+    ...given,
+    headers: {
+      ...(given.headers?.Cookie === undefined ? credentialsOf(operation) : {}),
+      ...given.headers,
+    },
+  });
+
+  const session = await signIn(url, { password: PASSWORD });
+  const steps = stepsOf({ ...(await fill(rig, token)), session: { ...session, Origin: url }, password: PASSWORD });
+  for (const [operationId, status, given] of steps) {
+    const operation = byId.get(operationId)?.operation;
+    if (operation === undefined) throw new Error(`there is no ${operationId} in the document`);
+    const full = withCredentials(operation, given);
+    // Live updates tell of a change that is made once they are subscribed to.
+    const began = () => void expectAnswer('addSuppression', 200, good.get('addSuppression') ?? {});
+    await expectAnswer(
+      operationId,
+      status,
+      operationId === 'subscribeToChanges' ? { ...full, onFirstBytes: began } : full,
+    );
+    if (status < 300 && !good.has(operationId)) good.set(operationId, full);
+    if (byId.get(operationId)?.method === 'GET' && !['subscribeToChanges', 'runDoctor'].includes(operationId))
+      await expectAnswer(operationId, status, full, 'HEAD');
+  }
+  faults.settings = true;
+  await expectAnswer('showConfig', 409, { headers: bearer });
+  faults.settings = false;
+
+  // Where nothing is captured.
+  const relay = await started({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_ROLES: 'operator' });
+  for (const operationId of ['listInbox', 'showInbox', 'showInboxSource', 'showInboxHtml']) {
+    const { path, operation } = byId.get(operationId) ?? {};
+    if (path === undefined || operation === undefined) throw new Error(`there is no ${operationId} in the document`);
+    const got = await sendRequest(relay.url, 'GET', targetOf(path, {}), { headers: BASIC });
+    check(operation, got);
+    expect(got.status).toBe(404);
+    provoked.set(`${operationId} 404`, 1);
+  }
+
+  // Errors of the way in, of every route that has them.
+  for (let n = 0; n < 10; n += 1) {
+    await sendRequest(url, 'GET', '/api/v1/session', { localAddress: GUESSES_TOKENS, headers: WRONG_TOKEN });
+    await sendRequest(url, 'GET', '/metrics', { localAddress: GUESSES_PASSWORDS, headers: WRONG_PASSWORD });
+  }
+  const without = ({ headers: _headers, ...given }: RequestOptions): RequestOptions => given;
+  for (const { operation } of operations) {
+    const { operationId, responses } = operation;
+    const given = good.get(operationId);
+    if (given === undefined) throw new Error(`no success of ${operationId} is in response-steps.ts`);
+    const byPassword = credentialsOf(operation) === BASIC || operationId === 'signIn';
+    const ways: Readonly<Record<number, RequestOptions>> = {
+      400: { ...given, hostHeaderCount: 2 },
+      401: without(given),
+      403: { ...given, headers: { ...given.headers, ...ELSEWHERE } },
+      413: { ...given, body: { text: 'x'.repeat(MAX_BODY_BYTES) } },
+      415: { ...given, body: 'x', headers: { ...given.headers, 'Content-Type': 'application/xml' } },
+      429: byPassword
+        ? { ...given, localAddress: GUESSES_PASSWORDS, headers: WRONG_PASSWORD }
+        : { ...given, localAddress: GUESSES_TOKENS, headers: WRONG_TOKEN },
+    };
+    for (const [text, way] of Object.entries(ways)) {
+      const status = Number(text);
+      if (responses[status] === undefined || (status >= 401 && provoked.has(`${operationId} ${status}`))) continue;
+      await expectAnswer(operationId, status, way);
+    }
+  }
+  // Members that there are not; signing out and reading the document take no notice of them.
+  for (const { method, path, operation } of operations) {
+    const { operationId } = operation;
+    if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument'].includes(operationId)) continue;
+    const inQuery = method === 'GET' || method === 'DELETE' || operationId === 'importSuppressions';
+    const strange = inQuery ? { query: { strange: 'x' } } : { body: { strange: 'x' } };
+    await expectAnswer(operationId, 400, { ...good.get(operationId), ...strange });
+  }
+  // A store that does not answer, and where only the operation asks it.
+  for (const { operation } of operations) {
+    const { operationId, responses } = operation;
+    if (responses['503'] === undefined) continue;
+    const given = good.get(operationId) ?? {};
+    const headers = operationId === 'signOut' ? { ...session } : bearer;
+    faults.away = true;
+    await expectAnswer(operationId, 503, { ...given, headers: { ...given.headers, ...headers } });
+    if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')
+      await ask(operationId, { ...given, headers: { ...given.headers, ...BASIC } }).catch((error: unknown) =>
+        wrong.push(String(error)),
+      );
+    faults.away = false;
+  }
+
+  expect(wrong).toEqual([]);
+  const declared = operations.flatMap(({ operation: { operationId, responses } }) =>
+    Object.keys(responses)
+      .filter((status) => status !== 'default')
+      .map((status) => `${operationId} ${status}`),
+  );
+  expect(declared.filter((answer) => !provoked.has(answer)).sort()).toEqual(Object.keys(UNREACHABLE_ERRORS).sort());
+});

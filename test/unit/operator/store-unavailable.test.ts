@@ -1,0 +1,71 @@
+/** While the store does not answer, whoever asks is told so: no token is called wrong, and no session is said to be over. */
+import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import { readEntity } from '../../../src/feedback/read/entity.ts';
+import { bind } from '../../../src/http/bind.ts';
+import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
+import { createOperatorListener } from '../../../src/operator/listener.ts';
+import type { OperatorListener } from '../../../src/operator/ports.ts';
+import { StoreError } from '../../../src/store/error.ts';
+import { connectionsFor } from '../../rig/connections.ts';
+import { signInByLink } from '../../rig/session.ts';
+
+const running: OperatorListener[] = [];
+afterEach(async () => {
+  for (const listener of running.splice(0)) await listener.close();
+});
+
+const away = async (): Promise<never> => {
+  throw new StoreError('the database is away');
+};
+
+async function started() {
+  const listener = createOperatorListener({
+    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
+    clock: systemClock,
+    bind,
+    connections: connectionsFor(),
+    metrics: async () => ({ contentType: 'text/plain', text: '' }),
+    dashboard: 'nowhere',
+    openApi: '{}',
+    inboxContext: { inbox: null, readEntity },
+    api: {
+      store: { findTokens: away, touchToken: away, endSession: away, isSessionEnded: away },
+      operate: () => {
+        throw new Error('no operation is expected');
+      },
+      liveUpdates: createLiveUpdates({
+        clock: systemClock,
+        topics: [],
+        changes: async () => [],
+        events: { subscribe: () => () => undefined },
+      }),
+      publish: () => undefined,
+      version: '0',
+      about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
+      key: Buffer.alloc(32),
+    },
+    onError: () => undefined,
+  });
+  running.push(listener);
+  const { port, signInUrl } = await listener.start();
+  return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
+}
+
+test('a token that cannot be looked up is answered 503, and may be tried as often as one likes', async () => {
+  const { url } = await started();
+  for (let n = 0; n < 30; n += 1) {
+    const answer = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await answer.json()).toMatchObject({ result: 'error', message: expect.stringContaining('does not answer') });
+  }
+});
+
+test('signing out says that it did not work, and the session goes on', async () => {
+  const { url, session } = await started();
+  const headers = { ...session, Origin: url };
+  const answer = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
+  expect([answer.status, answer.headers.get('set-cookie')]).toEqual([503, null]);
+  const page = await fetch(`${url}/api/v1/session`, { headers });
+  expect([page.status, await page.json()]).toMatchObject([200, { actor: 'page' }]);
+});

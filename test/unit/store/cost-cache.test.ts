@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { cacheByCost } from '../../../src/store/cost-cache.ts';
+
+/** Each answer is the number of times it was asked for, and takes as long as is said. */
+function rig() {
+  const time = { now: 0, tookMs: 0, fault: false };
+  let asked = 0;
+  const figures = cacheByCost(
+    async () => {
+      asked += 1;
+      const answer = asked;
+      await Promise.resolve();
+      time.now += time.tookMs;
+      if (time.fault) throw new Error('away');
+      return answer;
+    },
+    () => time.now,
+  );
+  return { time, figures };
+}
+
+test('what is found at once is found anew each time', async () => {
+  const { time, figures } = rig();
+  expect([await figures(), await figures()]).toEqual([1, 2]);
+  time.now += 1;
+  expect(await Promise.all([figures(), figures()])).toEqual([3, 3]);
+});
+
+test('what takes long is shared for a moment, then told as it was while it is found anew, and not for ever', async () => {
+  const { time, figures } = rig();
+  time.tookMs = 60;
+  expect(await figures()).toBe(1);
+  time.now += 1_100;
+  expect(await figures()).toBe(1);
+  time.now += 200;
+  expect(await figures()).toBe(1);
+  await expect.poll(figures).toBe(2);
+  time.now += 6_000;
+  expect(await figures()).toBe(3);
+});
+
+test('a fault is told and not remembered', async () => {
+  const { time, figures } = rig();
+  time.fault = true;
+  await expect(figures()).rejects.toThrow('away');
+  time.fault = false;
+  expect(await figures()).toBe(2);
+});

@@ -1,0 +1,158 @@
+/** HTTP to the provider: whether a request had left whole is known, and nothing waits or grows without a bound. */
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
+import {
+  createHttpHandler,
+  HANDLER_LIMITS,
+  type HandlerLimits,
+  type HandlerRequest,
+} from '../../../src/transports/ses/http-handler.ts';
+
+/** A server of loose sockets. */
+async function peer(serve: (socket: Socket) => void): Promise<number> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+    serve(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  return address !== null && typeof address === 'object' ? address.port : 0;
+}
+
+/** Asks once; what goes wrong is told with whether the request had left. */
+async function ask(
+  port: number,
+  more: Partial<HandlerRequest> = {},
+  limits: Partial<HandlerLimits> = {},
+  abortSignal?: AbortSignal,
+) {
+  const wire = createHttpHandler(2, systemClock, { ...HANDLER_LIMITS, ...limits });
+  onTestFinished(() => wire.destroy());
+  const headers = { host: 'ses.example', 'content-length': String(more.body?.length ?? 0) };
+  const request = { protocol: 'http:', hostname: '127.0.0.1', port, method: 'POST', path: '/v2/x', headers, ...more };
+  let sent = false;
+  const onSent = (): void => {
+    sent = true;
+  };
+  try {
+    return await wire.handle(request, abortSignal === undefined ? { onSent } : { onSent, abortSignal });
+  } catch (error) {
+    throw Object.assign(error as Error, { sent });
+  }
+}
+
+const answering = (body: string) => (socket: Socket) => {
+  socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
+};
+
+test('an answer comes whole, with status and header', async () => {
+  const { response } = await ask(await peer(answering('{"MessageId":"1"}')), { body: '{}' });
+  expect([response.statusCode, response.headers['content-length'], response.body.toString()]).toEqual([
+    200,
+    '17',
+    '{"MessageId":"1"}',
+  ]);
+});
+
+test('parameters go into the path as they are', async () => {
+  let line = '';
+  const port = await peer((socket) => {
+    socket.once('data', (data) => {
+      line = data.toString().split('\r\n', 1)[0] ?? '';
+      socket.write('HTTP/1.1 204 No Content\r\n\r\n');
+    });
+  });
+  await ask(port, { query: { a: '1&2', b: ['x', 'y'], c: null } });
+  expect(line).toBe('POST /v2/x?a=1%262&b=x&b=y&c HTTP/1.1');
+});
+
+test('a connection that dies after the request had left is told as such', async () => {
+  const port = await peer((socket) => socket.once('data', () => socket.destroy()));
+  await expect(ask(port, { body: '{}' })).rejects.toMatchObject({ sent: true });
+});
+
+test('one that dies in the middle of the request is too: not all of it was sent', async () => {
+  // More than the buffers of both systems hold.
+  const body = Buffer.alloc(64 * 1024 * 1024);
+  const port = await peer((socket) => {
+    socket.once('data', () => {
+      socket.pause();
+      socket.resetAndDestroy();
+    });
+  });
+  await expect(ask(port, { body })).rejects.toMatchObject({ sent: false });
+});
+
+test('one that dies while TLS begins has sent nothing', async () => {
+  const port = await peer((socket) => socket.once('data', () => socket.destroy()));
+  await expect(ask(port, { protocol: 'https:', body: '{}' })).rejects.toMatchObject({ sent: false });
+});
+
+test('a peer that never gets to TLS is given up in time, with nothing sent', async () => {
+  const port = await peer(() => undefined);
+  await expect(ask(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
+    message: 'no connection within 0.05 seconds',
+    sent: false,
+  });
+});
+
+test('a peer that never answers is given up in time, and the request had left', async () => {
+  const port = await peer(() => undefined);
+  await expect(ask(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
+    message: 'no answer within 0.05 seconds',
+    sent: true,
+  });
+});
+
+test('a peer that drips its answer is given up in the same time', async () => {
+  const port = await peer((socket) => {
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n');
+      const timer = setInterval(() => socket.write('x'), 10);
+      socket.on('close', () => clearInterval(timer));
+    });
+  });
+  await expect(ask(port, { body: '{}' }, { responseMs: 200 })).rejects.toMatchObject({ sent: true });
+});
+
+test('an answer without end is cut off', async () => {
+  const port = await peer((socket) => {
+    socket.once('data', () => {
+      socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+      const more = (): boolean => socket.write(`8000\r\n${'x'.repeat(0x8000)}\r\n`, () => socket.writable && more());
+      more();
+    });
+  });
+  await expect(ask(port, { body: '{}' })).rejects.toMatchObject({
+    message: 'an answer of more than 65536 bytes',
+    sent: true,
+  });
+});
+
+test('what is called off ends at once', async () => {
+  const stop = new AbortController();
+  const port = await peer((socket) => socket.once('data', () => stop.abort()));
+  await expect(ask(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: true });
+  await expect(ask(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: false });
+});
+
+test('an idle connection is closed before the next use could meet a dead one', async () => {
+  let closed = false;
+  const port = await peer((socket) => {
+    answering('{}')(socket);
+    socket.on('close', () => {
+      closed = true;
+    });
+  });
+  await ask(port, { body: '{}' }, { idleMs: 50 });
+  await expect.poll(() => closed).toBe(true);
+});
