@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NewMessage } from '../src/model/message.ts';
-import { mailIds } from '../src/model/submission.ts';
+import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { packSettlements } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
@@ -33,7 +33,7 @@ export function seedQueue(path: string, queued: number): void {
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
   for (let n = 1; n <= ACCOUNTS; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
-  const ids = mailIds(null, randomUUID);
+  const ids = createMessageIdGenerator(null, randomUUID);
   for (let begin = 0; begin < queued; begin += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, queued - begin) }, (_, index): NewMessage => {
       const to = `reader.${begin + index}@example.net`;

@@ -12,7 +12,7 @@ import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { newKeys } from '../src/domains/keys.ts';
 import { recordsFor } from '../src/domains/records.ts';
-import { deriveKey, loadOrMakeSecret } from '../src/domains/secret.ts';
+import { deriveKey, loadOrCreateSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
 import { benchClaims } from './claims.ts';
 import { runHostile } from './hostile.ts';
@@ -209,14 +209,14 @@ async function relay(): Promise<void> {
 async function authenticate(folder: string, name: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   const now = Date.now();
-  const sealing = deriveKey(loadOrMakeSecret(join(folder, 'data/secret')), 'dkim');
+  const sealing = deriveKey(loadOrCreateSecret(join(folder, 'data/secret')), 'dkim');
   const algorithms = ['rsa', 'ed25519'] as const;
   const random = () => Math.random();
   const keys = await newKeys({
     domain: name,
     algorithms,
     state: 'active',
-    taken: [],
+    usedSelectors: [],
     sealingKey: sealing,
     now,
     random,

@@ -4,7 +4,7 @@
  */
 
 import type { State } from '../src/model/message.ts';
-import { mailIds } from '../src/model/submission.ts';
+import { createMessageIdGenerator } from '../src/model/submission.ts';
 
 const FIRST =
   'anna ben carla david elena farid greta hans ines jonas kaori lars maria nadia omar paula quentin rita sven tariq ute vera wim xenia yusuf zoe amelie björn chloé dmitri'.split(
@@ -65,7 +65,7 @@ export function* generateMessages(count: number, accounts: number, now: number):
     return (from[0] as readonly [number, T])[1];
   };
   const uuid = () => `00000000-0000-4000-8${hex(random, 3)}-${hex(random, 6)}${hex(random, 6)}`;
-  const ids = mailIds(null, uuid);
+  const ids = createMessageIdGenerator(null, uuid);
   const people = Math.max(10, Math.floor(count / 4));
   const open = Math.floor(count * 0.01);
   for (let n = 0; n < count; n += 1) {

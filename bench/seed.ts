@@ -1,7 +1,7 @@
 /** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
 import { randomUUID } from 'node:crypto';
 import type { NewMessage } from '../src/model/message.ts';
-import { mailIds } from '../src/model/submission.ts';
+import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
 
@@ -28,7 +28,7 @@ export function seedStore(path: string, seed: Seed, progress: (done: number, of:
     operations.createAccount(`account-${n}`, LIMITS, now);
     operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
   }
-  const ids = mailIds(null, randomUUID);
+  const ids = createMessageIdGenerator(null, randomUUID);
   const message = 'Thank you for your order. It is on its way to you.\n'.repeat(40);
   for (let begin = 0; begin < seed.messages; begin += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, seed.messages - begin) }, (_, index): NewMessage => {

@@ -14,8 +14,8 @@ import { version } from '../src/cli/version.ts';
 import { type MonotonicClock, systemClock } from '../src/clock.ts';
 import { describeSettings, loadSettings } from '../src/config/load.ts';
 import { createResolver } from '../src/domains/dns.ts';
-import { returnPathKey, signing } from '../src/domains/setup.ts';
-import { DomainDirectory, outgoing } from '../src/domains/signing.ts';
+import { returnPathKey, signingParts } from '../src/domains/setup.ts';
+import { createPrepare, DomainCache } from '../src/domains/signing.ts';
 import { type Service, startService } from '../src/main.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
 import { openStore } from '../src/store/open.ts';
@@ -185,9 +185,9 @@ async function start(
 
   /** The inbox as it would be: composed and signed as they went out, with the time at which they did. */
   async function capturePast(mails: readonly LeasedMessage[]): Promise<void> {
-    const domains = new DomainDirectory({ clock, publish: () => undefined });
+    const domains = new DomainCache({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
-    const prepare = outgoing({ domains, ...signing(settings), failed: () => undefined });
+    const prepare = createPrepare({ domains, ...signingParts(settings), onError: () => undefined });
     for (const mail of mails) {
       if (stopped) return;
       await played.capture(await prepare(mail));

@@ -12,16 +12,16 @@ import { returnPathToken } from '../src/message/return-path.ts';
 import { canonicalAddress, parseAddress } from '../src/model/address.ts';
 import {
   afterAttempt,
-  type Change,
+  type DeliveryPolicy,
   expiredBeforeAttempt,
   isPastMaxAge,
   type LeasedMessage,
   type NewMessage,
-  type Policy,
   type Settlement,
+  type StateChange,
 } from '../src/model/message.ts';
 import type { Attempt } from '../src/model/outcome.ts';
-import { mailIds } from '../src/model/submission.ts';
+import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { createAuditedStore } from '../src/operator/audited-store.ts';
 import { LEASE_MS } from '../src/queue/attempt.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -42,7 +42,7 @@ export interface HistoryParts {
   readonly people: Recipients;
   readonly chance: Random;
   readonly returnPath: ReturnPathKey;
-  readonly policy: Policy;
+  readonly policy: DeliveryPolicy;
   /** The id of an account's key at that time; keys are made by acts. */
   readonly keyOf: (account: string) => number;
   readonly now: number;
@@ -67,7 +67,7 @@ interface Due {
 
 export async function writeHistory(parts: HistoryParts): Promise<void> {
   const { store, plan, actions: acts, now, chance, policy, people, returnPath } = parts;
-  const ids = mailIds(null, chance.uuid);
+  const ids = createMessageIdGenerator(null, chance.uuid);
   const accounts = new Map<string, number>();
   const dueAt = new Map<string, number>();
   const keyUsed = new Map<number, number>();
@@ -166,7 +166,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     return { id, owner: NODE, attempts, changes: [change], refundAttempt: false };
   }
 
-  function tell(mail: LeasedMessage, attempt: Attempt, { to, event }: Change): void {
+  function tell(mail: LeasedMessage, attempt: Attempt, { to, event }: StateChange): void {
     parts.onAttempt(mail, attempt);
     if (isAlarming(attempt.outcome)) figures.count('alarmed', event.at);
     if (to === 'queued') figures.count('deferred', event.at);

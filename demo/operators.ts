@@ -7,7 +7,7 @@ import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
 import { newKeys } from '../src/domains/keys.ts';
 import { sealingKey } from '../src/domains/setup.ts';
-import type { AccountLimits, Changed } from '../src/model/account.ts';
+import type { AccountLimits, ChangeResult } from '../src/model/account.ts';
 import { newApiKey, newToken } from '../src/model/credentials.ts';
 import type { DkimKey } from '../src/model/domain.ts';
 import type { Suppression } from '../src/model/suppression.ts';
@@ -59,7 +59,7 @@ export async function operatorActions(stage: ActionContext): Promise<readonly Op
   return acts.sort((a, b) => a.at - b.at);
 }
 
-function done<T>(changed: Changed<T>): T {
+function done<T>(changed: ChangeResult<T>): T {
   if (changed.kind === 'done') return changed.value;
   throw new Error(`the demo's own change came to ${changed.kind}`);
 }
@@ -96,7 +96,7 @@ async function keysOf({ settings, chance, now }: ActionContext): Promise<Readonl
       domain,
       algorithms: ['rsa', 'ed25519'],
       state: 'active',
-      taken: [],
+      usedSelectors: [],
       sealingKey: sealingKey(settings),
       now: now - addedBefore(domain),
       random: chance.next,

@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from './clock.ts';
 import type { Settings } from './config/settings.ts';
 import { dataFolder, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
-import { DomainDirectory } from './domains/signing.ts';
+import { DomainCache } from './domains/signing.ts';
 import { readDescriptorLimit } from './http/capacity.ts';
-import { KeyDirectory } from './http/keys.ts';
-import type { ListenerLimits } from './http/ports.ts';
+import { ApiKeyCache } from './http/keys.ts';
+import type { ListenerLimits } from './http/listener-options.ts';
 import { newApiKey } from './model/credentials.ts';
 import type { RuntimeStatus } from './model/node.ts';
 import { createEvents } from './observability/events.ts';
@@ -133,8 +133,8 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
     startObservability({ settings, version, node, clock, store, queueFigures, droppedLines: droppedLines, events }),
   );
 
-  const directory = new KeyDirectory({ clock, publish });
-  const domains = new DomainDirectory({ clock, publish });
+  const directory = new ApiKeyCache({ clock, publish });
+  const domains = new DomainCache({ clock, publish });
   await store.watchDirectory((changes) => {
     directory.apply(changes);
     domains.apply(changes);

@@ -6,7 +6,7 @@
  * never suppresses; unknown failure is temporary.
  */
 import type { Outcome, Reason, Reply } from '../model/outcome.ts';
-import { RULES, type Rule, type Verdict } from './rules.ts';
+import { RULES, type Rule, type RuleResult } from './rules.ts';
 
 /** 5 only where code and enhanced code agree that it is final; 4 otherwise; null for a code that is none. */
 type ReplyClass = 4 | 5 | null;
@@ -84,7 +84,7 @@ function enhancedFits(pattern: string, enhanced: string | null): boolean {
 }
 
 /** Where no rule fits: by stage and class alone. */
-function generic(reply: Reply): Verdict {
+function generic(reply: Reply): RuleResult {
   const aboutMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
   switch (classOf(reply)) {
     case 5:
@@ -99,7 +99,7 @@ function generic(reply: Reply): Verdict {
   }
 }
 
-function toOutcome(verdict: Verdict, reply: Reply): Outcome {
+function toOutcome(verdict: RuleResult, reply: Reply): Outcome {
   switch (verdict.kind) {
     case 'permanent': {
       // X.7.Y is security or policy (RFC 3463 section 3.8): whatever a rule says, it tells nothing of the mailbox.

@@ -9,7 +9,7 @@
  */
 import type { Reason, Stage } from '../model/outcome.ts';
 
-export type Verdict =
+export type RuleResult =
   | { readonly kind: 'permanent'; readonly reason: Reason; readonly suppress: boolean }
   | { readonly kind: 'temporary'; readonly reason: Reason; readonly scope: 'message' | 'transport' };
 
@@ -25,7 +25,7 @@ export interface Rule {
   readonly words?: readonly string[];
   /** None of these in the text. */
   readonly without?: readonly string[];
-  readonly verdict: Verdict;
+  readonly verdict: RuleResult;
   /** `stage reply`, as servers send them. */
   readonly samples: readonly string[];
 }
@@ -175,11 +175,11 @@ const SPAM: readonly string[] = [
   'attachment*',
 ];
 
-const CONFIGURATION: Verdict = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
+const CONFIGURATION: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
 /** A fault of one sender's set-up: mail of other senders goes through, so the breaker must not open for it. */
-const SENDER_CONFIGURATION: Verdict = { kind: 'temporary', reason: 'configuration', scope: 'message' };
-const REPUTATION: Verdict = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
-const GONE: Verdict = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
+const SENDER_CONFIGURATION: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
+const REPUTATION: RuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
+const GONE: RuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
 
 export const RULES: readonly Rule[] = [
   // ── Our own faults ───────────────────────────────────────────────────────────────────────────────────────

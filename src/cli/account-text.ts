@@ -1,7 +1,7 @@
 /** Accounts as the commands print them: tables and lines for people. Pure. */
-import { percent } from '../model/account.ts';
+import { formatPercent } from '../model/account.ts';
 import type { AccountDetails, AccountEntry } from '../operations/accounts/schemas.ts';
-import { span, time } from '../printing/text.ts';
+import { formatSpan, formatTime } from '../printing/text.ts';
 import { type Cell, pairs, table } from './text.ts';
 
 /** One row for each account. */
@@ -19,16 +19,17 @@ export function accountTable(accounts: readonly AccountEntry[], now: number): st
 /** `name  value` lines of one account, with its last 7 days where they were asked for. */
 export function accountPairs(account: AccountEntry | AccountDetails, now: number): string {
   const { maxBounces, maxComplaints, warning, reason, lockedAt } = account;
-  const locked = lockedAt === null ? [] : [['locked', `${span(now - Date.parse(lockedAt))} ago: ${reason}`] as const];
+  const locked =
+    lockedAt === null ? [] : [['locked', `${formatSpan(now - Date.parse(lockedAt))} ago: ${reason}`] as const];
   return pairs([
     ['name', account.name],
     ['state', stateOf(account)],
     ...locked,
-    ['created', time(Date.parse(account.created))],
+    ['created', formatTime(Date.parse(account.created))],
     ['volume', volumeText(account, now)],
     ['rate', rateText(account)],
     ['throttle', account.throttle ?? 'none'],
-    ['locks itself at', `${percent(maxBounces)} hard bounces or ${percent(maxComplaints)} complaints`],
+    ['locks itself at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
     ...('reputation' in account ? [['last 7 days', reputationText(account.reputation)] as const] : []),
     ...(warning === null ? [] : [['warning', { text: warning, style: 'waiting' }] as const]),
   ]);
@@ -42,7 +43,7 @@ function volumeText({ volume, volumeUsed, volumeLeft, volumeExpires }: AccountEn
   const count = volume === null ? `unlimited (${volumeUsed} used)` : `${volumeLeft} of ${volume} left`;
   if (volumeExpires === null) return count;
   const at = Date.parse(volumeExpires);
-  return at <= now ? `${count}, expired ${time(at)}` : `${count}, until ${time(at)}`;
+  return at <= now ? `${count}, expired ${formatTime(at)}` : `${count}, until ${formatTime(at)}`;
 }
 
 function rateText({ rate, rateLeft }: AccountEntry): string {

@@ -10,7 +10,7 @@ import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import type { OperationContext } from '../operations/context.ts';
-import { asCalled } from '../printing/command-line.ts';
+import { withCommandPrefix } from '../printing/command-line.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { CommandFailure } from './failure.ts';
@@ -52,7 +52,7 @@ export function processContext(): Context {
     clock: systemClock,
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
-    out: (text) => void process.stdout.write(printableLines(asCalled(text, process.env))),
+    out: (text) => void process.stdout.write(printableLines(withCommandPrefix(text, process.env))),
     inputLine: (flag) => readInputLine(flag, process.stdin),
     data: (text) => void process.stdout.write(text),
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),

@@ -3,7 +3,7 @@ import { formatZone } from '../domains/records.ts';
 import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
 import { commandLine } from '../printing/command-line.ts';
 import { printable } from '../printing/escape.ts';
-import { span, time, timeOr } from '../printing/text.ts';
+import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
 import { type Cell, type Style, styled, table } from './text.ts';
 
 /** The members that `--json` promises. */
@@ -64,7 +64,7 @@ export function verificationText(domain: VerifiedDomain, now: number): string {
 function changeText({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
   if (graceEnds !== null) {
     const left = Date.parse(graceEnds) - now;
-    if (left > 0) return ` (mail from it is refused in ${span(left)})`;
+    if (left > 0) return ` (mail from it is refused in ${formatSpan(left)})`;
     return sends ? ' (mail from it is refused once DNS says so again)' : ' (mail from it is refused)';
   }
   return change === 'authenticated' ? ' (from now on)' : change === 'recovered' ? ' (again)' : '';
@@ -84,7 +84,7 @@ export function domainTable(domains: readonly DomainDetails[]): string {
     { text: domain.status, style: STATUS_STYLE[domain.status] },
     domain.subdomains ? 'yes' : 'no',
     keysText(domain),
-    timeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
+    formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
   ]);
   return table(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows);
 }
@@ -106,7 +106,7 @@ export function removedText({ domain, removedRecords, keepRecordsUntil, remainin
   const when =
     keepRecordsUntil === null
       ? 'once no mail signed with them is under way, in 3 days'
-      : `after ${time(Date.parse(keepRecordsUntil))}`;
+      : `after ${formatTime(Date.parse(keepRecordsUntil))}`;
   const there =
     remainingIdentity === null
       ? ''

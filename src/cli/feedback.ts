@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
 import { printable } from '../printing/escape.ts';
-import { shorten, time } from '../printing/text.ts';
+import { formatTime, shorten } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { pairs, table } from './text.ts';
@@ -30,7 +30,7 @@ export function addFeedbackCommands(program: Command, context: Context): void {
 function row({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
   return [
     String(id),
-    time(Date.parse(at)),
+    formatTime(Date.parse(at)),
     source,
     shorten(printable(summary), SUMMARY_WIDTH),
     shorten(reason, REASON_WIDTH),
@@ -40,7 +40,7 @@ function row({ id, at, source, summary, reason }: ReportSummary): readonly strin
 function heading({ id, at, source, message, reason, summary }: FeedbackReport): string {
   return pairs([
     ['report', String(id)],
-    ['received', `${time(Date.parse(at))} over ${source}`],
+    ['received', `${formatTime(Date.parse(at))} over ${source}`],
     ['mail request', message ?? 'none is named'],
     ['kept because', { text: reason, style: 'waiting' }],
     ['summary', summary],

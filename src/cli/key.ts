@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { KeyEntry } from '../operations/keys/schemas.ts';
 import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
-import { time } from '../printing/text.ts';
+import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { type Cell, isoText, table } from './text.ts';
@@ -32,7 +32,7 @@ export function addKeyCommands(program: Command, context: Context): void {
     flags: { grace: '--grace <duration>' },
     jsonHelp: 'for machines: {"id","key","replaces","until"}',
     text: ({ id, key, replaces, until }) =>
-      `${key}\n\nThis is ${id}. It is shown only now; ${replaces} works until ${time(Date.parse(until))} at the latest.\n`,
+      `${key}\n\nThis is ${id}. It is shown only now; ${replaces} works until ${formatTime(Date.parse(until))} at the latest.\n`,
   });
 }
 

@@ -3,7 +3,7 @@
  * a non-zero exit code: 1 where the work failed, 2 where the command was misused. A stack trace is never shown.
  */
 import { Command, CommanderError } from 'commander';
-import { asCalled } from '../printing/command-line.ts';
+import { withCommandPrefix } from '../printing/command-line.ts';
 import { describeError, oneLine } from '../printing/error-line.ts';
 import { type Context, processContext } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -16,7 +16,7 @@ export async function main(args: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const fail = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
-    process.stderr.write(`postrider: ${asCalled(describeError(error), process.env)}\n`);
+    process.stderr.write(`postrider: ${withCommandPrefix(describeError(error), process.env)}\n`);
   };
   process.on('uncaughtException', (error) => {
     fail(error);

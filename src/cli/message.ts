@@ -5,7 +5,7 @@ import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/expla
 import type { FoundMessage, MessageDetails, MessageSummary, ShownEvent } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { printable } from '../printing/escape.ts';
-import { shorten, time } from '../printing/text.ts';
+import { formatTime, shorten } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { pairs, stateCell, styled, table } from './text.ts';
@@ -50,7 +50,7 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], with
 
 /** `2030-12-31 18:00:00Z`, out of ISO 8601. */
 function isoText(at: string): string {
-  return time(Date.parse(at));
+  return formatTime(Date.parse(at));
 }
 
 function detailsText(details: MessageDetails): string {

@@ -4,7 +4,7 @@ import { difference } from '../model/audit.ts';
 import type { AuditRecord } from '../operations/audit/schemas.ts';
 import { listAudit } from '../operations/audit.ts';
 import { createToken, listTokens, revokeToken, type TokenEntry } from '../operations/tokens.ts';
-import { span, time } from '../printing/text.ts';
+import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { type Cell, isoText, table } from './text.ts';
@@ -47,7 +47,7 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
 }
 
 function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
-  const lines = difference(before, after, { time, span });
+  const lines = difference(before, after, { time: formatTime, span: formatSpan });
   const change = lines.map((line) => {
     const now = line.after ?? 'none';
     return `${line.member}: ${before === null ? now : `${line.before ?? 'none'} → ${now}`}`;

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Figures, Overview } from '../operations/overview/schemas.ts';
 import { showOverview } from '../operations/overview.ts';
-import { span, time } from '../printing/text.ts';
+import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { type Cell, pairs, type Style, styled, table } from './text.ts';
@@ -23,7 +23,7 @@ function overviewText({ range, points, totals, queue, health, attention }: Overv
     const some = points.slice(n * each, (n + 1) * each);
     const sum = (name: keyof Omit<Figures, 'latencyMs'>) =>
       String(some.reduce((total, point) => total + point[name], 0));
-    return [time(Date.parse(some[0]?.at ?? '')), ...COLUMNS.map(sum)];
+    return [formatTime(Date.parse(some[0]?.at ?? '')), ...COLUMNS.map(sum)];
   });
   const total = [{ text: `all of ${range}`, style: 'head' } as const, ...COLUMNS.map((name) => String(totals[name]))];
   const { latencyMs } = totals;
@@ -47,12 +47,12 @@ const STYLES: Readonly<Record<Overview['health'][number]['level'], Style>> = {
 };
 
 function ms(value: number): string {
-  return value < 1_000 ? `${value} ms` : span(value);
+  return value < 1_000 ? `${value} ms` : formatSpan(value);
 }
 
 function queueLines(queue: Overview['queue'], now: number): readonly (readonly [string, Cell])[] {
   const { queued, sending, uncertain, oldestAt, departuresPerMinute, arrivalsPerMinute } = queue;
-  const age = oldestAt === null ? '' : `, the oldest accepted ${span(now - Date.parse(oldestAt))} ago`;
+  const age = oldestAt === null ? '' : `, the oldest accepted ${formatSpan(now - Date.parse(oldestAt))} ago`;
   return [
     ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${age}`],
     ['rates', `${arrivalsPerMinute} arrivals and ${departuresPerMinute} departures per minute`],
@@ -65,14 +65,14 @@ function outlook({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number):
     case 'empty':
       return 'empty';
     case 'draining':
-      return emptyAt === null ? 'draining' : `empty in about ${span(Math.max(1_000, Date.parse(emptyAt) - now))}`;
+      return emptyAt === null ? 'draining' : `empty in about ${formatSpan(Math.max(1_000, Date.parse(emptyAt) - now))}`;
     case 'steady':
       return 'about as many come as leave';
     case 'growing':
       return 'more come than leave';
     case 'waiting': {
       const dueInMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
-      return dueInMs > 0 ? `nothing leaves; the next is due in ${span(dueInMs)}` : 'nothing leaves at present';
+      return dueInMs > 0 ? `nothing leaves; the next is due in ${formatSpan(dueInMs)}` : 'nothing leaves at present';
     }
   }
 }

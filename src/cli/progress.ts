@@ -2,7 +2,7 @@
  * What a person sees while a long command works: one line on the terminal that is written over and wiped in the end.
  * In a pipe or a file there is none of it, and lines meant to stay are all that is written.
  */
-import { shorten, span } from '../printing/text.ts';
+import { formatSpan, shorten } from '../printing/text.ts';
 
 /** Drawn again no sooner than this: a terminal over a slow line must not hold the work up. */
 const REDRAW_MS = 100;
@@ -78,7 +78,7 @@ export function progressText(rows: number, fraction: number | null, elapsedMs: n
   const part = Math.min(1, Math.max(0, fraction));
   const full = Math.floor(part * BAR_WIDTH);
   const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR_WIDTH - full)}] ${String(Math.floor(part * 100)).padStart(3)} %`;
-  const left = part === 0 ? '' : `  ${span((elapsedMs / part) * (1 - part))} left`;
+  const left = part === 0 ? '' : `  ${formatSpan((elapsedMs / part) * (1 - part))} left`;
   return `${bar}  ${counted}${left}`;
 }
 

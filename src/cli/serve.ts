@@ -7,8 +7,8 @@
 import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
-import { FIRST_SENDER, firstCurl, firstRecipient } from '../http/curl.ts';
-import { sendersBound } from '../model/submission.ts';
+import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../http/curl.ts';
+import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Context } from './context.ts';
 import { pairs, styled } from './text.ts';
@@ -128,12 +128,12 @@ function firstSteps(key: string, publicUrl: string | null, { transport, roles }:
   const shown = roles.has('operator') ? 'shown here, and for an hour on the dashboard' : 'shown only now';
   const made = `\nThe store is new. It has the account "default" with one API key, ${shown}:\n\n  ${styled('good', key)}\n`;
   if (publicUrl === null) return `${made}\n`;
-  const command = firstCurl({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
+  const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
   return `${made}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 
 /** With a relay, nothing is taken before the first sender domain is authenticated: said at once, not at the first 403. */
 function senderWarning(settings: Settings): string | null {
-  if (!sendersBound(settings) || !settings.roles.has('api')) return null;
+  if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;
   return 'Senders need an authenticated domain: `postrider domain add ACCOUNT DOMAIN`, publish its records, `postrider domain verify DOMAIN`.';
 }

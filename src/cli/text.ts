@@ -5,7 +5,7 @@
 import { styleText } from 'node:util';
 import type { State } from '../model/message.ts';
 import { printable } from '../printing/escape.ts';
-import { time } from '../printing/text.ts';
+import { formatTime } from '../printing/text.ts';
 
 export type Style = 'good' | 'bad' | 'waiting' | 'quiet' | 'head';
 
@@ -52,7 +52,7 @@ export function pairs(entries: readonly (readonly [string, Cell])[]): string {
 
 /** An ISO 8601 time as `time` writes it; `otherwise` where there is none. */
 export function isoText(at: string | null, otherwise = ''): string {
-  return at === null ? otherwise : time(Date.parse(at));
+  return at === null ? otherwise : formatTime(Date.parse(at));
 }
 
 export function stateCell(state: State): Cell {

@@ -4,7 +4,7 @@
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
-import { HIDDEN, maskUrl } from '../printing/escape.ts';
+import { MASK, maskUrl } from '../printing/escape.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseListen, parseNetworks, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
@@ -43,7 +43,7 @@ const DAY = 86_400_000;
 const SHOWN: { readonly [secrecy in Secrecy]: (text: string) => string } = {
   no: (text) => text,
   password: maskUrl,
-  whole: () => HIDDEN,
+  whole: () => MASK,
 };
 
 /** `given` has the default, or null; the example; and whether the value is a secret, where it is. */

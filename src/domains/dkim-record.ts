@@ -3,16 +3,16 @@
  * are written. Pure.
  */
 import type { DkimKey, RecordCheck } from '../model/domain.ts';
-import { lists, parseTags } from './tag-list.ts';
+import { listIncludes, parseTags } from './tag-list.ts';
 
-export type Verdict = Pick<RecordCheck, 'found' | 'detail'>;
+export type RecordFinding = Pick<RecordCheck, 'found' | 'detail'>;
 
 export function dkimRecordValue(key: Pick<DkimKey, 'algorithm' | 'publicKey'>): string {
   return `v=DKIM1; k=${key.algorithm}; p=${key.publicKey}`;
 }
 
 /** What the records at a selector's name say, held against the value that should be there. */
-export function compareDkim(expected: string, seen: readonly string[]): Verdict {
+export function compareDkim(expected: string, seen: readonly string[]): RecordFinding {
   if (seen.length === 0) return { found: 'missing', detail: 'no record; publish it as shown' };
   if (seen.length > 1) {
     // RFC 6376 section 3.6.2.2: with several records the result is undefined.
@@ -34,17 +34,17 @@ export function compareDkim(expected: string, seen: readonly string[]): Verdict 
   if (type !== (wanted.get('k') ?? 'rsa')) return wrong(`it is of type k=${type}, not ${wanted.get('k')}`);
   const wantedKey = bare(wanted.get('p')) ?? '';
   if (unpadded(key) !== unpadded(wantedKey)) return wrong(keyFault(key, wantedKey));
-  if (tags.has('h') && !lists(tags.get('h') ?? '', ['sha256']))
+  if (tags.has('h') && !listIncludes(tags.get('h') ?? '', ['sha256']))
     return wrong('its h= does not allow sha256; leave h= out');
-  if (tags.has('s') && !lists(tags.get('s') ?? '', ['*', 'email']))
+  if (tags.has('s') && !listIncludes(tags.get('s') ?? '', ['*', 'email']))
     return wrong('its s= is not for email; leave s= out');
-  if (lists(tags.get('t') ?? '', ['y'])) {
+  if (listIncludes(tags.get('t') ?? '', ['y'])) {
     return { found: 'found', detail: 'found, but t=y says that the domain only tests DKIM; leave t=y out' };
   }
   return { found: 'found', detail: 'found' };
 }
 
-function wrong(detail: string): Verdict {
+function wrong(detail: string): RecordFinding {
   return { found: 'wrong', detail };
 }
 

@@ -1,5 +1,5 @@
 /** DMARC policy records (RFC 7489 section 6.3): whether a name has exactly one, and whether it can be read. Pure. */
-import type { Verdict } from './dkim-record.ts';
+import type { RecordFinding } from './dkim-record.ts';
 import { parseTags } from './tag-list.ts';
 
 const POLICIES = ['none', 'quarantine', 'reject'];
@@ -12,7 +12,7 @@ export function isDmarc(text: string): boolean {
 }
 
 /** What the TXT records at `_dmarc` say. Any policy will do; the suggested one is the mildest. */
-export function checkDmarc(texts: readonly string[]): Verdict {
+export function checkDmarc(texts: readonly string[]): RecordFinding {
   const records = texts.filter(isDmarc);
   const [record] = records;
   if (record === undefined) {

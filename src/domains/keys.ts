@@ -5,7 +5,7 @@
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { DkimAlgorithm, DkimKey } from '../model/domain.ts';
-import { open, seal } from './secret.ts';
+import { seal, unseal } from './secret.ts';
 
 export interface KeyPair {
   readonly algorithm: DkimAlgorithm;
@@ -48,7 +48,7 @@ export interface NewKeys {
   readonly algorithms: readonly DkimAlgorithm[];
   readonly state: 'staged' | 'active';
   /** Selectors that the domain has had as far as is known: DNS caches may still hold their records. */
-  readonly taken: readonly string[];
+  readonly usedSelectors: readonly string[];
   /** Derived from the secret for `dkim`. */
   readonly sealingKey: Buffer;
   readonly now: number;
@@ -58,7 +58,7 @@ export interface NewKeys {
 
 /** Fresh keys, sealed; with `active` for a domain's first, with `staged` for a rotation. */
 export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
-  const { domain, algorithms, state, taken, sealingKey, now, random } = wanted;
+  const { domain, algorithms, state, usedSelectors: taken, sealingKey, now, random } = wanted;
   const stem = newStem(now, random, taken);
   const pairs = await Promise.all(algorithms.map(newKeyPair));
   return pairs.map(({ algorithm, publicKey, privateKey }) => {
@@ -71,8 +71,8 @@ export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
 }
 
 /** The private key as PKCS#8; throws a SecretError that names domain and selector. */
-export function openKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
-  return open(sealingKey, sealed, associated(domain, selector));
+export function unsealKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
+  return unseal(sealingKey, sealed, associated(domain, selector));
 }
 
 function associated(domain: string, selector: string): string {

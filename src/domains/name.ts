@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import { parse } from 'tldts';
 import { parseHost } from '../model/address.ts';
-import { mixedScripts } from './scripts.ts';
+import { mixedScripts } from './mixed-scripts.ts';
 
 export type DomainName =
   /** `warning`: one line about a name that looks like another, else null. */

@@ -5,46 +5,46 @@
 import type { Settings } from '../config/settings.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type { DomainStore } from '../store/contract.ts';
-import { openKey } from './keys.ts';
+import { unsealKey } from './keys.ts';
+import { identityChecks, identityRecords } from './ses-checks.ts';
 import {
+  ensureIdentity,
   type IdentityKeys,
   openSesIdentities,
-  renewKey,
   type SesIdentities,
   type SesIdentity,
   type SesKey,
-  settleIdentity,
+  updateIdentityKey,
 } from './ses-identity.ts';
-import { identityChecks, identityRecords } from './ses-view.ts';
 import { sealingKey } from './setup.ts';
 
 /** The settings that are looked at. */
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
-export interface ProviderView {
+export interface ProviderStatus {
   /** What to publish for the provider, and its own lines. */
   readonly records: readonly DnsRecord[];
   /** The checks of its own lines. */
   readonly checks: readonly RecordCheck[];
   /** The first of them: whether the provider takes mail from the domain. */
-  readonly verdict: RecordCheck;
+  readonly identityCheck: RecordCheck;
   /** True where the provider signs with keys of its own. */
-  readonly easy: boolean;
+  readonly usesEasyDkim: boolean;
 }
 
 /** The provider's view of the domain; null where the transport has no provider of identities. Never rejects. */
-export function lookAtProvider(settings: ProviderSettings, domain: SendingDomain): Promise<ProviderView | null> {
+export function checkProvider(settings: ProviderSettings, domain: SendingDomain): Promise<ProviderStatus | null> {
   return atProvider(settings, domain, (identities) => identities.view(domain.name));
 }
 
 /** The same, with the identity made where it is missing, and given the key that signs now where it has one of before. */
-export function settleAtProvider(
+export function ensureProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
   keys: IdentityKeys,
-): Promise<ProviderView | null> {
+): Promise<ProviderStatus | null> {
   return atProvider(settings, domain, (identities) =>
-    settleIdentity(identities, domain, keys, keyOf(settings, domain)),
+    ensureIdentity(identities, domain, keys, keyOf(settings, domain)),
   );
 }
 
@@ -52,7 +52,7 @@ export function settleAtProvider(
  * `update`, and then, while a key of before retires, the provider given the one that signs now: a rotation ends in the
  * background as well. What fails is told, and tried again after the next check.
  */
-export function keepingProvider(
+export function updateWithProviderKey(
   settings: ProviderSettings,
   update: DomainStore['updateDomain'],
   failed: (what: string, error: unknown) => void,
@@ -64,10 +64,10 @@ export function keepingProvider(
     const { value: domain } = changed;
     if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return changed;
     const provider = await atProvider(settings, domain, (identities) =>
-      renewKey(identities, domain, keyOf(settings, domain)),
+      updateIdentityKey(identities, domain, keyOf(settings, domain)),
     );
-    if (provider?.verdict.found === 'unknown') {
-      failed(`give Amazon SES the new key of ${domain.name}`, new Error(provider.verdict.detail));
+    if (provider?.identityCheck.found === 'unknown') {
+      failed(`give Amazon SES the new key of ${domain.name}`, new Error(provider.identityCheck.detail));
     }
     return changed;
   };
@@ -77,13 +77,18 @@ async function atProvider(
   { transport }: ProviderSettings,
   { name }: SendingDomain,
   work: (identities: SesIdentities) => Promise<SesIdentity | null>,
-): Promise<ProviderView | null> {
+): Promise<ProviderStatus | null> {
   if (transport.kind !== 'ses') return null;
   const { region } = transport;
-  const viewOf = (identity: SesIdentity | null, fault: string | null): ProviderView => {
+  const viewOf = (identity: SesIdentity | null, fault: string | null): ProviderStatus => {
     const checks = identityChecks(name, region, identity, fault);
     const easy = identity !== null && identity.origin !== 'EXTERNAL';
-    return { records: identityRecords(name, region, identity), checks, verdict: checks[0] as RecordCheck, easy };
+    return {
+      records: identityRecords(name, region, identity),
+      checks,
+      identityCheck: checks[0] as RecordCheck,
+      usesEasyDkim: easy,
+    };
   };
   let identities: SesIdentities | null = null;
   try {
@@ -109,7 +114,7 @@ function faultText(error: unknown): string {
 /** Opens keys of the domain for the provider; the copy in the clear is wiped. */
 function keyOf(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
   return (selector, sealed) => {
-    const opened = openKey(sealingKey(settings), name, selector, sealed);
+    const opened = unsealKey(sealingKey(settings), name, selector, sealed);
     const privateKey = opened.toString('base64');
     opened.fill(0);
     return { selector, privateKey };

@@ -30,7 +30,7 @@ const KNOWN: readonly Known[] = [
 ];
 
 /** Says nothing for or against any host; DMARC passes by DKIM. */
-export const NEUTRAL = 'v=spf1 ?all';
+export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**
  * What is known of the relay at `host`; null is a transport that is no relay. Of a relay that is not known only its own
@@ -41,5 +41,5 @@ export function relayFacts(host: string | null): RelayFacts {
   const known = KNOWN.find(({ prefix, suffix }) => name.startsWith(prefix) && name.endsWith(suffix));
   if (known !== undefined) return { spf: known.spf, rewrites: new Set(known.rewrites) };
   const isPublicName = isIP(name) === 0 && name.includes('.') && !name.includes(':');
-  return { spf: isPublicName ? `v=spf1 a:${name} ?all` : NEUTRAL, rewrites: new Set() };
+  return { spf: isPublicName ? `v=spf1 a:${name} ?all` : NEUTRAL_SPF, rewrites: new Set() };
 }

@@ -40,7 +40,7 @@ export function secretFromSetting(text: string): Buffer {
  * The secret in the file at `path`, made at the first start. Several processes may start at once: one makes it, all read
  * the same. Throws a SecretError where the file may be read by others, holds something else, or cannot be made.
  */
-export function loadOrMakeSecret(path: string): Buffer {
+export function loadOrCreateSecret(path: string): Buffer {
   try {
     return read(path) ?? make(path);
   } catch (error) {
@@ -127,7 +127,7 @@ export function seal(key: Buffer, plaintext: Buffer, associated: string): string
 }
 
 /** What was sealed; throws a SecretError that names `associated` where the secret is another or a bit was changed. */
-export function open(key: Buffer, sealed: string, associated: string): Buffer {
+export function unseal(key: Buffer, sealed: string, associated: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');
   if (bytes.length < 1 + NONCE + TAG || bytes[0] !== VERSION) {
     throw new SecretError(`${associated} is not stored in a form that this version can open`);

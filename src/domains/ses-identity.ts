@@ -1,7 +1,7 @@
 /**
  * A sending domain at Amazon SES: its identity there, made with our own DKIM key ("bring your own DKIM") or with keys of the
  * provider's (Easy DKIM). Postrider signs by itself as well; without a verified identity the provider takes no mail from the
- * domain. ses-view.ts tells what an identity means to the operator.
+ * domain. ses-checks.ts tells what an identity means to the operator.
  *
  * An identity that somebody else made, or with a key that is none of ours, is left as it is. Calls reject with the SDK's errors.
  */
@@ -119,14 +119,14 @@ type Named = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
 /** Opens an RSA key. */
 type KeyOf = (selector: string, sealed: string) => SesKey;
 
-/** The identity of the domain, made where it is missing; where it is there, as `renewKey` leaves it. */
-export async function settleIdentity(
+/** The identity of the domain, made where it is missing; where it is there, as `updateIdentityKey` leaves it. */
+export async function ensureIdentity(
   identities: SesIdentities,
   domain: Named,
   keys: IdentityKeys,
   keyOf: KeyOf,
 ): Promise<SesIdentity> {
-  const there = await renewKey(identities, domain, keyOf);
+  const there = await updateIdentityKey(identities, domain, keyOf);
   if (there !== null) return there;
   const own = signingKey(domain);
   const key = keys === 'easy' || own === undefined ? null : keyOf(own.selector, own.sealed);
@@ -137,7 +137,11 @@ export async function settleIdentity(
  * The identity of the domain, given our key that signs now where it has one of ours of before: the provider looks for the
  * record of the key it has, again and again, and takes no more mail when that is gone for days. Null where there is none.
  */
-export async function renewKey(identities: SesIdentities, domain: Named, keyOf: KeyOf): Promise<SesIdentity | null> {
+export async function updateIdentityKey(
+  identities: SesIdentities,
+  domain: Named,
+  keyOf: KeyOf,
+): Promise<SesIdentity | null> {
   const there = await identities.view(domain.name);
   const own = signingKey(domain);
   if (there === null || own === undefined || !isOutdated(there, domain, own.selector)) return there;

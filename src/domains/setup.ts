@@ -5,16 +5,16 @@ import { existsSync, mkdirSync, realpathSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { AfterCheck, RecordCheck, SendingDomain } from '../model/domain.ts';
-import { advanceRotation, afterCheck, type DomainUpdate, withoutRetired } from '../model/domain.ts';
-import { sendersBound } from '../model/submission.ts';
+import type { CheckEvaluation, RecordCheck, SendingDomain } from '../model/domain.ts';
+import { advanceRotation, type DomainUpdate, evaluateChecks, removeRetiredKeys } from '../model/domain.ts';
+import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
-import { openKey } from './keys.ts';
+import { unsealKey } from './keys.ts';
 import { recordsFor, type SendingSetup } from './records.ts';
 import { type RelayFacts, relayFacts } from './relays.ts';
-import { deriveKey, loadOrMakeSecret, SecretError, secretFromSetting } from './secret.ts';
-import { createSigner, type OutgoingParts } from './signing.ts';
+import { deriveKey, loadOrCreateSecret, SecretError, secretFromSetting } from './secret.ts';
+import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
 /** What the records to publish depend on. */
@@ -56,7 +56,7 @@ function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'dat
   if (secret !== null) return secretFromSetting(secret);
   // Beside the embedded database its folder is there; with a database server nothing else has made it.
   if (database.kind === 'postgres') mkdirSync(dataFolder(database), { recursive: true, mode: 0o700 });
-  return loadOrMakeSecret(secretPath({ database }));
+  return loadOrCreateSecret(secretPath({ database }));
 }
 
 /**
@@ -110,7 +110,7 @@ export async function checkSecret(
   const key = sealingKey(settings);
   const opens = sealed.some(({ name, selector, sealed: text }) => {
     try {
-      openKey(key, name, selector, text).fill(0);
+      unsealKey(key, name, selector, text).fill(0);
       return true;
     } catch {
       return false;
@@ -124,49 +124,52 @@ export async function checkSecret(
 }
 
 /** What a check leads to: what to write down, and the news in it. */
-export interface Checked {
+export interface DomainCheckResult {
   readonly update: DomainUpdate;
-  readonly event: AfterCheck['event'];
+  readonly event: CheckEvaluation['event'];
 }
 
 /** The update that the checks of a domain's records lead to. Keys whose records are seen take over first. */
-export function updateAfter(
+export function domainUpdateFrom(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
   now: number,
   maxAgeMs: number,
-): Checked {
-  const keys = withoutRetired(advanceRotation(domain, checks, now, maxAgeMs), now);
-  const { status, checkedAt, authenticatedAt, failingSince, event } = afterCheck({ ...domain, keys }, checks, now);
+): DomainCheckResult {
+  const keys = removeRetiredKeys(advanceRotation(domain, checks, now, maxAgeMs), now);
+  const { status, checkedAt, authenticatedAt, failingSince, event } = evaluateChecks({ ...domain, keys }, checks, now);
   const { id, revision } = domain;
   return { update: { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
 /** Domain and key of return paths, or null where none are made. Makes the secret where there is none. @throws SecretError */
-export function returnPathKey(settings: Settings): OutgoingParts['returnPath'] {
+export function returnPathKey(settings: Settings): PrepareParts['returnPath'] {
   const { returnPathDomain: domain } = settings;
   return domain === null ? null : { domain, key: deriveKey(installationSecret(settings), 'return-path') };
 }
 
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
-export function signing(settings: Settings): Pick<OutgoingParts, 'signer' | 'mustSign' | 'returnPath'> {
+export function signingParts(settings: Settings): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath'> {
   const sealing = sealingKey(settings);
   const { transport } = settings;
   const { rewrites } = factsOf(transport);
   return {
-    signer: createSigner({ openKey: (...named) => openKey(sealing, ...named), except: rewrites }),
-    mustSign: sendersBound(settings),
+    signer: createSigner({ openKey: (...named) => unsealKey(sealing, ...named), unsignedHeaders: rewrites }),
+    mustSign: requiresAuthenticatedSender(settings),
     returnPath: returnPathKey(settings),
   };
 }
 
 /** The check of one domain for the watcher: looks its records up and says what follows; null where nothing was answered. */
-export function domainCheck(settings: Settings, clock: Clock): (domain: SendingDomain) => Promise<Checked | null> {
+export function domainCheck(
+  settings: Settings,
+  clock: Clock,
+): (domain: SendingDomain) => Promise<DomainCheckResult | null> {
   const resolver = createResolver(settings.dns);
   const setup = sendingSetup(settings);
   return async (domain) => {
     const checks = await checkRecords(recordsFor(domain, setup), resolver);
     if (checks.every(({ found }) => found === 'unknown')) return null;
-    return updateAfter(domain, checks, clock.now(), settings.maxAgeMs);
+    return domainUpdateFrom(domain, checks, clock.now(), settings.maxAgeMs);
   };
 }

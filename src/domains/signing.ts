@@ -9,7 +9,13 @@ import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { compose } from '../message/compose.ts';
-import { type SignatureName, signable, signatureField, signatureInput, withSignatures } from '../message/dkim.ts';
+import {
+  prepareSignable,
+  prependSignatures,
+  type SignatureIdentity,
+  signatureField,
+  signatureInput,
+} from '../message/dkim.ts';
 import { returnPathToken } from '../message/return-path.ts';
 import { parseAddress, parseHost } from '../model/address.ts';
 import { type DkimKey, maySend, type SendingDomain, signingKeys } from '../model/domain.ts';
@@ -26,16 +32,16 @@ interface Signing {
   readonly maySend: boolean;
 }
 
-export interface DomainDirectoryParts {
+export interface DomainCacheParts {
   readonly clock: { now(): number };
   readonly publish: PublishOf<'domain.changed'>;
 }
 
-export class DomainDirectory {
+export class DomainCache {
   readonly #byName = new Map<string, SendingDomain>();
-  readonly #parts: DomainDirectoryParts;
+  readonly #parts: DomainCacheParts;
 
-  constructor(parts: DomainDirectoryParts) {
+  constructor(parts: DomainCacheParts) {
     this.#parts = parts;
   }
 
@@ -59,7 +65,7 @@ export class DomainDirectory {
   }
 
   /** The keys that must sign mail of the account from this domain, or null where none was ever authenticated for it. */
-  signing(accountId: number, name: string): Signing | null {
+  signingFor(accountId: number, name: string): Signing | null {
     const domain = this.#find(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
     return { domain: domain.name, keys: signingKeys(domain), maySend: maySend(domain) };
@@ -84,8 +90,8 @@ export class DomainDirectory {
 /** The last field of Feedback-ID: who sends (Gmail's form, 5 to 15 characters). */
 const SENDER_ID = 'postrider';
 
-export interface OutgoingParts {
-  readonly domains: Pick<DomainDirectory, 'signing'>;
+export interface PrepareParts {
+  readonly domains: Pick<DomainCache, 'signingFor'>;
   readonly signer: Signer;
   /**
    * True where senders must be authenticated: mail of a domain that no longer is waits. Where false, mail of a domain that
@@ -93,22 +99,22 @@ export interface OutgoingParts {
    */
   readonly mustSign: boolean;
   /** Told of mail that could not be signed and therefore waits; wants an operator. */
-  readonly failed: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
   /** Domain and key of return paths, or null: the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
 }
 
 /** Makes the queue's `prepare`. */
-export function outgoing({
+export function createPrepare({
   domains,
   signer,
   mustSign,
-  failed,
+  onError: failed,
   returnPath,
-}: OutgoingParts): (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
+}: PrepareParts): (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(mail) {
     const domain = parseAddress(mail.from)?.domain ?? '';
-    const signing = domains.signing(mail.accountId, domain);
+    const signing = domains.signingFor(mail.accountId, domain);
     // Only signed mail carries it: Gmail counts a Feedback-ID for the domain that signed it.
     const feedback = { name: 'Feedback-ID', value: `transactional:${mail.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(mail, signing === null ? [] : [feedback]);
@@ -150,7 +156,7 @@ export function outgoing({
 // unsigned comes out. Keys are opened once and kept, the least used of too many forgotten. They are never logged, and no
 // error holds one.
 
-export interface SigningKey extends SignatureName {
+export interface SigningKey extends SignatureIdentity {
   /** The private key, sealed. */
   readonly sealed: string;
 }
@@ -167,7 +173,7 @@ interface SignerParts {
   /** The private key as PKCS#8 DER; throws where it cannot be opened. */
   readonly openKey: (domain: string, selector: string, sealed: string) => Buffer;
   /** Header fields, lower case, that the next hop writes anew. */
-  readonly except?: ReadonlySet<string>;
+  readonly unsignedHeaders?: ReadonlySet<string>;
   /** Keys kept open at once. */
   readonly maxKeys?: number;
 }
@@ -177,12 +183,12 @@ const MAX_KEYS = 4_000;
 
 interface OpenKey {
   /** Kept with the key, so that what its signatures begin with is made once. */
-  readonly name: SignatureName;
+  readonly name: SignatureIdentity;
   readonly sealed: string;
   readonly key: KeyObject;
 }
 
-export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerParts): Signer {
+export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
   /** By record name, the least lately used first. */
   const opened = new Map<string, OpenKey>();
 
@@ -222,7 +228,7 @@ export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerPart
     sign(data, bodyAt, keys, at) {
       return new Promise((resolve, reject) => {
         if (keys.length === 0) throw new Error('There is no DKIM key to sign with');
-        const shared = signable(data, bodyAt, except);
+        const shared = prepareSignable(data, bodyAt, except);
         const fields = new Array<string>(keys.length).fill('');
         let missing = keys.length;
         for (const [index, wanted] of keys.entries()) {
@@ -240,7 +246,7 @@ export function createSigner({ openKey, except, maxKeys = MAX_KEYS }: SignerPart
               yieldSigningThreads();
             }
             missing -= 1;
-            if (missing === 0) resolve(withSignatures(fields, data));
+            if (missing === 0) resolve(prependSignatures(fields, data));
           });
         }
       });

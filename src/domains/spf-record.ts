@@ -3,7 +3,7 @@
  * the operator and the relay. Pure.
  */
 import { isIPv4, isIPv6 } from 'node:net';
-import type { Verdict } from './dkim-record.ts';
+import type { RecordFinding } from './dkim-record.ts';
 
 const VERSION = 'v=spf1';
 /** RFC 7208 section 4.6.4: more terms than these that need a lookup, and evaluation ends in an error. */
@@ -16,7 +16,7 @@ export function isSpf(text: string): boolean {
 }
 
 /** What the TXT records of a name say about SPF; `expected` is the record that was suggested. */
-export function checkSpf(expected: string, texts: readonly string[]): Verdict {
+export function checkSpf(expected: string, texts: readonly string[]): RecordFinding {
   const records = texts.filter(isSpf);
   const [record] = records;
   if (record === undefined) return { found: 'missing', detail: `no SPF record; publish ${expected}` };

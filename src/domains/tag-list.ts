@@ -30,6 +30,6 @@ function isTagName(name: string): boolean {
 }
 
 /** True when the colon-separated list holds one of `wanted`. */
-export function lists(value: string, wanted: readonly string[]): boolean {
+export function listIncludes(value: string, wanted: readonly string[]): boolean {
   return value.split(':').some((item) => wanted.includes(item.trim().toLowerCase()));
 }

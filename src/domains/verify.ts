@@ -5,7 +5,7 @@
  */
 
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
-import { compareDkim, type Verdict } from './dkim-record.ts';
+import { compareDkim, type RecordFinding } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
 import { organisationalDomain } from './name.ts';
@@ -16,7 +16,7 @@ const CONCURRENCY = 8;
 const MAX_SEEN = 1_000;
 const MAX_VALUES = 20;
 
-type Finding = Verdict & { readonly seen: readonly string[] };
+type Finding = RecordFinding & { readonly seen: readonly string[] };
 
 /** One check for each record, in the same order. */
 export async function checkRecords(
@@ -63,7 +63,7 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
  * Many DNS hosts add the domain to whatever name is typed in. Where a record is missing, it is looked for under the name
  * that this makes; a failing lookup only loses the hint.
  */
-async function misplaced(record: DnsRecord, marker: string, resolver: Resolver): Promise<Verdict> {
+async function misplaced(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
   const doubled = `${record.name}.${domain}`;
   const lookup = await resolver.txt(doubled);

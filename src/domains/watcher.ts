@@ -4,7 +4,7 @@
  * Nodes may check the same domain twice; nothing depends on who does, and the node whose result was written publishes the event.
  */
 import type { Clock } from '../clock.ts';
-import type { AfterCheck, DomainUpdate, SendingDomain } from '../model/domain.ts';
+import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { DomainStore } from '../store/contract.ts';
 
@@ -15,14 +15,14 @@ const EVENTS = {
   recovered: 'domain.recovered',
   lost: 'domain.failing',
   blocked: 'domain.blocked',
-} as const satisfies Readonly<Record<NonNullable<AfterCheck['event']>, string>>;
+} as const satisfies Readonly<Record<NonNullable<CheckEvaluation['event']>, string>>;
 /** Domains checked in one round, one after the other, so that a resolver is not flooded. */
 const ROUND = 50;
 /** After a look without an answer; doubled with each further one. */
 const RETRY_MS = HOUR / 12;
 
 /** How long after its last check a domain is checked again, in ms. */
-export function checkAfterMs(domain: SendingDomain, now: number): number {
+export function checkIntervalMs(domain: SendingDomain, now: number): number {
   const young = now - domain.createdAt < 24 * HOUR;
   switch (domain.status) {
     case 'authenticated':
@@ -42,7 +42,7 @@ export interface WatcherParts {
   /** Looks the records up and says what follows; null where nothing was answered. */
   readonly check: (
     domain: SendingDomain,
-  ) => Promise<{ readonly update: DomainUpdate; readonly event: AfterCheck['event'] } | null>;
+  ) => Promise<{ readonly update: DomainUpdate; readonly event: CheckEvaluation['event'] } | null>;
   readonly update: DomainStore['updateDomain'];
   readonly publish: PublishOf<(typeof EVENTS)[keyof typeof EVENTS] | 'node.operation_failed'>;
 }
@@ -59,7 +59,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
   const lookedAt = ({ id, checkedAt }: SendingDomain): number => Math.max(checkedAt ?? 0, tried.get(id)?.at ?? 0);
 
   function isDue(domain: SendingDomain, now: number): boolean {
-    const often = checkAfterMs(domain, now);
+    const often = checkIntervalMs(domain, now);
     const failures = tried.get(domain.id)?.failures ?? 0;
     const wait = failures === 0 ? often : Math.min(RETRY_MS * 2 ** (failures - 1), Math.max(often, HOUR));
     return now - lookedAt(domain) >= wait;

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../model/feedback.ts';
+import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import { reportEvent } from './report-event.ts';
 
 /** How long a report waits here for the settlement, and how often it is tried. */
@@ -16,7 +16,7 @@ export type RecordResult = 'recorded' | 'not-yet';
 
 export interface FeedbackIntakeParts {
   readonly clock: Clock;
-  readonly record: (report: FeedbackReport) => Promise<FeedbackAnswer>;
+  readonly record: (report: FeedbackReport) => Promise<FeedbackResult>;
   /** Gets the event of each report that is recorded, after the commit. */
   readonly publish: Publish;
 }

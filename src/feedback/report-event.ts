@@ -1,10 +1,10 @@
 /** The event of a report that the store has recorded. */
 import type { ServiceEvent } from '../model/events.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../model/feedback.ts';
+import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 
 /** What the store made of a report, as an event. */
 export function reportEvent(
-  answer: Exclude<FeedbackAnswer, { readonly kind: 'not-yet' }>,
+  answer: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   report: FeedbackReport,
 ): ServiceEvent {
   const { source: reportedBy, summary, at } = report;

@@ -3,7 +3,7 @@
  * messages that are being received. Bounded memory. A peer is an IPv4 address or an IPv6 network of 64 bits: the owner of
  * one such address has them all. Budgets are generous: a relay or a large provider brings all its reports from few addresses.
  */
-import { peerOf } from '../model/address.ts';
+import { peerNetworkOf } from '../model/address.ts';
 
 interface Rate {
   readonly burst: number;
@@ -45,9 +45,9 @@ export function createPeerLimits(): PeerLimits {
     (kind === 'return-path' || (role.level(peer, now) >= 1 && allRole.level('', now) >= 1));
 
   return {
-    allows: (address, kind, now) => may(peerOf(address), kind, now),
+    allows: (address, kind, now) => may(peerNetworkOf(address), kind, now),
     charge(address, kind, now) {
-      const peer = peerOf(address);
+      const peer = peerNetworkOf(address);
       if (!may(peer, kind, now)) return false;
       messages.take(peer, now);
       if (kind === 'role') {
@@ -57,7 +57,7 @@ export function createPeerLimits(): PeerLimits {
       return true;
     },
     reserveBytes(address, bytes) {
-      const peer = peerOf(address);
+      const peer = peerNetworkOf(address);
       const own = held.get(peer) ?? 0;
       if (own + bytes > MAX_BUFFERED_BYTES.perPeer || allHeld + bytes > MAX_BUFFERED_BYTES.total) return false;
       held.set(peer, own + bytes);
@@ -65,7 +65,7 @@ export function createPeerLimits(): PeerLimits {
       return true;
     },
     releaseBytes(address, bytes) {
-      const peer = peerOf(address);
+      const peer = peerNetworkOf(address);
       const left = (held.get(peer) ?? 0) - bytes;
       allHeld -= bytes;
       if (left > 0) held.set(peer, left);

@@ -37,7 +37,7 @@ export function createSmtpReport(
     at: now,
     summary: oneLine(`from <${from}>: ${subjectOf(raw)}`),
     raw: raw.subarray(0, mail === null ? KEPT_ROLE_BYTES : KEPT_BYTES),
-    last: false,
+    isFinal: false,
   };
 }
 

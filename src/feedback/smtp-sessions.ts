@@ -3,7 +3,7 @@
  * that have not yet given a valid recipient, then of those for a role mailbox, which anybody can name. A session for a return
  * path is ended only after it has been idle for a minute, one whose report is being recorded never.
  */
-import { peerOf } from '../model/address.ts';
+import { peerNetworkOf } from '../model/address.ts';
 
 /** Sessions of one peer, and of all. */
 export const MAX_SESSIONS = { perPeer: 20, total: 200 } as const;
@@ -36,7 +36,7 @@ export function createOpenSessions(): OpenSessions {
 
   function leave(visit: OpenSession): void {
     if (!visits.delete(visit)) return;
-    const peer = peerOf(visit.address);
+    const peer = peerNetworkOf(visit.address);
     const own = byPeer.get(peer);
     own?.delete(visit);
     if (own?.size === 0) byPeer.delete(peer);
@@ -59,7 +59,7 @@ export function createOpenSessions(): OpenSessions {
 
   return {
     admit(visit, now) {
-      const peer = peerOf(visit.address);
+      const peer = peerNetworkOf(visit.address);
       const own = byPeer.get(peer) ?? new Set<OpenSession>();
       if (own.size >= MAX_SESSIONS.perPeer && !evictOne(own, now, OWN_IDLE_MS)) return false;
       if (visits.size >= MAX_SESSIONS.total && !evictOne(visits, now, 0)) return false;

@@ -10,16 +10,16 @@ import { readFileSync } from 'node:fs';
 import type { DropReason } from '../model/events.ts';
 
 /** A connection, as the table sees it. */
-export interface Member {
+export interface TableConnection {
   /** Closes the connection; must not throw. */
   close(reason: DropReason): void;
   /** Written by the table alone. */
-  seat: Seat | null;
+  tableEntry: Seat | null;
 }
 
 /** A place in the table. */
 interface Seat {
-  readonly member: Member;
+  readonly member: TableConnection;
   readonly peer: Peer | null;
   readonly amongAll: Link;
   readonly amongPeer: Link | null;
@@ -56,7 +56,7 @@ export class ConnectionTable {
    * Takes a new connection in, and closes the oldest keyless one where the listener is full. Where there is none to close,
    * the new one is closed, and this is false. `peerName` is null for peers without a share of their own.
    */
-  enter(member: Member, peerName: string | null): boolean {
+  add(member: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
       const oldest = this.#keyless.first();
       if (oldest === null) {
@@ -70,27 +70,27 @@ export class ConnectionTable {
     const [amongAll, amongPeer] = [new Link(member), peer === null ? null : new Link(member)];
     this.#keyless.append(amongAll);
     if (peer !== null && amongPeer !== null) peer.keyless.append(amongPeer);
-    member.seat = { member, peer, amongAll, amongPeer, keyless: true };
+    member.tableEntry = { member, peer, amongAll, amongPeer, keyless: true };
     if (peer !== null) this.#trim(peer);
     return true;
   }
 
   /** The connection has presented a valid key or session. */
-  identify({ seat }: Member): void {
+  markAuthenticated({ tableEntry: seat }: TableConnection): void {
     if (seat?.keyless === true) this.#unlink(seat);
   }
 
   /** The connection is closed. */
-  leave(member: Member): void {
-    const { seat } = member;
+  remove(member: TableConnection): void {
+    const { tableEntry: seat } = member;
     if (seat === null) return;
-    member.seat = null;
+    member.tableEntry = null;
     this.#open -= 1;
     if (seat.keyless) this.#unlink(seat);
   }
 
-  #close(member: Member, reason: DropReason): void {
-    this.leave(member);
+  #close(member: TableConnection, reason: DropReason): void {
+    this.remove(member);
     member.close(reason);
   }
 
@@ -122,11 +122,11 @@ export class ConnectionTable {
 }
 
 class Link {
-  readonly member: Member;
+  readonly member: TableConnection;
   before: Link | null = null;
   after: Link | null = null;
 
-  constructor(member: Member) {
+  constructor(member: TableConnection) {
     this.member = member;
   }
 }
@@ -137,7 +137,7 @@ class Line {
   #last: Link | null = null;
   length = 0;
 
-  first(): Member | null {
+  first(): TableConnection | null {
     return this.#first === null ? null : this.#first.member;
   }
 
@@ -178,27 +178,27 @@ interface Share {
 }
 
 /** The place of one request, from before its body to its answer. */
-export interface Place {
+export interface AdmittedRequest {
   readonly share: Share;
   bytes: number;
   /** When the body was whole, in milliseconds; null while it arrives. */
-  since: number | null;
+  bodyReadAt: number | null;
 }
 
 /** Why no more is taken: all requests together hold too much, or those of the account do. */
-export type Shed = 'overloaded' | 'too-many-bodies';
+export type BodyRefusal = 'overloaded' | 'too-many-bodies';
 
-export interface InFlightLimits {
+export interface RequestLimits {
   /** Requests between the end of their body and their answer; more are shed. */
   readonly maxInFlight: number;
   /** Requests of one account whose body is still arriving; more of that account are refused. */
-  readonly maxReading: number;
+  readonly maxReadingPerAccount: number;
   /** What the bodies of all requests not yet answered hold, half of it those of one account; beyond it requests are shed. */
   readonly maxBufferedBytes: number;
 }
 
-export class InFlight {
-  readonly #limits: InFlightLimits;
+export class RequestLimiter {
+  readonly #limits: RequestLimits;
   readonly #load: LoadSignal;
   /** By account; one entry for each that ever sent something. */
   readonly #shares = new Map<number, Share>();
@@ -210,25 +210,25 @@ export class InFlight {
   #meanMs = 0;
   #onIdle: (() => void) | null = null;
 
-  constructor(limits: InFlightLimits, load: LoadSignal) {
+  constructor(limits: RequestLimits, load: LoadSignal) {
     this.#limits = limits;
     this.#load = load;
   }
 
   /** Milliseconds after which a shed client may try again, or null where the request may come in. */
-  shedMs(): number | null {
-    if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.waitMs();
+  sheddingDelayMs(): number | null {
+    if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
     const decision = this.#load();
     return decision.shed ? decision.retryAfterMs : null;
   }
 
   /** How long a shed client should wait, in milliseconds. */
-  waitMs(): number {
+  advisedWaitMs(): number {
     return Math.max(1, this.#meanMs);
   }
 
   /** Waits for a step before the body, and goes on with `next`; a drain waits for both. Rejects with the fault of either. */
-  async through<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
+  async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#before += 1;
     try {
       next(await step);
@@ -239,20 +239,20 @@ export class InFlight {
   }
 
   /** A place for a request whose body is to be read, or null where its account has all of its own taken. */
-  enter(accountId: number): Place | null {
+  startReading(accountId: number): AdmittedRequest | null {
     let share = this.#shares.get(accountId);
     if (share === undefined) {
       share = { reading: 0, bytes: 0 };
       this.#shares.set(accountId, share);
     }
-    if (share.reading >= this.#limits.maxReading) return null;
+    if (share.reading >= this.#limits.maxReadingPerAccount) return null;
     share.reading += 1;
     this.#reading += 1;
-    return { share, bytes: 0, since: null };
+    return { share, bytes: 0, bodyReadAt: null };
   }
 
   /** Counts bytes of the body that arrived, until the request leaves; or says why they must not be kept. */
-  hold(place: Place, bytes: number): Shed | null {
+  reserveBytes(place: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
     if (this.#bytes + bytes > maxBufferedBytes) return 'overloaded';
     if (place.share.bytes + bytes > maxBufferedBytes / 2) return 'too-many-bodies';
@@ -263,9 +263,9 @@ export class InFlight {
   }
 
   /** The body is whole at `now`: the request is in flight, or has to be shed where this is false. */
-  begin(place: Place, now: number): boolean {
+  startProcessing(place: AdmittedRequest, now: number): boolean {
     if (this.#isFull()) return false;
-    place.since = now;
+    place.bodyReadAt = now;
     place.share.reading -= 1;
     this.#reading -= 1;
     this.#inFlight += 1;
@@ -273,7 +273,7 @@ export class InFlight {
   }
 
   /** The request was answered, or its client went away, at `now`. */
-  leave({ share, bytes, since }: Place, now: number): void {
+  finish({ share, bytes, bodyReadAt: since }: AdmittedRequest, now: number): void {
     share.bytes -= bytes;
     this.#bytes -= bytes;
     if (since === null) {
@@ -330,13 +330,13 @@ const RESERVED = 128;
 /** No listener gets fewer, however low the limit is. */
 const MIN_CONNECTIONS = 8;
 
-export type ConnectionShares = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
+export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
 
 /**
  * Shares out what `limit` leaves after the reserve and `others`, descriptors of delivery and of the SMTP intake. Each
  * listener gets its maximum, or all get the same part of it.
  */
-export function shareDescriptors(limit: number, others: number): ConnectionShares {
+export function divideDescriptors(limit: number, others: number): ConnectionLimitByListener {
   const wanted = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
   // Half of a low limit stays with the store and delivery, whatever they need at most.
   const left = Math.max(limit - RESERVED - others, limit / 2 - MIN_CONNECTIONS);

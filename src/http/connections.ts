@@ -5,8 +5,8 @@
  * Guarantees: every socket has an error listener from its first moment to its last, so that no reset ends the process; at
  * most `maxConnections`, by the rules of `ConnectionTable`; a connection with more than `maxUnanswered` requests without
  * an answer is not read further until half of them are answered; keyless ones among these are then read on one at a time,
- * every `keylessTurnMs`, so that requests without a key cannot take the whole processor; a connection whose client reads no
- * answer for `unreadTimeoutMs` is closed; an answer below HTTP follows the answers that are still owed and never comes
+ * every `unauthenticatedReadIntervalMs`, so that requests without a key cannot take the whole processor; a connection whose client reads no
+ * answer for `unreadResponseTimeoutMs` is closed; an answer below HTTP follows the answers that are still owed and never comes
  * between them.
  *
  * Node parses each piece that it reads to its end, 64 KiB or some 3,600 requests of the shortest kind, before a pause has any
@@ -18,9 +18,9 @@ import { Server as TlsServer } from 'node:https';
 import { BlockList, isIP, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
-import { peerOf } from '../model/address.ts';
+import { peerNetworkOf } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
-import { ConnectionTable, type Member } from './capacity.ts';
+import { ConnectionTable, type TableConnection } from './capacity.ts';
 
 export interface ConnectionLimits {
   /** Connections at once. */
@@ -28,17 +28,17 @@ export interface ConnectionLimits {
   /** How long a connection may idle between two requests. */
   readonly keepAliveTimeoutMs: number;
   /** The same for a connection that has presented no valid key or session. */
-  readonly keylessKeepAliveTimeoutMs: number;
+  readonly unauthenticatedKeepAliveTimeoutMs: number;
   /** How long after an answer the next request's headers may take to be whole on such a connection, whatever is sent meanwhile. */
-  readonly keylessGapMs: number;
+  readonly unauthenticatedHeadersTimeoutMs: number;
   /** Requests of one connection without an answer; with more it is not read further. */
   readonly maxUnanswered: number;
   /** Connections at once that are not read further; one more is closed. */
-  readonly maxHeld: number;
+  readonly maxPaused: number;
   /** One keyless connection that pipelines is read on in each such time: this bounds what all of them cost together. */
-  readonly keylessTurnMs: number;
+  readonly unauthenticatedReadIntervalMs: number;
   /** How long a client may read nothing of an answer that waits for it. */
-  readonly unreadTimeoutMs: number;
+  readonly unreadResponseTimeoutMs: number;
   /** How often unread answers are looked for. */
   readonly timeoutCheckMs: number;
 }
@@ -46,39 +46,39 @@ export interface ConnectionLimits {
 export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
   keepAliveTimeoutMs: 65_000,
-  keylessKeepAliveTimeoutMs: 5_000,
+  unauthenticatedKeepAliveTimeoutMs: 5_000,
   // The time between two requests and that for a request's headers.
-  keylessGapMs: 16_000,
+  unauthenticatedHeadersTimeoutMs: 16_000,
   maxUnanswered: 8,
-  maxHeld: 256,
-  keylessTurnMs: 4,
-  unreadTimeoutMs: 10_000,
+  maxPaused: 256,
+  unauthenticatedReadIntervalMs: 4,
+  unreadResponseTimeoutMs: 10_000,
   timeoutCheckMs: 1_000,
 };
 
 /** What a listener is handed of it. */
 export interface HttpConnections {
   /** Puts the server's connections under the limits; after its request listeners are added and before it listens. */
-  watch(server: Server): void;
+  attach(server: Server): void;
   /** A valid key or session was presented on this socket, or a message whose signature holds. */
-  identify(socket: Duplex): void;
+  markAuthenticated(socket: Duplex): void;
   /** Writes a whole HTTP answer, once the answers that are owed are sent, and ends the connection. */
-  endWith(socket: Duplex, answer: string | Buffer): void;
+  endWithResponse(socket: Duplex, answer: string | Buffer): void;
   /** For `clientError`: what was read is no HTTP. `answer` is called where there is somebody to be answered. */
-  fault(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void;
+  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void;
 }
 
 export interface ConnectionParts {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
   /** True for an address whose peers have no share of their own. */
-  readonly sharesNothing: (address: string) => boolean;
+  readonly isExemptFromPeerShare: (address: string) => boolean;
   /** A connection was closed from our side; must not throw. */
-  readonly dropped: (reason: DropReason) => void;
+  readonly onDrop: (reason: DropReason) => void;
 }
 
 /** True for loopback addresses and for those in `trusted`, addresses and CIDR networks as the settings hold them. */
-export function withoutShare(trusted: readonly string[]): (address: string) => boolean {
+export function peerShareExemption(trusted: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of trusted) {
     const [address = '', prefix] = network.split('/');
@@ -87,7 +87,7 @@ export function withoutShare(trusted: readonly string[]): (address: string) => b
     else list.addSubnet(address, Number(prefix), family);
   }
   return (address) => {
-    const peer = peerOf(address);
+    const peer = peerNetworkOf(address);
     // RFC 1122 section 3.2.1.3; an IPv4 address is a peer by itself.
     if (address === '::1' || peer.startsWith('127.')) return true;
     return trusted.length > 0 && (isIP(peer) === 4 ? list.check(peer, 'ipv4') : list.check(address, 'ipv6'));
@@ -102,7 +102,7 @@ const KEEP_ALIVE_SLACK_MS = 1_000;
 /** How long an answer below HTTP may take to leave. */
 const FLUSH_MS = 2_000;
 
-interface Connection extends Member {
+interface Connection extends TableConnection {
   /** What the peer is connected to; under TLS there is a second socket above it. */
   readonly bottom: Socket;
   /** What HTTP reads and writes. */
@@ -142,7 +142,7 @@ export class Connections implements HttpConnections {
   readonly #waiting = new Set<Connection>();
   #turnIsSet = false;
 
-  constructor({ limits, clock, sharesNothing, dropped }: ConnectionParts) {
+  constructor({ limits, clock, isExemptFromPeerShare: sharesNothing, onDrop: dropped }: ConnectionParts) {
     this.#limits = limits;
     this.#clock = clock;
     this.#sharesNothing = sharesNothing;
@@ -150,7 +150,7 @@ export class Connections implements HttpConnections {
     this.#table = new ConnectionTable(limits.maxConnections);
   }
 
-  watch(server: Server): void {
+  attach(server: Server): void {
     const { keepAliveTimeoutMs, timeoutCheckMs } = this.#limits;
     server.keepAliveTimeout = keepAliveTimeoutMs;
     if (server instanceof TlsServer) {
@@ -189,22 +189,22 @@ export class Connections implements HttpConnections {
     server.on('close', () => cancel());
   }
 
-  identify(socket: Duplex): void {
+  markAuthenticated(socket: Duplex): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.identified) return;
     connection.identified = true;
-    this.#table.identify(connection);
+    this.#table.markAuthenticated(connection);
     if (connection.newest !== null) announceKeepAlive(connection.newest, this.#limits.keepAliveTimeoutMs);
   }
 
-  endWith(socket: Duplex, answer: string | Buffer): void {
+  endWithResponse(socket: Duplex, answer: string | Buffer): void {
     const connection = this.#bySocket.get(socket);
     const run = () => this.#write(socket, answer);
     if (connection === undefined || connection.unanswered === 0) run();
     else connection.last = { answers: 0, run };
   }
 
-  fault(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void {
+  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void {
     if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
       socket.destroy();
       return;
@@ -241,7 +241,7 @@ export class Connections implements HttpConnections {
       return null;
     }
     const connection: Connection = {
-      seat: null,
+      tableEntry: null,
       bottom: socket,
       top: socket,
       identified: false,
@@ -259,13 +259,13 @@ export class Connections implements HttpConnections {
         socket.destroy();
       },
     };
-    const peer = this.#sharesNothing(remoteAddress) ? null : peerOf(remoteAddress);
-    if (!this.#table.enter(connection, peer)) return null;
+    const peer = this.#sharesNothing(remoteAddress) ? null : peerNetworkOf(remoteAddress);
+    if (!this.#table.add(connection, peer)) return null;
     this.#all.add(connection);
     this.#bySocket.set(socket, connection);
     const ends = endsOf(socket);
     socket.once('close', () => {
-      this.#table.leave(connection);
+      this.#table.remove(connection);
       this.#all.delete(connection);
       if (this.#handshakes.get(ends) === connection) this.#handshakes.delete(ends);
       this.#letGo(connection);
@@ -301,7 +301,7 @@ export class Connections implements HttpConnections {
     connection.unanswered += 1;
     connection.gapLooks = 0;
     response.once('close', () => this.#answered(connection));
-    if (!connection.identified) announceKeepAlive(response, this.#limits.keylessKeepAliveTimeoutMs);
+    if (!connection.identified) announceKeepAlive(response, this.#limits.unauthenticatedKeepAliveTimeoutMs);
     if (connection.unanswered === 1) return;
     connection.pipelines = true;
     if (connection.unanswered > this.#limits.maxUnanswered && connection.heldAt === null) this.#hold(connection);
@@ -315,7 +315,7 @@ export class Connections implements HttpConnections {
       return;
     }
     if (unanswered === 0 && !identified && !top.destroyed)
-      top.setTimeout(this.#limits.keylessKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
+      top.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
     // Half of them, so that a client that keeps up is not stopped at each request.
     if (connection.heldAt === null || unanswered !== this.#limits.maxUnanswered >> 1) return;
     // In a later turn of the event loop: other connections are served between two pieces of this one.
@@ -326,11 +326,11 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Lets the next keyless connection be read on after `keylessTurnMs`, and so forth while any waits. */
+  /** Lets the next keyless connection be read on after `unauthenticatedReadIntervalMs`, and so forth while any waits. */
   #setTurn(): void {
     if (this.#turnIsSet) return;
     this.#turnIsSet = true;
-    this.#clock.after(this.#limits.keylessTurnMs, () => {
+    this.#clock.after(this.#limits.unauthenticatedReadIntervalMs, () => {
       this.#turnIsSet = false;
       const [next] = this.#waiting;
       if (next === undefined) return;
@@ -348,7 +348,7 @@ export class Connections implements HttpConnections {
   }
 
   #hold(connection: Connection): void {
-    if (this.#held.size >= this.#limits.maxHeld) {
+    if (this.#held.size >= this.#limits.maxPaused) {
       // A keyless connection makes room; where there is none the new one has to go.
       const keyless = [...this.#held].find(({ identified }) => !identified) ?? connection;
       keyless.close('pipelining');
@@ -373,7 +373,11 @@ export class Connections implements HttpConnections {
    * anew, and node:http leaves it alone after a CONNECT.
    */
   #look(): void {
-    const { keylessGapMs, unreadTimeoutMs, timeoutCheckMs } = this.#limits;
+    const {
+      unauthenticatedHeadersTimeoutMs: keylessGapMs,
+      unreadResponseTimeoutMs: unreadTimeoutMs,
+      timeoutCheckMs,
+    } = this.#limits;
     const now = this.#clock.now();
     for (const connection of this.#all) {
       const { bottom, top, heldAt, unanswered, identified, newest } = connection;

@@ -4,9 +4,9 @@
  */
 
 /** Works with every transport, and never leaves the service. */
-export const SIMULATED = 'success@simulator.postrider.test';
+export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
 
-export interface FirstMail {
+export interface FirstMessage {
   /** Of the public listener. */
   readonly publicUrl: string;
   readonly key: string;
@@ -16,13 +16,13 @@ export interface FirstMail {
 
 /** Captured mail goes nowhere, so that anybody may be written to; else the simulator's address hurts nobody's reputation. */
 export function firstRecipient(transport: string): string {
-  return transport === 'capture' ? 'ada@example.com' : SIMULATED;
+  return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;
 }
 
 export const FIRST_SENDER = 'hello@example.org';
 
 /** One line for each argument, so that it can be read and changed before it is run. */
-export function firstCurl({ publicUrl, key, from, to }: FirstMail): string {
+export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {
   const body = JSON.stringify({ to, from, subject: 'Hello', message: 'It works.' });
   return [
     // A certificate made by hand is not in any trust store; who has a real one drops the -k.

@@ -4,7 +4,7 @@
  *
  * Promises: a body has exactly the members `result` and `message`; constant bodies are built once.
  */
-import type { ForbiddenReason, Refusal } from '../model/submission.ts';
+import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;
@@ -199,7 +199,7 @@ export const ERRORS = {
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
   // Every reason a request is refused or forbidden for has an entry: the compiler sees to it.
-  Readonly<Record<ForbiddenReason | Refusal['code'], ErrorEntry>>;
+  Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
@@ -234,7 +234,7 @@ function encode(message: string): Buffer {
 }
 
 /** What takes the place of `…` for a refusal by `admit`. */
-export function refusalDetail(refusal: Refusal): string | null {
+export function refusalDetail(refusal: ValidationFault): string | null {
   switch (refusal.code) {
     case 'invalid-json':
       return null;

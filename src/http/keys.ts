@@ -40,12 +40,12 @@ const REPORT_EVERY_MS = 60_000;
 /** Longer than any key there is; keeps a header of many kilobytes from being hashed. */
 const MAX_KEY_LENGTH = 512;
 
-export interface KeyDirectoryParts {
+export interface ApiKeyCacheParts {
   readonly clock: { now(): number };
   readonly publish: PublishOf<'account.changed' | 'account.locked' | 'account.warned'>;
 }
 
-export class KeyDirectory {
+export class ApiKeyCache {
   readonly #accounts = new Map<number, KnownAccount>();
   /** By the digest's 32 bytes, read as Latin-1. */
   readonly #byDigest = new Map<string, Slot>();
@@ -53,9 +53,9 @@ export class KeyDirectory {
   readonly #byAccount = new Map<number, Set<Slot>>();
   readonly #used = new Map<number, number>();
   readonly #scratch = Buffer.alloc(32);
-  readonly #parts: KeyDirectoryParts;
+  readonly #parts: ApiKeyCacheParts;
 
-  constructor(parts: KeyDirectoryParts) {
+  constructor(parts: ApiKeyCacheParts) {
     this.#parts = parts;
   }
 
@@ -94,7 +94,7 @@ export class KeyDirectory {
   }
 
   /** True where the key is known and works at `now`; asking is no use of it. */
-  works(rawKey: string, now: number): boolean {
+  isValid(rawKey: string, now: number): boolean {
     const slot = this.#byDigest.get(hash('sha256', rawKey, 'binary'));
     return slot !== undefined && lives(slot.key, now) && slot.lookup.kind === 'valid';
   }
@@ -110,7 +110,7 @@ export class KeyDirectory {
   }
 
   /** Keys used since the last call and when, for the store's `touchKeys`. */
-  takeUsed(): readonly { readonly id: number; readonly at: number }[] {
+  drainUsedKeys(): readonly { readonly id: number; readonly at: number }[] {
     const used = Array.from(this.#used, ([id, at]) => ({ id, at }));
     this.#used.clear();
     return used;
@@ -166,17 +166,17 @@ function lives({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
 // begins in 10 ms, and it has at most 1,000 digests, whatever is guessed. Excess lookups wait. Each query takes one lookup of
 // each peer in turn, so a peer that guesses delays its own lookups, and a new key of another peer is in the next query. That
 // a key is absent is not cached: a client may try its key before an operator imports it.
-// What waits is bounded: `MAX_WAITING` lookups, and of one peer as many as there is room left for others. The public listener
+// What waits is bounded: `MAX_WAITING_LOOKUPS` lookups, and of one peer as many as there is room left for others. The public listener
 // has fewer connections than that, so only a client that sends many requests at once on one connection exceeds it.
 //
 // Fails: a store that does not answer rejects those who wait; an unknown key is never made out of that.
 
 /** Digests of one query at most. */
-export const MAX_DIGESTS = 1_000;
+export const MAX_DIGESTS_PER_QUERY = 1_000;
 /** Lookups that wait at most. */
-export const MAX_WAITING = 32_768;
+export const MAX_WAITING_LOOKUPS = 32_768;
 /** A query begins at most so often. */
-export const QUERY_INTERVAL_MS = 10;
+export const MIN_QUERY_INTERVAL_MS = 10;
 
 interface LookupOptions<Found> {
   /** The store's lookup, by SHA-256 in hexadecimal. */
@@ -198,7 +198,7 @@ interface Queue<Found> {
   length: number;
 }
 
-export class GatheredLookups<Found> {
+export class BatchedLookups<Found> {
   readonly #options: LookupOptions<Found>;
   /** In the order of their turns. */
   readonly #peers = new Map<string, Queue<Found>>();
@@ -212,11 +212,11 @@ export class GatheredLookups<Found> {
 
   /**
    * Asks the store for this digest, in one query with other digests. Resolves to the result of that query. Rejects with the
-   * store's error. Returns null if too many lookups wait. `peer` is the value of `peerOf`.
+   * store's error. Returns null if too many lookups wait. `peer` is the value of `peerNetworkOf`.
    */
-  ask(hash: string, peer: string): Promise<Found> | null {
+  find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);
-    if ((queue?.length ?? 0) >= MAX_WAITING - this.#waiting) return null;
+    if ((queue?.length ?? 0) >= MAX_WAITING_LOOKUPS - this.#waiting) return null;
     return new Promise((resolve, reject) => {
       const lookup: Lookup<Found> = { hash, resolve, reject, next: null };
       if (queue === undefined) {
@@ -236,7 +236,7 @@ export class GatheredLookups<Found> {
     const { find, clock } = this.#options;
     this.#asking = true;
     this.#pausing = true;
-    clock.after(QUERY_INTERVAL_MS, () => {
+    clock.after(MIN_QUERY_INTERVAL_MS, () => {
       this.#pausing = false;
       this.#begin();
     });
@@ -261,7 +261,7 @@ export class GatheredLookups<Found> {
     const batch: Lookup<Found>[] = [];
     // A peer put back comes last, and comes again in this loop: the map is a ring.
     for (const [peer, queue] of this.#peers) {
-      if (batch.length >= MAX_DIGESTS) break;
+      if (batch.length >= MAX_DIGESTS_PER_QUERY) break;
       this.#peers.delete(peer);
       const { first } = queue;
       batch.push(first);

@@ -11,13 +11,19 @@ import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { bind, hostPort } from './bind.ts';
-import { InFlight } from './capacity.ts';
-import { Connections, type HttpConnections, withoutShare } from './connections.ts';
+import { RequestLimiter } from './capacity.ts';
+import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
-import { type BoundAt, LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './ports.ts';
+import {
+  LISTENER_LIMITS,
+  type ListenAddress,
+  type Listener,
+  type ListenerLimits,
+  type ListenerOptions,
+} from './listener-options.ts';
+import { countHeader, pathOf, ResponseWriter, toOriginForm } from './protocol.ts';
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
-import { Answers, occurrences, originForm, pathOf } from './wire.ts';
 
 /** What each path allows, as the Allow header lists it (RFC 9110 section 10.2.1). */
 const ALLOW: Readonly<Record<string, string>> = {
@@ -35,19 +41,19 @@ export function createListener(options: ListenerOptions): Listener {
   const failed = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
-  const inFlight = new InFlight(limits, options.load);
-  const answers = new Answers(clock, limits.lingerMs, settings.maxRequestBytes);
+  const inFlight = new RequestLimiter(limits, options.load);
+  const answers = new ResponseWriter(clock, limits.lingerMs, settings.maxRequestBytes);
   const refused = (code: ErrorCode): void =>
     publish({ type: 'request.refused', at: clock.now(), code, accountId: null, keyId: null });
   const connections = new Connections({
     limits,
     clock,
-    sharesNothing: withoutShare(settings.trustedProxies),
-    dropped: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
+    isExemptFromPeerShare: peerShareExemption(settings.trustedProxies),
+    onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
   let running: { readonly app: FastifyInstance; readonly server: Server; readonly stopWatch: () => void } | null = null;
 
-  async function start(): Promise<BoundAt> {
+  async function start(): Promise<ListenAddress> {
     const certificate = settings.tls === null ? null : readCertificate(settings.tls);
     const app = createApp(options, limits, inFlight, answers, connections, refused, (handle) =>
       createHttpServer({ limits, certificate, answers, connections, clock, handle, refused }),
@@ -108,8 +114,8 @@ export function createListener(options: ListenerOptions): Listener {
 function createApp(
   options: ListenerOptions,
   limits: ListenerLimits,
-  inFlight: InFlight,
-  answers: Answers,
+  inFlight: RequestLimiter,
+  answers: ResponseWriter,
   connections: Connections,
   refused: (code: ErrorCode) => void,
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
@@ -198,7 +204,7 @@ interface ServerParts {
   readonly limits: ListenerLimits;
   /** Null speaks plain HTTP. */
   readonly certificate: CertificatePair | null;
-  readonly answers: Answers;
+  readonly answers: ResponseWriter;
   readonly connections: HttpConnections;
   readonly clock: Clock;
   /** Takes every sane request. */
@@ -224,13 +230,13 @@ function createHttpServer(parts: ServerParts): Server {
   };
   const onRequest: Handler = (req, res) => {
     // RFC 9112 section 3.2: 400 for none, and for several; two are ambiguous.
-    const hosts = occurrences(req.rawHeaders, 'host');
+    const hosts = countHeader(req.rawHeaders, 'host');
     if (hosts > 1 || (hosts === 0 && req.httpVersionMinor >= 1)) {
       answers.error(req, res, 'invalid-host', null, {});
       refused('invalid-host');
       return;
     }
-    if (req.url !== undefined) req.url = originForm(req.url);
+    if (req.url !== undefined) req.url = toOriginForm(req.url);
     handle(req, res);
   };
   const server =
@@ -254,9 +260,9 @@ function createHttpServer(parts: ServerParts): Server {
   });
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
     refused('not-found');
-    connections.endWith(socket, rawAnswer('not-found', clock));
+    connections.endWithResponse(socket, rawAnswer('not-found', clock));
   });
-  connections.watch(server);
+  connections.attach(server);
   return server;
 }
 
@@ -268,7 +274,7 @@ function onClientError(
   clock: Clock,
   refused: Refused,
 ): void {
-  connections.fault(error, socket, () => {
+  connections.handleClientError(error, socket, () => {
     const code = codeOf(error);
     refused(code);
     return rawAnswer(code, clock);

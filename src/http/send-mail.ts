@@ -9,30 +9,30 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Account, ApiKey } from '../model/account.ts';
-import { peerOf } from '../model/address.ts';
-import type { AcceptAnswer, LimitsLeft, NewMessage } from '../model/message.ts';
-import { admit, sendersBound } from '../model/submission.ts';
-import type { InFlight, Place } from './capacity.ts';
+import { peerNetworkOf } from '../model/address.ts';
+import type { AcceptResult, NewMessage, RemainingLimits } from '../model/message.ts';
+import { requiresAuthenticatedSender, validateSubmission } from '../model/submission.ts';
+import type { AdmittedRequest, RequestLimiter } from './capacity.ts';
 import type { HttpConnections } from './connections.ts';
 import { type ErrorCode, refusalDetail } from './errors.ts';
 import { fingerprint, isIdempotencyKey } from './idempotency.ts';
-import { GatheredLookups, type KeyLookup } from './keys.ts';
-import type { ListenerOptions } from './ports.ts';
-import type { ThrottleAnswer } from './throttle.ts';
+import { BatchedLookups, type KeyLookup } from './keys.ts';
+import type { ListenerOptions } from './listener-options.ts';
 import {
-  type Answers,
-  addLimits,
-  announcesMoreThan,
-  type Body,
-  type Headers,
+  addRateLimitHeaders,
+  type BodyResult,
+  contentLengthExceeds,
   type IgnoredFields,
   ignoredFields,
+  isHeaderRepeated,
   isJsonType,
   parseJson,
+  type ResponseHeaders,
+  type ResponseWriter,
   readBody,
-  repeats,
   wholeSeconds,
-} from './wire.ts';
+} from './protocol.ts';
+import type { ThrottleResult } from './throttle.ts';
 
 /** A request that has passed key, load and throttle. */
 interface Exchange {
@@ -41,9 +41,9 @@ interface Exchange {
   readonly startedAt: number;
   readonly account: Account;
   readonly key: ApiKey;
-  readonly taken: ThrottleAnswer | null;
+  readonly taken: ThrottleResult | null;
   readonly idempotencyKey: string | null;
-  readonly place: Place;
+  readonly place: AdmittedRequest;
 }
 
 /** A store that cannot commit is asked again after as long as it has failed, within a minute. */
@@ -56,16 +56,16 @@ const MANY_KEYS_WAIT_MS = 1_000;
 /** The handler of the operation. */
 export function createSendMail(
   options: ListenerOptions,
-  inFlight: InFlight,
-  answers: Answers,
+  inFlight: RequestLimiter,
+  answers: ResponseWriter,
   connections: HttpConnections,
 ): (req: IncomingMessage, res: ServerResponse) => void {
-  const { directory, throttle, clock, ids, submit, domains, publish, settings } = options;
+  const { keyCache: directory, throttle, clock, ids, submit, domains, publish, settings } = options;
   const failed = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const { maxRequestBytes } = settings;
-  const bound = sendersBound(settings);
-  const misses = new GatheredLookups({
+  const bound = requiresAuthenticatedSender(settings);
+  const misses = new BatchedLookups({
     find: async (hashes) => {
       try {
         directory.apply(await options.findKeys(hashes));
@@ -81,7 +81,7 @@ export function createSendMail(
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
     // Two keys on one request: nobody knows which one an intermediary has looked at.
-    if (repeats(req.rawHeaders, 'authorization')) {
+    if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
       refuse(req, res, 'invalid-key', null, null);
       return;
     }
@@ -92,7 +92,7 @@ export function createSendMail(
 
   /** A key that is not known here is refused once the store does not know it either. */
   function askStore(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const asked = misses.ask(hash, peerOf(req.socket.remoteAddress ?? ''));
+    const asked = misses.find(hash, peerNetworkOf(req.socket.remoteAddress ?? ''));
     if (asked === null) {
       refuse(req, res, 'overloaded', null, null, null, retryAfter(MANY_KEYS_WAIT_MS));
       return;
@@ -117,7 +117,7 @@ export function createSendMail(
 
   /** Waits for a step that comes before the body; a fault is a 500. */
   function wait<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
-    inFlight.through(step, next).catch((error: unknown) => {
+    inFlight.trackStep(step, next).catch((error: unknown) => {
       failed(error);
       if (!res.headersSent) refuse(req, res, 'internal-error', null, null);
     });
@@ -145,8 +145,8 @@ export function createSendMail(
     account: Account,
     key: ApiKey,
   ): void {
-    connections.identify(req.socket);
-    const shedMs = inFlight.shedMs();
+    connections.markAuthenticated(req.socket);
+    const shedMs = inFlight.sheddingDelayMs();
     if (shedMs !== null) {
       refuse(req, res, 'overloaded', account, key, null, retryAfter(shedMs));
       return;
@@ -170,11 +170,11 @@ export function createSendMail(
     startedAt: number,
     account: Account,
     key: ApiKey,
-    taken: ThrottleAnswer | null,
+    taken: ThrottleResult | null,
   ): void {
     if (taken !== null && !taken.ok) {
       const throttled = retryAfter(taken.retryAfterMs);
-      addLimits(throttled, account.limits.throttle, taken, null);
+      addRateLimitHeaders(throttled, account.limits.throttle, taken, null);
       refuse(req, res, 'throttled', account, key, null, throttled);
       return;
     }
@@ -194,11 +194,11 @@ export function createSendMail(
       refuse(req, res, 'invalid-idempotency-key', account, key);
       return;
     }
-    if (announcesMoreThan(req, maxRequestBytes)) {
+    if (contentLengthExceeds(req, maxRequestBytes)) {
       refuse(req, res, 'body-too-large', account, key);
       return;
     }
-    const place = inFlight.enter(account.id);
+    const place = inFlight.startReading(account.id);
     if (place === null) {
       refuse(req, res, 'too-many-bodies', account, key, null, retryAfter(MANY_BODIES_WAIT_MS));
       return;
@@ -208,12 +208,12 @@ export function createSendMail(
     readBody(
       req,
       maxRequestBytes,
-      (bytes) => inFlight.hold(place, bytes),
+      (bytes) => inFlight.reserveBytes(place, bytes),
       (body) => onBody(exchange, body),
     );
   }
 
-  function onBody(exchange: Exchange, body: Body): void {
+  function onBody(exchange: Exchange, body: BodyResult): void {
     switch (body) {
       case 'aborted':
         finish(exchange);
@@ -225,12 +225,12 @@ export function createSendMail(
         refuseIn(exchange, body, null, retryAfter(MANY_BODIES_WAIT_MS));
         return;
       case 'overloaded':
-        refuseIn(exchange, body, null, retryAfter(inFlight.waitMs()));
+        refuseIn(exchange, body, null, retryAfter(inFlight.advisedWaitMs()));
         return;
     }
     const now = clock.now();
-    if (!inFlight.begin(exchange.place, now)) {
-      refuseIn(exchange, 'overloaded', null, retryAfter(inFlight.waitMs()));
+    if (!inFlight.startProcessing(exchange.place, now)) {
+      refuseIn(exchange, 'overloaded', null, retryAfter(inFlight.advisedWaitMs()));
       return;
     }
     try {
@@ -244,7 +244,7 @@ export function createSendMail(
   /** Fields and sender domain, then submits for the commit; `acceptedAt` in milliseconds. */
   function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
     const parsed = parseJson(body);
-    const admission = admit(parsed);
+    const admission = validateSubmission(parsed);
     if (admission.kind === 'refused') {
       refuseIn(exchange, admission.refusal.code, refusalDetail(admission.refusal));
       return;
@@ -280,7 +280,7 @@ export function createSendMail(
     );
   }
 
-  function onAnswer(exchange: Exchange, mail: NewMessage, ignored: IgnoredFields | null, answer: AcceptAnswer): void {
+  function onAnswer(exchange: Exchange, mail: NewMessage, ignored: IgnoredFields | null, answer: AcceptResult): void {
     failingSince = null;
     const { res, account, key, startedAt } = exchange;
     switch (answer.kind) {
@@ -318,7 +318,7 @@ export function createSendMail(
   }
 
   /** Names in a 201 what was ignored. */
-  function addIgnored(headers: Headers, ignored: IgnoredFields | null): void {
+  function addIgnored(headers: ResponseHeaders, ignored: IgnoredFields | null): void {
     if (ignored === null) return;
     if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
     publish({ type: 'request.fields_ignored', at: clock.now(), count: ignored.count });
@@ -334,7 +334,12 @@ export function createSendMail(
   }
 
   /** Refuses a request that has a place. */
-  function refuseIn(exchange: Exchange, code: ErrorCode, detail: string | null = null, headers: Headers = {}): void {
+  function refuseIn(
+    exchange: Exchange,
+    code: ErrorCode,
+    detail: string | null = null,
+    headers: ResponseHeaders = {},
+  ): void {
     refuse(exchange.req, exchange.res, code, exchange.account, exchange.key, detail, headers);
     finish(exchange);
   }
@@ -346,7 +351,7 @@ export function createSendMail(
     account: Account | null,
     key: ApiKey | null,
     detail: string | null = null,
-    headers: Headers = {},
+    headers: ResponseHeaders = {},
   ): void {
     answers.error(req, res, code, detail, headers);
     publishRefused(code, account?.id ?? null, key?.id ?? null);
@@ -371,19 +376,24 @@ export function createSendMail(
   /** The request is over; gives how long it took, in milliseconds. */
   function finish(exchange: Exchange): number {
     const now = clock.now();
-    inFlight.leave(exchange.place, now);
+    inFlight.finish(exchange.place, now);
     return now - exchange.startedAt;
   }
 
-  function limitHeaders(exchange: Exchange, limits: LimitsLeft | null): Headers {
-    const headers: Headers = {};
-    addLimits(headers, exchange.account.limits.throttle, exchange.taken, limits === null ? null : limits.rate);
+  function limitHeaders(exchange: Exchange, limits: RemainingLimits | null): ResponseHeaders {
+    const headers: ResponseHeaders = {};
+    addRateLimitHeaders(
+      headers,
+      exchange.account.limits.throttle,
+      exchange.taken,
+      limits === null ? null : limits.rate,
+    );
     return headers;
   }
 
   return sendMail;
 }
 
-function retryAfter(ms: number): Headers {
+function retryAfter(ms: number): ResponseHeaders {
   return { 'Retry-After': wholeSeconds(ms) };
 }

@@ -13,7 +13,7 @@ export interface ThrottleLimit {
   readonly burst: number;
 }
 
-export type ThrottleAnswer =
+export type ThrottleResult =
   /** `left` requests may follow at once; `resetMs` from now the bucket is full again. */
   | { readonly ok: true; readonly left: number; readonly resetMs: number }
   /** The next token is there in `retryAfterMs`. */
@@ -42,7 +42,7 @@ export class Throttle {
   }
 
   /** Takes one token of the account, if there is one. `now` in milliseconds. */
-  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleAnswer {
+  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
     const bucket = this.#refilled(accountId, limit, now);
     if (bucket.level + ROUNDING >= TOKEN) {
       bucket.level = Math.max(0, bucket.level - TOKEN);
@@ -112,7 +112,7 @@ interface Lease {
   /** No token is to be had before. */
   emptyUntil: number;
   asking: boolean;
-  readonly waiting: ((answer: ThrottleAnswer) => void)[];
+  readonly waiting: ((answer: ThrottleResult) => void)[];
 }
 
 export class SharedThrottle {
@@ -128,7 +128,7 @@ export class SharedThrottle {
   }
 
   /** Takes one token of the account, if there is one; a promise where the store has to be asked. `now` in ms. */
-  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleAnswer | Promise<ThrottleAnswer> {
+  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const lease = this.#leaseOf(accountId, now);
     // Also where the clock was set back: what looks as if it were leased in the future is void.
     if (now >= lease.until || lease.until - now > AHEAD_MS) lease.tokens = 0;
@@ -160,7 +160,7 @@ export class SharedThrottle {
     const waiting = lease.waiting.length;
     const wanted = Math.max(waiting, waiting + ahead(limit) - lease.tokens);
     const { perSecond, burst } = limit;
-    this.#ask({ accountId, perSecond, burst, wanted }).then(
+    this.#ask({ accountId, perSecond, burst, requested: wanted }).then(
       ({ granted, left, nextMs }) => {
         lease.asking = false;
         lease.tokens += granted;
@@ -200,17 +200,17 @@ function ahead({ perSecond }: ThrottleLimit): number {
   return tokens < 2 ? 0 : tokens;
 }
 
-function passed({ tokens, left }: Lease, { perSecond, burst }: ThrottleLimit): ThrottleAnswer {
+function passed({ tokens, left }: Lease, { perSecond, burst }: ThrottleLimit): ThrottleResult {
   const together = Math.min(tokens + left, burst);
   return { ok: true, left: together, resetMs: Math.ceil(((burst - together) * 1_000) / perSecond) };
 }
 
-function refused(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleAnswer {
+function refused(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 
 /** Asks for the tokens of many accounts in one call: those of one turn of the event loop together. */
-export function askTogether(
+export function batchTokenRequests(
   takeTokens: AcceptStore['takeTokens'],
   now: () => number,
 ): (request: TokenRequest) => Promise<TokensGranted> {

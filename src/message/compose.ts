@@ -33,7 +33,7 @@ const PLAIN = 'text/plain; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
 /** Composes `mail`, with `extra` fields behind its own. */
-export function compose(mail: Mail, extra: readonly ExtraHeader[] = []): Composed {
+export function compose(mail: MessageSource, extra: readonly ExtraHeader[] = []): Composed {
   const from = addressOf(mail.from, 'from');
   const to = addressOf(mail.to, 'to');
   const smtputf8 = !(from.ascii && to.ascii);
@@ -133,7 +133,7 @@ function joined(
 }
 
 /** A mail request's own four fields and identity: what composition needs, nothing else. */
-export interface Mail {
+export interface MessageSource {
   /** Lower-case UUIDv7; also the left side of the Message-ID. */
   readonly id: string;
   /** Addresses as submitted (bare addr-spec, valid by `parseAddress`). */
@@ -187,7 +187,7 @@ export function encodeText(text: string): EncodedText {
   const source = fits ? scratch : Buffer.from(text, 'utf8');
   const length = fits ? scratch.write(text, 0, 'utf8') : source.length;
   if (mostlyAscii(text.length, length)) {
-    const out = Buffer.allocUnsafe(base64Length(length) + PREFERENCE + QUOTED_PRINTABLE_SLACK);
+    const out = Buffer.allocUnsafe(base64Length(length) + PREFERENCE + QUOTED_PRINTABLE_SLACK_BYTES);
     const written = encodeQuotedPrintable(source, length, out);
     if (written !== -1) return { encoding: 'quoted-printable', bytes: out.subarray(0, written) };
   }
@@ -296,7 +296,7 @@ const EQUALS = 0x3d;
 const FULL = 75;
 
 /** What one turn of the loop, and the end, write at most: a full line, an escape of 12 octets, some line breaks. */
-export const QUOTED_PRINTABLE_SLACK = 112;
+export const QUOTED_PRINTABLE_SLACK_BYTES = 112;
 
 const COPIED = 0;
 const ESCAPED = 1;
@@ -318,7 +318,7 @@ const HEX = new Uint8Array(Buffer.from('0123456789ABCDEF', 'latin1'));
  * line has room for an `=`.
  */
 export function encodeQuotedPrintable(source: Uint8Array, length: number, out: Uint8Array): number {
-  const limit = out.length - QUOTED_PRINTABLE_SLACK;
+  const limit = out.length - QUOTED_PRINTABLE_SLACK_BYTES;
   let at = 0;
   let lineStart = 0;
   let i = 0;

@@ -10,7 +10,7 @@ import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
 
 /** Who signs; `domain` in A-labels and `selector` a host label, both in lower case and checked by the caller. */
-export interface SignatureName {
+export interface SignatureIdentity {
   readonly domain: string;
   readonly selector: string;
   readonly algorithm: DkimAlgorithm;
@@ -24,7 +24,7 @@ interface SignedHeader {
 }
 
 /** What all signatures of one message share. */
-export interface Signable {
+export interface SignableMessage {
   readonly header: SignedHeader;
   /** `bh=`. */
   readonly bodyHash: string;
@@ -104,7 +104,7 @@ const NONE: ReadonlySet<string> = new Set();
  */
 const LISTS = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_LISTS = 64;
-const FRAMES = new WeakMap<SignatureName, Frame>();
+const FRAMES = new WeakMap<SignatureIdentity, Frame>();
 
 /** Columns of a line that is not one long token. Whatever stands at the 76th would be a space. */
 const FOLD_AT = 75;
@@ -113,7 +113,7 @@ const FOLD_AT = 75;
  * What is signed of a message: CRLF line ends, its body at `bodyAt`. `except` are fields (lower-case names) that the
  * next hop is known to replace; signing them would break the signature. From is always signed (RFC 6376 section 5.4).
  */
-export function signable(data: Buffer, bodyAt: number, except: ReadonlySet<string> = NONE): Signable {
+export function prepareSignable(data: Buffer, bodyAt: number, except: ReadonlySet<string> = NONE): SignableMessage {
   const header = data.toString('latin1', 0, bodyAt);
   return { header: signedHeader(splitFields(header), except), bodyHash: bodyHash(data, bodyAt) };
 }
@@ -152,7 +152,11 @@ function namesOf(counts: readonly number[], except: ReadonlySet<string>): readon
 }
 
 /** The DKIM-Signature of one key, unsigned. `at` is milliseconds since the epoch, and becomes `t=` in whole seconds. */
-export function signatureInput({ header, bodyHash }: Signable, key: SignatureName, at: number): SignatureInput {
+export function signatureInput(
+  { header, bodyHash }: SignableMessage,
+  key: SignatureIdentity,
+  at: number,
+): SignatureInput {
   let frame = FRAMES.get(key);
   if (frame === undefined || frame.names !== header.names) {
     frame = frameOf(header.names, key);
@@ -169,7 +173,7 @@ export function signatureInput({ header, bodyHash }: Signable, key: SignatureNam
   };
 }
 
-function frameOf(names: readonly string[], key: SignatureName): Frame {
+function frameOf(names: readonly string[], key: SignatureIdentity): Frame {
   const listed = names.map((name, i) => `${i === 0 ? 'h=' : ''}${name}${i === names.length - 1 ? ';' : ':'}`);
   const algorithm = key.algorithm === 'rsa' ? 'a=rsa-sha256;' : 'a=ed25519-sha256;';
   const before = [algorithm, 'c=relaxed/relaxed;', `d=${key.domain};`];
@@ -206,7 +210,7 @@ export function signatureField({ written, column }: SignatureInput, signature: B
 }
 
 /** The message with `fields` before it, the first of them on top. */
-export function withSignatures(fields: readonly string[], data: Buffer): Buffer {
+export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
   const head = fields.join('');
   const signed = Buffer.allocUnsafe(head.length + data.length);
   signed.write(head, 0, 'latin1');

@@ -3,7 +3,7 @@
  * themselves. Pure.
  */
 import type { SendingDomain } from './domain.ts';
-import type { LimitsLeft, State } from './message.ts';
+import type { RemainingLimits, State } from './message.ts';
 
 export interface AccountLimits {
   /** Emails in all, or null for unlimited. */
@@ -67,18 +67,18 @@ export interface DirectoryChanges {
 export type FoundKeys = Pick<DirectoryChanges, 'revision' | 'accounts' | 'keys'>;
 
 /** The answer of a command that can miss or clash. */
-export type Changed<T> =
+export type ChangeResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'missing' }
   | { readonly kind: 'exists' };
 
 /** The answer of a change for which one may say what one saw: where it is otherwise by now, `stale` and as it is. */
-export type Guarded<T> = Changed<T> | { readonly kind: 'stale'; readonly value: T };
+export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
 
 // Volume and rate of accounts, counted exactly while a batch is accepted; the same on every store.
 
 /** The running counts of one account while a batch is accepted. */
-export interface Counts {
+export interface LimitUsage {
   readonly account: Account;
   volumeUsed: number;
   rateUsed: number;
@@ -86,20 +86,20 @@ export interface Counts {
 }
 
 /** The counts of an account as it is stored. */
-export function countsOf(account: Account): Counts {
+export function limitUsageOf(account: Account): LimitUsage {
   const { volumeUsed, rateUsed, rateWindowAt } = account;
   return { account, volumeUsed, rateUsed, rateWindowAt };
 }
 
 /** Counts one accepted email. */
-export function countOne(counts: Counts): void {
+export function countMessage(counts: LimitUsage): void {
   counts.volumeUsed += 1;
   if (counts.account.limits.rate !== null) counts.rateUsed += 1;
 }
 
 /** Which limit forbids one more email now, or null; moves the rate's window on where the last one is over. */
-export function refusal(
-  counts: Counts,
+export function limitRefusal(
+  counts: LimitUsage,
   now: number,
 ): 'volume-expired' | 'volume-exhausted' | 'rate-limit-exceeded' | null {
   const { volume, volumeExpiresAt, rate } = counts.account.limits;
@@ -116,10 +116,10 @@ export function refusal(
   return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
 }
 
-const NO_LIMITS: LimitsLeft = { rate: null };
+const NO_LIMITS: RemainingLimits = { rate: null };
 
 /** What is left of the limits after the counts so far. */
-export function limitsLeft(counts: Counts, now: number): LimitsLeft {
+export function remainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
   const left = Math.max(0, rate.limit - counts.rateUsed);
@@ -131,8 +131,8 @@ export function limitsLeft(counts: Counts, now: number): LimitsLeft {
 // simulator's addresses never get here.
 
 /** The window, in hours and in ms; counted in buckets of one hour. */
-export const WINDOW_HOURS = 168;
-export const BUCKET_MS = 3_600_000;
+export const REPUTATION_WINDOW_HOURS = 168;
+export const REPUTATION_BUCKET_MS = 3_600_000;
 
 /** Below this many emails in the window a rate says little, and absolute ceilings hold instead. */
 const EMAILS_FOR_RATES = 100;
@@ -224,35 +224,35 @@ function statusOf({ metric, count, limitType, limit, usage }: ThresholdUsage, em
   if (limit === null || usage < 0.5) return { kind: 'good' };
   const what = metric === 'bounces' ? 'hard bounces' : 'complaints';
   const most =
-    limitType === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : percent(limit);
-  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${percent(count / Math.max(1, emails))}; the limit is ${most})`;
+    limitType === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : formatPercent(limit);
+  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${most})`;
   return { kind: usage >= 1 ? 'lock' : 'warning', reason };
 }
 
 /** `0.0015` as `0.15 %`. */
-export function percent(part: number): string {
+export function formatPercent(part: number): string {
   return `${Number((part * 100).toFixed(2))} %`;
 }
 
 /** What events add to an account's reputation. */
-export interface Tally {
+export interface ReputationDelta {
   emails: number;
   bounces: number;
   complaints: number;
 }
 
-const EMAIL: Readonly<Tally> = { emails: 1, bounces: 0, complaints: 0 };
-const HARD_BOUNCE: Readonly<Tally> = { emails: 1, bounces: 1, complaints: 0 };
-const COMPLAINED_EMAIL: Readonly<Tally> = { emails: 1, bounces: 0, complaints: 1 };
-const LATE_BOUNCE: Readonly<Tally> = { emails: 0, bounces: 1, complaints: 0 };
-const COMPLAINT: Readonly<Tally> = { emails: 0, bounces: 0, complaints: 1 };
+const EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 0 };
+const HARD_BOUNCE: Readonly<ReputationDelta> = { emails: 1, bounces: 1, complaints: 0 };
+const COMPLAINED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 1 };
+const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complaints: 0 };
+const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
  * What a message that goes from one state to another, or a late report about it, adds to its account's reputation; null where it
  * adds nothing. A message counts as an email once: when it is delivered or bounces. `fresh` is true for new evidence: a hard
  * bounce that newly suppresses its recipient, the first complaint of a recipient in the window.
  */
-export function tallyOf(from: State, to: State, fresh: boolean): Readonly<Tally> | null {
+export function reputationDelta(from: State, to: State, fresh: boolean): Readonly<ReputationDelta> | null {
   const counted = from === 'delivered' || from === 'bounced';
   switch (to) {
     case 'delivered':

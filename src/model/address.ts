@@ -233,7 +233,7 @@ function isHost(domain: string): boolean {
 // Who a connection comes from, as limits count it. One subscriber has a /64 of IPv6 (RFC 6177) and can use any address in it.
 
 /** The four leading groups of an IPv6 address, or an IPv4 address as it is, out of its mapped form too. */
-export function peerOf(address: string): string {
+export function peerNetworkOf(address: string): string {
   const plain = address.toLowerCase();
   if (plain.startsWith('::ffff:') && plain.includes('.')) return plain.slice('::ffff:'.length);
   if (!plain.includes(':')) return plain;

@@ -48,26 +48,26 @@ function json(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-export function accountShown({ limits, locked, thresholds }: Account) {
+export function auditedAccount({ limits, locked, thresholds }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds };
 }
 
 /** Never the hash. */
-export function keyShown({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
+export function auditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }
 
 /** Never the keys themselves. */
-export function domainShown({ status, subdomains, keys }: SendingDomain) {
+export function auditedDomain({ status, subdomains, keys }: SendingDomain) {
   return { status, subdomains, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
 /** True where a check or a rotation changed something that an entry shows. */
-export function domainDiffers(before: SendingDomain, after: SendingDomain): boolean {
-  return json(domainShown(before)) !== json(domainShown(after));
+export function auditedDomainDiffers(before: SendingDomain, after: SendingDomain): boolean {
+  return json(auditedDomain(before)) !== json(auditedDomain(after));
 }
 
-export function mailShown(state: State, dueAt: number | null) {
+export function auditedMessage(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
 
@@ -95,7 +95,7 @@ interface ImportCounts {
  * this function made, or null for a new entry. The counts are those of the committed batches, so the entry of an import that was
  * killed is true; it keeps the member `unfinished`.
  */
-export function importShown(shown: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
+export function auditedImport(shown: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
   const before: ImportCounts = shown === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(shown);
   const now = { read: before.read + read, added: before.added + added, skipped: before.skipped + skipped };
   return {
@@ -111,14 +111,14 @@ export function importShown(shown: string | null, { bytes, read, skipped, end }:
 /** Addresses that an entry names; of the others it has the number. */
 const MAX_NAMED = 5;
 
-export function suppressionsShown(added: number, entries: readonly Suppression[]) {
+export function auditedSuppressions(added: number, entries: readonly Suppression[]) {
   const addresses = entries.slice(0, MAX_NAMED).map(({ address }) => address);
   return { added, addresses, ...(entries.length > MAX_NAMED ? { andMore: entries.length - MAX_NAMED } : {}) };
 }
 
 // What a change has changed, member by member, out of how a thing was before and after.
 
-export interface Line {
+export interface DifferenceLine {
   /** In words, such as `limits: volume expires`. */
   readonly member: string;
   /** Null where there was, or is, nothing. */
@@ -127,13 +127,13 @@ export interface Line {
 }
 
 /** How whoever shows it writes times, in ms since the epoch, and spans, in ms. */
-export interface Wording {
+export interface DifferenceFormat {
   readonly time: (ms: number) => string;
   readonly span: (ms: number) => string;
 }
 
 /** Only the members that differ; where there is nothing before or after, all there are. */
-export function difference(before: unknown, after: unknown, wording: Wording): readonly Line[] {
+export function difference(before: unknown, after: unknown, wording: DifferenceFormat): readonly DifferenceLine[] {
   const [was, is] = [flat(before, wording), flat(after, wording)];
   return [...new Set([...was.keys(), ...is.keys()])]
     .map((member) => ({ member: words(member), before: was.get(member) ?? null, after: is.get(member) ?? null }))
@@ -149,7 +149,7 @@ function words(member: string): string {
 }
 
 /** Each member by its path. Those that are null are not there. */
-function flat(value: unknown, wording: Wording): ReadonlyMap<string, string> {
+function flat(value: unknown, wording: DifferenceFormat): ReadonlyMap<string, string> {
   const members = new Map<string, string>();
   const walk = (path: string, one: unknown) => {
     if (one === null || one === undefined) return;
@@ -167,7 +167,7 @@ function isRate(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }
 
-function text(path: string, value: unknown, wording: Wording): string {
+function text(path: string, value: unknown, wording: DifferenceFormat): string {
   if (typeof value === 'object' && value !== null) return limitText(value, wording);
   // Milliseconds since the epoch, as the store keeps times.
   if (typeof value === 'number' && path.endsWith('At')) return wording.time(value);
@@ -176,7 +176,7 @@ function text(path: string, value: unknown, wording: Wording): string {
 }
 
 /** `1000 in 1 h`; `50 a second, 200 at once`. */
-function limitText(value: object, { span }: Wording): string {
+function limitText(value: object, { span }: DifferenceFormat): string {
   if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${span(Number(value.periodMs))}`;
   if ('perSecond' in value && 'burst' in value) return `${value.perSecond} a second, ${value.burst} at once`;
   return JSON.stringify(value);

@@ -29,10 +29,10 @@ export function newToken(random: (bytes: number) => Buffer): Stored & { readonly
 }
 
 /** The SHA-256 that is stored of a key or a token, hexadecimal. */
-export function tokenHash(token: string): string {
+export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
 }
 
 function stored(secret: string): Stored {
-  return { prefix: secret.slice(0, 10), hash: tokenHash(secret) };
+  return { prefix: secret.slice(0, 10), hash: hashToken(secret) };
 }

@@ -69,11 +69,11 @@ export interface RecordCheck extends DnsRecord {
 }
 
 /** A domain that lost its records goes on sending for so long. */
-export const GRACE_MS = 72 * 3_600_000;
+export const GRACE_PERIOD_MS = 72 * 3_600_000;
 /** Mail waits in other servers' queues, and verifiers and archives look again, for days after the last attempt. */
 const LINGER_MS = 48 * 3_600_000;
 
-export interface AfterCheck {
+export interface CheckEvaluation {
   readonly status: DomainStatus;
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
@@ -93,7 +93,7 @@ export function dkimRecordName(domain: string, selector: string): string {
  * What the checks of a domain's records make of it. The active RSA key decides, which every verifier knows; all else warns
  * (RFC 8463 section 3 has Ed25519 beside it for as long as some verifiers lack it).
  */
-export function afterCheck(domain: SendingDomain, checks: readonly RecordCheck[], now: number): AfterCheck {
+export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
   const warnings = checks.filter((check) => check.found !== 'found').map((check) => `${check.name}: ${check.detail}`);
   const deciding = domain.keys.filter((key) => key.state === 'active' && key.algorithm === 'rsa');
@@ -111,7 +111,7 @@ export function afterCheck(domain: SendingDomain, checks: readonly RecordCheck[]
     return { status: 'pending', checkedAt: now, authenticatedAt, failingSince: null, event: null, warnings };
   }
   const since = failingSince ?? now;
-  const over = now >= since + GRACE_MS;
+  const over = now >= since + GRACE_PERIOD_MS;
   const event = status !== 'failing' ? 'lost' : over && maySend(domain) ? 'blocked' : null;
   return { status: 'failing', checkedAt: now, authenticatedAt, failingSince: since, event, warnings };
 }
@@ -134,7 +134,7 @@ export function maySend({
     case 'authenticated':
       return true;
     case 'failing':
-      return failingSince === null || checkedAt === null || checkedAt < failingSince + GRACE_MS;
+      return failingSince === null || checkedAt === null || checkedAt < failingSince + GRACE_PERIOD_MS;
     case 'pending':
       return false;
   }
@@ -163,7 +163,10 @@ export function publishedSelectors(
 }
 
 /** The last answer about each record: a lookup that failed leaves the one of before. */
-export function lastAnswers(before: readonly RecordCheck[], checks: readonly RecordCheck[]): readonly RecordCheck[] {
+export function lastAnsweredChecks(
+  before: readonly RecordCheck[],
+  checks: readonly RecordCheck[],
+): readonly RecordCheck[] {
   return checks.map((check) => {
     if (check.found !== 'unknown') return check;
     const { type, name, value } = check;
@@ -213,7 +216,7 @@ export function advanceRotation(
 }
 
 /** The keys without those whose time is over; the same list where there is none. Their records may be taken out of DNS. */
-export function withoutRetired(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
+export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
   const over = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
   return keys.some(over) ? keys.filter((key) => !over(key)) : keys;
 }

@@ -1,15 +1,15 @@
 /**
  * Everything that happens to a message, an account, a domain or a node, as one union.
  *
- * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED`
- * (message.ts) and `tallyOf` (account.ts). After the commit: log, metrics, traces, time series, live updates and runtime status,
+ * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED_EVENTS`
+ * (message.ts) and `reputationDelta` (account.ts). After the commit: log, metrics, traces, time series, live updates and runtime status,
  * each a subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its
  * commit. An event holds no secret: its subscribers write it down.
  *
  * To add an event, add one member here. The type checker then asks for its log line (observability/log-events.ts), and for its
- * history entry where its name is one of `RECORDED`.
+ * history entry where its name is one of `RECORDED_EVENTS`.
  */
-import type { NoteVerb } from './feedback.ts';
+import type { ReportEntryType } from './feedback.ts';
 import type { Attempt, Reason } from './outcome.ts';
 
 /** `type` is what happened, `at` when: milliseconds since the epoch. */
@@ -90,7 +90,7 @@ export type ServiceEvent =
   /** An operator did it through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
   /** A report that stands in the history and changed no state; `verb` is the history's word. */
-  | Event<'message.reported', { id: string; verb: NoteVerb; reportedBy: string; suppresses: boolean }>
+  | Event<'message.reported', { id: string; verb: ReportEntryType; reportedBy: string; suppresses: boolean }>
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
   /** An attempt ended; whether its outcome is recorded is another event. */

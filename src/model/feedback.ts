@@ -6,7 +6,7 @@
  * certain is written into the history and changes nothing.
  */
 import { canonicalAddress, parseAddress } from './address.ts';
-import { allowed, type State } from './message.ts';
+import { isAllowedTransition, type State } from './message.ts';
 
 /** What has to be known of the mail request that a notice is about. */
 interface Noticed {
@@ -27,7 +27,7 @@ type FeedbackChange =
   /** One more line of history, and no change of state; the recipient is suppressed all the same where it says to. */
   | {
       readonly kind: 'note';
-      readonly verb: NoteVerb;
+      readonly verb: ReportEntryType;
       readonly detail: string;
       readonly suppress: 'bounce' | 'complaint' | null;
     }
@@ -37,7 +37,7 @@ type FeedbackChange =
   | { readonly kind: 'keep'; readonly reason: string };
 
 /** History's words for what came back and changed nothing. */
-export type NoteVerb =
+export type ReportEntryType =
   | 'bounce-reported'
   | 'soft-bounced'
   | 'complaint-reported'
@@ -61,7 +61,7 @@ export function isProviderSimulator(address: string): boolean {
 }
 
 /** The one thing that the notices of one report do to the mail request that they are about. */
-export function afterNotices(mail: Noticed, notices: readonly Notice[]): FeedbackChange {
+export function decideFeedbackChange(mail: Noticed, notices: readonly Notice[]): FeedbackChange {
   const addressed = notices.filter((notice) => notice.kind !== 'auto-reply' && notice.kind !== 'unknown');
   const own = addressed.filter((notice) => isAbout(notice, mail.to));
   const strongest = strongestOf(own.length > 0 ? own : addressed);
@@ -93,12 +93,12 @@ function changed(
   { state, to: recipient, trial }: Noticed,
   to: 'bounced' | 'complained',
   suppress: 'bounce' | 'complaint' | null,
-  verb: NoteVerb,
+  verb: ReportEntryType,
   detail: string,
 ): FeedbackChange {
   if (state === 'queued' || state === 'sending') return { kind: 'wait' };
   const meant = trial || isProviderSimulator(recipient) ? null : suppress;
-  if (allowed(state, to, 'feedback')) return { kind: 'change', to, suppress: meant, detail };
+  if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: meant, detail };
   return note(verb, detail, LATE[to].includes(state) ? meant : null);
 }
 
@@ -111,7 +111,7 @@ const LATE: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
   complained: ['bounced', 'expired', 'cancelled'],
 };
 
-function note(verb: NoteVerb, detail: string, suppress: 'bounce' | 'complaint' | null = null): FeedbackChange {
+function note(verb: ReportEntryType, detail: string, suppress: 'bounce' | 'complaint' | null = null): FeedbackChange {
   return { kind: 'note', verb, detail, suppress };
 }
 
@@ -183,10 +183,10 @@ function shown({ status, diagnostic, reportingHost }: Evidence, more: string): s
 }
 
 // What came back about a mail request: one tagged union, whoever sent it (a mail server's bounce over SMTP, a mailbox
-// provider's complaint, the provider's event). Reading makes it; `afterNotices` says what it changes.
+// provider's complaint, the provider's event). Reading makes it; `decideFeedbackChange` says what it changes.
 
 /** The tag by which a message handed to a provider names its mail request in what the provider tells of it later. */
-export const MAIL_TAG = 'postrider-id';
+export const MESSAGE_ID_TAG = 'postrider-id';
 
 /** What the notice says for itself, as an operator reads it. Each is one line, control characters removed. */
 export interface Evidence {
@@ -242,12 +242,12 @@ export interface FeedbackReport {
   /** What came, cut to what is kept where it is not understood. */
   readonly raw: Uint8Array;
   /** True where the sender will not ask again: what cannot be applied yet is kept instead of being put off. */
-  readonly last: boolean;
+  readonly isFinal: boolean;
   /** True where another program of the same provider's account may be meant: of no known message it is nothing to us. */
-  readonly foreign?: boolean;
+  readonly mayBeOtherProgram?: boolean;
 }
 
-export type FeedbackAnswer =
+export type FeedbackResult =
   /** The mail request's state changed. */
   | {
       readonly kind: 'applied';
@@ -259,7 +259,7 @@ export type FeedbackAnswer =
       readonly detail: string;
     }
   /** It is in the mail request's history, and changed nothing. */
-  | { readonly kind: 'noted'; readonly id: string; readonly verb: NoteVerb; readonly suppressed: boolean }
+  | { readonly kind: 'noted'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
   /** It was there before. */
   | { readonly kind: 'repeated' }
   /** Not understood, or about nothing that is known: kept under this number. */
@@ -270,12 +270,12 @@ export type FeedbackAnswer =
   | { readonly kind: 'not-yet' };
 
 /** A report kept for the operator. */
-export interface KeptFeedback {
+export interface UnprocessedReport {
   readonly id: number;
   readonly at: number;
   readonly source: FeedbackSource;
   /** The mail request that it is about, where that is known. */
-  readonly mailId: string | null;
+  readonly messageId: string | null;
   /** Why it is kept: what was not understood. */
   readonly reason: string;
   readonly summary: string;

@@ -9,7 +9,7 @@ import type { Attempt, Reply } from './outcome.ts';
 
 /** One valid mail request on its way into the store. */
 export interface NewMessage {
-  /** Lower-case UUIDv7 made by `MailIds`; greater than every id this store has seen. */
+  /** Lower-case UUIDv7 made by `MessageIdGenerator`; greater than every id this store has seen. */
   readonly id: string;
   readonly accountId: number;
   readonly keyId: number;
@@ -21,10 +21,10 @@ export interface NewMessage {
   readonly subject: string;
   readonly message: string;
   /**
-   * Fingerprint is a SHA-256 over the four fields, in hexadecimal. A key that is stored with a time up to `overAt` is free
+   * Fingerprint is a SHA-256 over the four fields, in hexadecimal. A key that is stored with a time up to `expiredBefore` is free
    * again; without it, one stored 24 hours before `acceptedAt`.
    */
-  readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly overAt?: number } | null;
+  readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
   /** Set where the node sends this message itself, straight from memory; otherwise it is queued, due at once. */
   readonly lease: Lease | null;
   /** Set where the transport suppresses it by a local answer, whatever the list says: the source that the history records. */
@@ -37,14 +37,14 @@ export interface Lease {
   readonly until: number;
 }
 
-export type AcceptAnswer =
-  | { readonly kind: 'accepted'; readonly state: 'queued' | 'sending' | 'suppressed'; readonly limits: LimitsLeft }
+export type AcceptResult =
+  | { readonly kind: 'accepted'; readonly state: 'queued' | 'sending' | 'suppressed'; readonly limits: RemainingLimits }
   | { readonly kind: 'replayed'; readonly id: string }
   | { readonly kind: 'idempotency-conflict' }
   | {
       readonly kind: 'refused';
       readonly reason: 'volume-exhausted' | 'volume-expired' | 'rate-limit-exceeded';
-      readonly limits: LimitsLeft;
+      readonly limits: RemainingLimits;
     }
   /** The account was locked, or is gone, since the caller's directory was read. */
   | { readonly kind: 'locked' };
@@ -73,7 +73,7 @@ export interface LeaseRef {
 /** What happened, as the history of a mail request tells it. */
 export interface HistoryEntry {
   readonly at: number;
-  /** What happened: a `verb` of `RECORDED` (events.ts), or what a report says (`NoteVerb`). */
+  /** What happened: a `verb` of `RECORDED_EVENTS` (events.ts), or what a report says (`ReportEntryType`). */
   readonly verb: string;
   /** Who or what caused it: a node's name, `operator`, `simulator`. */
   readonly by: string;
@@ -82,8 +82,8 @@ export interface HistoryEntry {
   readonly attempt: Attempt | null;
 }
 
-/** A change of state to be written; `changeOf` (events.ts) makes it. */
-export interface Change {
+/** A change of state to be written; `recordedChange` (events.ts) makes it. */
+export interface StateChange {
   readonly to: State;
   /** When it is next tried; present when `to` is `queued`. */
   readonly dueAt: number | null;
@@ -99,14 +99,14 @@ export interface Settlement {
   /** `attempts` of the lease: together with the owner it is the fence. */
   readonly attempts: number;
   /** Applied in order: the attempt's own change, then a complaint of a local answer. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly StateChange[];
   /** True where no attempt was made (found past its maximum age): the count of attempts is given back. */
   readonly refundAttempt: boolean;
   /** True where it counts into no reputation: the transport answered by itself, or a test message. */
   readonly excludedFromReputation?: boolean;
 }
 
-export type SettleAnswer = 'settled' | 'lost';
+export type SettleResult = 'settled' | 'lost';
 
 export interface MessageFilter {
   readonly accountId: number | null;
@@ -144,7 +144,7 @@ export interface StoredMessage extends StoredMessageSummary {
 export type MessageHistory = Omit<StoredMessage, 'message'>;
 
 /** Operator's doing on one mail request. `wrong-state` says which state forbade it. */
-export type OperatorAnswer =
+export type OperatorChangeResult =
   | { readonly kind: 'done' }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
@@ -153,7 +153,7 @@ export type OperatorAnswer =
  * What the transaction of an event writes: the word of the history, and the state that the message enters. `message.accepted`
  * has no entry of its own, the message's row is its record. Stored words keep their names.
  */
-export const RECORDED = {
+export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
   'message.delivered': { verb: 'delivered', state: 'delivered' },
   'message.deferred': { verb: 'deferred', state: 'queued' },
@@ -166,13 +166,13 @@ export const RECORDED = {
   /** Its lease was taken back; published once for all of a round, as `node.leases_recovered`. */
   'message.recovered': { verb: 'recovered', state: 'queued' },
 } as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
-type RecordedType = keyof typeof RECORDED;
+type RecordedType = keyof typeof RECORDED_EVENTS;
 
 /** The history's word for the acceptance, which the message's own row records. */
 export const ACCEPTED_VERB = 'accepted';
 
 /** What the queue may record of a leased message. */
-export type SettledType =
+export type SettledEventType =
   | 'message.delivered'
   | 'message.deferred'
   | 'message.bounced'
@@ -181,24 +181,24 @@ export type SettledType =
   | 'message.uncertain';
 
 /** A change that becomes an event once it is committed. */
-export interface TypedChange extends Change {
-  readonly type: SettledType;
+export interface RecordedChange extends StateChange {
+  readonly type: SettledEventType;
 }
 
-/** The change that records an event: word and state are those of `RECORDED`. */
-export function changeOf(
-  type: SettledType,
+/** The change that records an event: word and state are those of `RECORDED_EVENTS`. */
+export function recordedChange(
+  type: SettledEventType,
   entry: Omit<HistoryEntry, 'verb'>,
   dueAt: number | null = null,
-  suppress: Change['suppress'] = null,
-): TypedChange {
-  const { verb, state } = RECORDED[type];
+  suppress: StateChange['suppress'] = null,
+): RecordedChange {
+  const { verb, state } = RECORDED_EVENTS[type];
   const { at, by, detail, attempt } = entry;
   return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
 }
 
 /** The account's limits as they stand after the answer, for the RateLimit headers. */
-export interface LimitsLeft {
+export interface RemainingLimits {
   readonly rate: {
     readonly limit: number;
     readonly periodMs: number;
@@ -208,11 +208,14 @@ export interface LimitsLeft {
 }
 
 /** Idempotency keys are kept this long (product promise). */
-export const IDEMPOTENCY_MS = 24 * 3_600_000;
+export const IDEMPOTENCY_KEY_TTL_MS = 24 * 3_600_000;
 
 /** The time up to which an idempotency key that is stored is free again for this message. */
-export function keysOverAt({ idempotency, acceptedAt }: Pick<NewMessage, 'idempotency' | 'acceptedAt'>): number {
-  return idempotency?.overAt ?? acceptedAt - IDEMPOTENCY_MS;
+export function idempotencyKeysExpiredBefore({
+  idempotency,
+  acceptedAt,
+}: Pick<NewMessage, 'idempotency' | 'acceptedAt'>): number {
+  return idempotency?.expiredBefore ?? acceptedAt - IDEMPOTENCY_KEY_TTL_MS;
 }
 
 // The states and the one table of transitions between them; docs/states.md is held equal to them by a test.
@@ -232,7 +235,7 @@ export const STATES = [
 export type State = (typeof STATES)[number];
 
 /** One true sentence per state, as docs/states.md prints it, and the operator’s views where nothing closer is known. */
-export const STATE_MEANING: Readonly<Record<State, string>> = {
+export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending: 'leased by one node until a known time; a dead node’s lease runs out and another takes over',
   delivered: 'the next hop (provider, relay or mail server) took responsibility for it',
@@ -272,12 +275,12 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
 const ALLOWED: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
 
 /** True when the table has the transition. */
-export function allowed(from: State | null, to: State, by: Cause): boolean {
+export function isAllowedTransition(from: State | null, to: State, by: Cause): boolean {
   return ALLOWED.has(`${from}>${to}:${by}`);
 }
 
 /** States from which the queue never takes a mail request again; a body may be erased after one of them. */
-export const TERMINAL: ReadonlySet<State> = new Set([
+export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'delivered',
   'bounced',
   'complained',
@@ -288,7 +291,7 @@ export const TERMINAL: ReadonlySet<State> = new Set([
 
 // What an attempt's outcome changes. The dispatcher calls it after each attempt, the store writes what it answers (`settle`).
 
-export interface Policy {
+export interface DeliveryPolicy {
   readonly maxAgeMs: number;
   readonly onUncertain: 'resend' | 'hold';
 }
@@ -303,54 +306,61 @@ interface AttemptedMessage {
 export function afterAttempt(
   mail: AttemptedMessage,
   attempt: Attempt,
-  policy: Policy,
+  policy: DeliveryPolicy,
   by: string,
   now: number,
   random: number,
-): TypedChange {
+): RecordedChange {
   const { outcome } = attempt;
   const entry = (detail: string) => ({ at: now, by, detail, attempt });
   switch (outcome.kind) {
     case 'delivered':
-      return changeOf('message.delivered', entry(replyLine(outcome.reply)));
+      return recordedChange('message.delivered', entry(replyLine(outcome.reply)));
     case 'bounced':
-      return changeOf('message.bounced', entry(replyLine(outcome.reply)), null, outcome.suppress ? 'bounce' : null);
+      return recordedChange(
+        'message.bounced',
+        entry(replyLine(outcome.reply)),
+        null,
+        outcome.suppress ? 'bounce' : null,
+      );
     case 'deferred':
       return deferred(mail, policy, random, entry(replyLine(outcome.reply)));
     case 'unanswered': {
       const what = entry(`handed over, but no answer: ${replyLine(outcome.reply)}`);
-      return policy.onUncertain === 'hold' ? changeOf('message.uncertain', what) : deferred(mail, policy, random, what);
+      return policy.onUncertain === 'hold'
+        ? recordedChange('message.uncertain', what)
+        : deferred(mail, policy, random, what);
     }
   }
 }
 
 /** The change for a leased mail request found past its maximum age before an attempt. */
-export function expiredBeforeAttempt(by: string, now: number): TypedChange {
+export function expiredBeforeAttempt(by: string, now: number): RecordedChange {
   const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
-  return changeOf('message.expired', { at: now, by, detail, attempt: null });
+  return recordedChange('message.expired', { at: now, by, detail, attempt: null });
 }
 
 /** The complaint of a local answer after its delivery. It suppresses no recipient. */
-export function localComplaint(at: number, by: string, detail: string): TypedChange {
-  return changeOf('message.complained', { at, by, detail, attempt: null });
+export function localComplaint(at: number, by: string, detail: string): RecordedChange {
+  return recordedChange('message.complained', { at, by, detail, attempt: null });
 }
 
 /** True once a mail request accepted then is past its maximum age now. */
-export function isPastMaxAge(acceptedAt: number, policy: Policy, now: number): boolean {
+export function isPastMaxAge(acceptedAt: number, policy: DeliveryPolicy, now: number): boolean {
   return now >= acceptedAt + policy.maxAgeMs;
 }
 
 function deferred(
   mail: AttemptedMessage,
-  policy: Policy,
+  policy: DeliveryPolicy,
   random: number,
   entry: Omit<HistoryEntry, 'verb'>,
-): TypedChange {
+): RecordedChange {
   const now = entry.at;
-  if (isPastMaxAge(mail.acceptedAt, policy, now)) return changeOf('message.expired', entry);
+  if (isPastMaxAge(mail.acceptedAt, policy, now)) return recordedChange('message.expired', entry);
   // Never due after its maximum age: the sweep that ends it finds it in time also when retries are hours apart.
   const dueAt = Math.min(now + retryDelayMs(mail.attempts, random), mail.acceptedAt + policy.maxAgeMs);
-  return changeOf('message.deferred', entry, dueAt);
+  return recordedChange('message.deferred', entry, dueAt);
 }
 
 /** A reply on one line, as an event tells it: `550 5.1.1 no such user`. */
@@ -370,7 +380,7 @@ const DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE
 const JITTER = 0.15;
 
 /** No retry is due later than this after its attempt. */
-export const LONGEST_RETRY_MS = Math.ceil(120 * MINUTE * (1 + JITTER));
+export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE * (1 + JITTER));
 
 /** Milliseconds to wait after attempt number `attempts` (1 for the first); `random` is in [0, 1). */
 export function retryDelayMs(attempts: number, random: number): number {
@@ -384,7 +394,7 @@ export function retryDelayMs(attempts: number, random: number): number {
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
 function entryOf(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
-  return { at, verb: RECORDED[type].verb, by, detail, attempt: null };
+  return { at, verb: RECORDED_EVENTS[type].verb, by, detail, attempt: null };
 }
 
 /** The recipient was on the suppression list (`by` is `store`), or the transport suppressed the message by a local answer. */
@@ -393,7 +403,7 @@ export function suppressedEntry(at: number, by: string): EntryWithoutAttempt {
 }
 
 /** A queued message past its maximum age. */
-export function overAgeEntry(at: number, by: string): EntryWithoutAttempt {
+export function expiredEntry(at: number, by: string): EntryWithoutAttempt {
   return entryOf('message.expired', at, by, 'still not delivered at its maximum age');
 }
 
@@ -405,7 +415,7 @@ export function operatorEntry(type: 'message.retried' | 'message.cancelled', at:
  * What becomes of a lease that ended without an answer: the state, the entry, and whether the attempt is given back. Only under
  * `hold` do marks (`marked`) tell whether the lease was used.
  */
-export function lostLease(
+export function resolveLostLease(
   onUncertain: 'resend' | 'hold',
   marked: boolean,
   at: number,

@@ -1,7 +1,7 @@
 /** Nodes of an installation, the throttle tokens that they share, and the runtime status of each. Pure. */
 
 /** One running process. */
-export interface NodeBeat {
+export interface NodeIdentity {
   /** Unique for each start of a process; the owner of its leases. */
   readonly name: string;
   /** In the order of the setting: `api`, `deliver`, `feedback`, `operator`. */
@@ -10,7 +10,7 @@ export interface NodeBeat {
   readonly version: string;
 }
 
-export interface NodeStatus extends NodeBeat {
+export interface NodeStatus extends NodeIdentity {
   readonly startedAt: number;
   /** When it last said that it lives, and until when it counts as alive without saying so again; by the store's clock. */
   readonly seenAt: number;
@@ -22,7 +22,7 @@ export interface TokenRequest {
   readonly accountId: number;
   readonly perSecond: number;
   readonly burst: number;
-  readonly wanted: number;
+  readonly requested: number;
 }
 
 export interface TokensGranted {
@@ -37,7 +37,7 @@ export interface TokensGranted {
 // What a running service knows of itself and no store tells: its next hop, its alarms, whether its store commits.
 
 /** The reason of an alarm that is no refusal by the next hop. */
-export const SIGNING = 'signing';
+export const SIGNING_ALARM = 'signing';
 
 /** A refusal that is about this service itself, or a message that could not be signed. */
 export interface Alarm {
@@ -49,7 +49,7 @@ export interface Alarm {
 }
 
 /** An attempt that failed for a reason other than the message. */
-export interface Failure {
+export interface DeliveryFailure {
   /** With the next hop's own words; untrusted. */
   readonly text: string;
   readonly at: number;
@@ -61,7 +61,7 @@ export interface DeliveryStatus {
   /** The last of each reason, the newest first. */
   readonly alarms: readonly Alarm[];
   /** The last attempt that failed for a reason which is not a message's own. */
-  readonly lastFailure: Failure | null;
+  readonly lastFailure: DeliveryFailure | null;
 }
 
 export interface RuntimeStatus {

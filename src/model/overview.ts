@@ -7,17 +7,17 @@ import type { Account, ApiKey } from './account.ts';
 import type { RecordCheck } from './domain.ts';
 
 /** Volumes and keys that lapse within this are told of beforehand; a volume that has lapsed, for as long after. */
-export const SOON_MS = 7 * 24 * 3_600_000;
+export const EXPIRY_WARNING_MS = 7 * 24 * 3_600_000;
 /** A key used within this is in use; a report that was not understood is shown for as long. */
-export const RECENT_MS = 24 * 3_600_000;
+export const RECENT_USE_MS = 24 * 3_600_000;
 /** Of the volume, the part from which on it is told of. */
-export const NEARLY_USED = 0.9;
+export const VOLUME_WARNING_FRACTION = 0.9;
 /** Of each kind, at most so many are told of. */
-export const MOST_TOLD = 100;
+export const MAX_OVERVIEW_ITEMS = 100;
 /** Accounts looked at for when the next mail request is due. */
-export const MOST_LOOKS = 2_000;
+export const MAX_SCANNED_ACCOUNTS = 2_000;
 
-export interface QueueFigures {
+export interface QueueStatistics {
   readonly queued: number;
   readonly sending: number;
   readonly uncertain: number;
@@ -26,16 +26,16 @@ export interface QueueFigures {
 }
 
 /** A domain whose mail is in danger, or some of whose records are not as they should be. */
-export interface TroubledDomain {
+export interface DomainProblem {
   readonly name: string;
   readonly status: 'pending' | 'authenticated' | 'failing';
   readonly checkedAt: number | null;
   readonly failingSince: number | null;
   /** The records that an answered check has found missing or wrong, by purpose and name. */
-  readonly lacking: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
+  readonly failedRecords: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
 }
 
-export interface OverviewFacts {
+export interface OverviewData {
   /** False where nothing was ever accepted. */
   readonly everAccepted: boolean;
   /** When the next queued mail request of an account that is not locked is due; null where there is none. */
@@ -50,9 +50,9 @@ export interface OverviewFacts {
   readonly domains: {
     readonly authenticated: number;
     readonly all: number;
-    readonly troubled: readonly TroubledDomain[];
+    readonly problems: readonly DomainProblem[];
   };
-  /** Reports of late that were not understood, up to `MOST_TOLD`. */
+  /** Reports of late that were not understood, up to `MAX_OVERVIEW_ITEMS`. */
   readonly notUnderstood: number;
 }
 
@@ -67,7 +67,7 @@ export interface ChangeFeedPosition {
 }
 
 /** What an answered check found missing or wrong; `checks` is the column's JSON. */
-export function lackingOf(checks: string): TroubledDomain['lacking'] {
+export function failedRecordsOf(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found }) => found === 'missing' || found === 'wrong')
     .map(({ purpose, name }) => ({ purpose, name }));

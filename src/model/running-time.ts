@@ -2,17 +2,17 @@
  * Running time: how long the service has run, whatever its clock showed. The age of a message is measured in it, so that a
  * step of the clock, and a time in which nothing ran, make no message old (docs/decisions/age.md).
  *
- * Guarantees: an age is never greater than the real time since acceptance, but for steps below `TOLERANCE_MS`; it is
+ * Guarantees: an age is never greater than the real time since acceptance, but for steps below `MAX_CLOCK_DEVIATION_MS`; it is
  * smaller where time passed that nothing confirms. Pure.
  */
 
 /** What the clock may differ from the monotonic clock between two readings without having been stepped. */
-export const TOLERANCE_MS = 5_000;
+export const MAX_CLOCK_DEVIATION_MS = 5_000;
 /** Stretches kept; beyond it the two oldest become one, which makes old messages younger, never older. */
 const MAX_STRETCHES = 200;
 
 /** Running time in which the clock ran evenly. It ends where the next one begins. */
-export interface Stretch {
+export interface ClockSegment {
   /** Running time at its beginning. */
   readonly fromMs: number;
   /** Clock minus running time within it. */
@@ -26,11 +26,11 @@ export interface RunningTime {
   /** What the clock showed then. */
   readonly seenAt: number;
   /** In order, at least one. */
-  readonly stretches: readonly Stretch[];
+  readonly stretches: readonly ClockSegment[];
 }
 
 /** The running time of an installation that has kept none; earlier acceptances count by the clock. */
-export function beginRunningTime(now: number): RunningTime {
+export function startRunningTime(now: number): RunningTime {
   return { ranMs: now, seenAt: now, stretches: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };
 }
 
@@ -40,16 +40,16 @@ export function beginRunningTime(now: number): RunningTime {
  */
 export function advanceRunningTime(before: RunningTime, now: number, passedMs: number): RunningTime {
   const shownMs = now - before.seenAt;
-  if (shownMs >= -TOLERANCE_MS && shownMs <= passedMs + TOLERANCE_MS) {
+  if (shownMs >= -MAX_CLOCK_DEVIATION_MS && shownMs <= passedMs + MAX_CLOCK_DEVIATION_MS) {
     return { ...before, ranMs: before.ranMs + shownMs, seenAt: now };
   }
   const { ranMs } = before;
   // What was accepted after the step and before this reading bears a time from here on.
-  const stretch = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - Math.ceil(passedMs) - TOLERANCE_MS };
+  const stretch = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - Math.ceil(passedMs) - MAX_CLOCK_DEVIATION_MS };
   return { ranMs, seenAt: now, stretches: merged([...before.stretches, stretch]) };
 }
 
-function merged(stretches: readonly Stretch[]): readonly Stretch[] {
+function merged(stretches: readonly ClockSegment[]): readonly ClockSegment[] {
   const [first, second, ...others] = stretches;
   if (first === undefined || second === undefined || stretches.length <= MAX_STRETCHES) return stretches;
   const both = {
@@ -61,7 +61,7 @@ function merged(stretches: readonly Stretch[]): readonly Stretch[] {
 }
 
 /** The greatest time such that whatever the clock dated up to then has run for at least `ageMs`. */
-export function datedBefore({ ranMs, stretches }: RunningTime, ageMs: number): number {
+export function cutoffForAge({ ranMs, stretches }: RunningTime, ageMs: number): number {
   const from = ranMs - ageMs;
   let least = Number.POSITIVE_INFINITY;
   for (const [index, { fromMs, aheadMs, leastAt }] of stretches.entries()) {

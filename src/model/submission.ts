@@ -20,10 +20,10 @@ interface Submitted {
 
 type Admission =
   | { readonly kind: 'valid'; readonly mail: Submitted }
-  | { readonly kind: 'refused'; readonly refusal: Refusal };
+  | { readonly kind: 'refused'; readonly refusal: ValidationFault };
 
 /** The order in which every text names the fields. */
-export const FIELDS = ['to', 'from', 'subject', 'message'] as const;
+export const REQUEST_FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
 /** Bytes of UTF-8 in a subject: the longest line RFC 5322 section 2.1.1 allows. */
 const MAX_SUBJECT_BYTES = 998;
@@ -33,14 +33,14 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /** Judges a parsed body. Reads the four members alone, by name and only where they are the object's own. */
-export function admit(body: unknown): Admission {
+export function validateSubmission(body: unknown): Admission {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return refused({ code: 'invalid-json' });
   const to = member(body, 'to');
   const from = member(body, 'from');
   const subject = member(body, 'subject');
   const message = member(body, 'message');
   if (isMissing(to) || isMissing(from) || isMissing(subject) || isMissing(message)) {
-    return refused({ code: 'missing-fields', fields: FIELDS.filter((name) => isMissing(member(body, name))) });
+    return refused({ code: 'missing-fields', fields: REQUEST_FIELDS.filter((name) => isMissing(member(body, name))) });
   }
   if (
     typeof to !== 'string' ||
@@ -48,7 +48,7 @@ export function admit(body: unknown): Admission {
     typeof subject !== 'string' ||
     typeof message !== 'string'
   ) {
-    const fields = FIELDS.filter((name) => typeof member(body, name) !== 'string');
+    const fields = REQUEST_FIELDS.filter((name) => typeof member(body, name) !== 'string');
     return refused({ code: 'not-strings', fields });
   }
   const refusal =
@@ -69,12 +69,12 @@ export function admit(body: unknown): Admission {
   return { kind: 'valid', mail: { to, from, subject, message, toAddress, fromAddress, recipient } };
 }
 
-function refused(refusal: Refusal): Admission {
+function refused(refusal: ValidationFault): Admission {
   return { kind: 'refused', refusal };
 }
 
 /** An own member, or undefined; what a `__proto__` member brings along is nobody's own. */
-function member(body: object, name: (typeof FIELDS)[number]): unknown {
+function member(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
   return Object.hasOwn(body, name) ? (body as Readonly<Record<string, unknown>>)[name] : undefined;
 }
 
@@ -83,13 +83,13 @@ function isMissing(value: unknown): boolean {
 }
 
 /** What subject and message may not hold: mail has no place for a NUL (RFC 5321 section 4.1.2), UTF-8 none for half a character. */
-function unsendable(field: string, value: string): Refusal | null {
+function unsendable(field: string, value: string): ValidationFault | null {
   if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
   return halfCharacter(field, value);
 }
 
 /** A lone surrogate. A field that has a NUL as well is refused for the NUL: an address with one is no address (`parseAddress`). */
-function halfCharacter(field: string, value: string): Refusal | null {
+function halfCharacter(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
   return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
@@ -114,7 +114,7 @@ function subjectFault(subject: string): string | null {
 
 // Why a request is refused, as a code with what its text needs. http/errors.ts gives each its status and text.
 
-export type Refusal =
+export type ValidationFault =
   | { readonly code: 'invalid-json' }
   | { readonly code: 'missing-fields'; readonly fields: readonly string[] }
   | { readonly code: 'not-strings'; readonly fields: readonly string[] }
@@ -136,7 +136,7 @@ interface SenderRule {
 }
 
 /** False where every sender is accepted: the operator has set so, or no message leaves the machine. */
-export function sendersBound({ transport, senders }: SenderRule): boolean {
+export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
@@ -146,7 +146,7 @@ export function sendersBound({ transport, senders }: SenderRule): boolean {
 
 const COUNTER_END = 4096;
 
-export interface MailIds {
+export interface MessageIdGenerator {
   /** The next id for `now` (milliseconds since the epoch). */
   next(now: number): string;
 }
@@ -155,9 +155,9 @@ export interface MailIds {
  * Makes ids after `last` (the greatest id the store has seen, or null). `randomUuid` gives a version 4 UUID, whose
  * variant and random bits become the tail.
  */
-export function mailIds(last: string | null, randomUuid: () => string): MailIds {
-  let lastMs = last === null ? 0 : timeOf(last);
-  let counter = last === null ? 0 : counterOf(last) + 1;
+export function createMessageIdGenerator(last: string | null, randomUuid: () => string): MessageIdGenerator {
+  let lastMs = last === null ? 0 : timestampOfId(last);
+  let counter = last === null ? 0 : counterOfId(last) + 1;
   let head = '';
   return {
     next(now) {
@@ -182,16 +182,16 @@ export function mailIds(last: string | null, randomUuid: () => string): MailIds 
 }
 
 /** Milliseconds since the epoch held by a UUIDv7. */
-export function timeOf(id: string): number {
+export function timestampOfId(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
 /** The 12 bits after the version. */
-export function counterOf(id: string): number {
+export function counterOfId(id: string): number {
   return Number.parseInt(id.slice(15, 18), 16);
 }
 
 /** True for a lower-case UUIDv7; linear, 36 characters at most. */
-export function isMailId(text: string): boolean {
+export function isMessageId(text: string): boolean {
   return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }

@@ -45,7 +45,7 @@ export interface TrafficStep extends Traffic {
 }
 
 /** Latencies as a column holds them: `bucket:count` pairs with blanks between. Sums are such texts one after another. */
-export function latenciesText(latencies: Latencies): string {
+export function formatLatencies(latencies: Latencies): string {
   return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
 }
 
@@ -62,12 +62,12 @@ export function parseLatencies(text: string): Latencies {
 }
 
 /** The span whose rows a step is read from. */
-export function spanOf(stepMs: number): TrafficRow['spanMs'] {
+export function rowSpanOf(stepMs: number): TrafficRow['spanMs'] {
   return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
 }
 
 /** The counts of a row, its columns named as they are. */
-export function countsOf(int: (column: string) => number): TrafficCounts {
+export function trafficCountsOf(int: (column: string) => number): TrafficCounts {
   return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, int(name)])) as Record<TrafficCount, number>;
 }
 
@@ -80,11 +80,11 @@ export type Latencies = ReadonlyMap<number, number>;
 
 const PER_DOUBLING = 8;
 /** The last one holds everything longer than about 50 days. */
-export const LAST_BUCKET = 256;
+export const MAX_LATENCY_BUCKET = 256;
 
 /** The bucket of a time in ms; what a clock set back makes negative is in the first. */
 export function latencyBucket(ms: number): number {
-  return ms <= 1 ? 0 : Math.min(LAST_BUCKET, Math.ceil(Math.log2(ms) * PER_DOUBLING));
+  return ms <= 1 ? 0 : Math.min(MAX_LATENCY_BUCKET, Math.ceil(Math.log2(ms) * PER_DOUBLING));
 }
 
 /** The longest time of a bucket, in ms. */

@@ -9,7 +9,7 @@
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
 import type { EventOf } from '../model/events.ts';
-import type { SettledType } from '../model/message.ts';
+import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { escapeJson, maskSecrets } from '../printing/escape.ts';
 import type { Handlers } from './events.ts';
@@ -156,7 +156,7 @@ export function logHandlers(log: Log, node: string): Handlers {
 }
 
 function attemptFields(
-  { id, accountId, to, attempts }: Pick<EventOf<SettledType>, 'id' | 'accountId' | 'to' | 'attempts'>,
+  { id, accountId, to, attempts }: Pick<EventOf<SettledEventType>, 'id' | 'accountId' | 'to' | 'attempts'>,
   { outcome, remote, tookMs }: Attempt,
 ) {
   const { code, enhanced, text } = outcome.reply;
@@ -165,7 +165,7 @@ function attemptFields(
 }
 
 /** The fields for a change of state: those of the attempt, of the report, or only the id of the message. */
-function settledFields(event: EventOf<SettledType>): LogFields<'message.bounced'> {
+function settledFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
   if (attempt !== null) {
     const { outcome } = attempt;

@@ -18,9 +18,9 @@ import {
   type HttpListenerName,
 } from '../model/events.ts';
 import { STATES, type State } from '../model/message.ts';
-import { SIGNING } from '../model/node.ts';
+import { SIGNING_ALARM } from '../model/node.ts';
 import type { Outcome } from '../model/outcome.ts';
-import type { QueueFigures } from '../model/overview.ts';
+import type { QueueStatistics } from '../model/overview.ts';
 import type { Handlers } from './events.ts';
 
 export interface Metrics {
@@ -63,7 +63,7 @@ export type ReportResult = (typeof REPORT_RESULTS)[number];
 /** Refusals of the service itself, and other conditions that need an operator. */
 const ALARM_REASONS = [
   ...ALARMING,
-  SIGNING,
+  SIGNING_ALARM,
   'domain-failing',
   'domain-blocked',
   'account-locked',
@@ -74,7 +74,7 @@ export type AlarmReason = (typeof ALARM_REASONS)[number];
 export interface MetricsOptions {
   readonly clock: Clock;
   /** The figures of the queue; read on a scrape. */
-  readonly queueFigures: () => Promise<QueueFigures>;
+  readonly queueFigures: () => Promise<QueueStatistics>;
   /** When the last feedback report was received, or null; read on a scrape. */
   readonly lastFeedbackAt?: () => Promise<number | null>;
   /** Every code that `refused` can be called with. */
@@ -332,7 +332,7 @@ export function metricHandlers(metrics: Metrics): Handlers {
     'message.uncertain': () => metrics.entered('uncertain'),
     'message.cancelled': () => metrics.entered('cancelled'),
     'message.reported': () => metrics.reported('recorded'),
-    'message.signing_failed': () => metrics.alarmed(SIGNING),
+    'message.signing_failed': () => metrics.alarmed(SIGNING_ALARM),
     'attempt.ended': ({ attempt }) => metrics.attempted(attempt.outcome.kind, attempt.tookMs),
     'attempt.alarm_raised': ({ reason }) => metrics.alarmed(reason),
     'request.refused': ({ code }) => metrics.refused(code),

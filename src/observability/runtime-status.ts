@@ -3,7 +3,7 @@
  * memory only; a restart clears it.
  */
 
-import { type Alarm, type DeliveryStatus, type Failure, SIGNING } from '../model/node.ts';
+import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
 /** Alarms are shown for one hour. */
@@ -17,7 +17,7 @@ export interface RuntimeStatusTracker {
 
 export function trackRuntimeStatus(): RuntimeStatusTracker {
   let breaker: DeliveryStatus['breaker'] = { state: 'closed', retryAt: null };
-  let lastFailure: Failure | null = null;
+  let lastFailure: DeliveryFailure | null = null;
   const alarms = new Map<string, Alarm>();
   return {
     handlers: {
@@ -33,7 +33,7 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
       },
       'message.signing_failed': ({ at, error }) => {
         const text = error instanceof Error ? error.message : String(error);
-        alarms.set(SIGNING, { reason: SIGNING, text, lastAt: at });
+        alarms.set(SIGNING_ALARM, { reason: SIGNING_ALARM, text, lastAt: at });
       },
       'circuit_breaker.opened': ({ retryAt }) => {
         breaker = { state: 'open', retryAt };

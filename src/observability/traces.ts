@@ -7,8 +7,8 @@
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import type { EventOf } from '../model/events.ts';
-import type { Change, LeasedMessage, NewMessage } from '../model/message.ts';
-import { RECORDED, type SettledType } from '../model/message.ts';
+import type { LeasedMessage, NewMessage, StateChange } from '../model/message.ts';
+import { RECORDED_EVENTS, type SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Handlers } from './events.ts';
 
@@ -17,7 +17,7 @@ export interface Traces {
   attempted(
     mail: Pick<LeasedMessage, 'id' | 'accountId' | 'attempts'>,
     attempt: Attempt,
-    change: Pick<Change, 'to'>,
+    change: Pick<StateChange, 'to'>,
   ): void;
   /** A feedback report that changed a message or its history; `type` is the type of the history entry. */
   reported(id: string, type: string, at: number): void;
@@ -104,9 +104,9 @@ function contextOf(id: string) {
 
 /** The traces as a subscriber. */
 export function traceHandlers(traces: Traces): Handlers {
-  const ended = (event: EventOf<SettledType>) => {
+  const ended = (event: EventOf<SettledEventType>) => {
     const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
-    const { verb, state: to } = RECORDED[type];
+    const { verb, state: to } = RECORDED_EVENTS[type];
     if (reportedBy !== null) traces.reported(id, verb, at);
     if (attempt !== null && accountId !== null && attempts !== null)
       traces.attempted({ id, accountId, attempts }, attempt, { to });

@@ -19,15 +19,15 @@ import {
   type Account,
   type AccountChange,
   type AccountLimits,
-  type Guarded,
-  percent,
+  formatPercent,
+  type GuardedChangeResult,
   reputationStatus,
   thresholdUsage,
   type WindowCounts,
 } from '../model/account.ts';
 import { accountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
-import { time } from '../printing/text.ts';
+import { formatTime } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
 import { conflict, type Failed, invalid, invalidTemplate, memberResult, notFound, ok, type Result } from './errors.ts';
 import { parseName, parseVisibleText } from './labels.ts';
@@ -156,7 +156,7 @@ export function noAccount(name: string): Failed {
 }
 
 /** What a change came to, as the operation answers it. */
-function changed(name: string, answer: Guarded<Account>, now: number): Result<AccountEntry> {
+function changed(name: string, answer: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
   switch (answer.kind) {
     case 'done':
       return ok(entryOf(answer.value, now));
@@ -307,9 +307,9 @@ function accountLine({ limits, locked, thresholds }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [
     locked === null ? 'active' : `locked (${locked.reason})`,
-    `volume ${volume ?? 'unlimited'}${volumeExpiresAt === null ? '' : ` until ${time(volumeExpiresAt)}`}`,
+    `volume ${volume ?? 'unlimited'}${volumeExpiresAt === null ? '' : ` until ${formatTime(volumeExpiresAt)}`}`,
     `rate ${rate === null ? 'none' : formatRate(rate)}`,
     `throttle ${throttle === null ? 'none' : formatThrottle(throttle)}`,
-    `locks itself at ${percent(thresholds.bounceRate)} hard bounces or ${percent(thresholds.complaintRate)} complaints`,
+    `locks itself at ${formatPercent(thresholds.bounceRate)} hard bounces or ${formatPercent(thresholds.complaintRate)} complaints`,
   ].join(', ');
 }

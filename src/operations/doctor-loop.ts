@@ -12,7 +12,7 @@ import { loopRecipient } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
 import type { NewMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
-import { mailIds } from '../model/submission.ts';
+import { createMessageIdGenerator } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
@@ -54,7 +54,7 @@ export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = 
       const findings = await installation.withStore(async (store) => {
         const sender = await findSender(store, settings, account);
         if (!('from' in sender)) return [sender];
-        const ids = mailIds(await store.newestId(), randomUUID);
+        const ids = createMessageIdGenerator(await store.newestId(), randomUUID);
         return runLoopTests({
           tests: trials,
           send: (to) => submit(store, trialMail(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),

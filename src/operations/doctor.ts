@@ -18,13 +18,13 @@ import { checkProviderEvents, checkReturnPath } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
-import { openKey } from '../domains/keys.ts';
+import { unsealKey } from '../domains/keys.ts';
 import { recordsFor } from '../domains/records.ts';
 import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import { Type } from '../model/schema.ts';
-import { sendersBound } from '../model/submission.ts';
+import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
@@ -175,7 +175,7 @@ function otherChecks(
       check(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({
           domain,
-          authenticationRequired: sendersBound(settings),
+          authenticationRequired: requiresAuthenticatedSender(settings),
           checkRecords: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
           checkKey: (selector, sealed) => keyFault(settings, domain.name, selector, sealed),
         }),
@@ -194,7 +194,7 @@ function keyFault(settings: Settings, domain: string, selector: string, sealed: 
   const path = secretPath(settings);
   if (settings.secret === null && !existsSync(path)) return `the secret file ${path} is gone, and the keys need it`;
   try {
-    openKey(sealingKey(settings), domain, selector, sealed).fill(0);
+    unsealKey(sealingKey(settings), domain, selector, sealed).fill(0);
     return null;
   } catch (error) {
     return describeError(error);

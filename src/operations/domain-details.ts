@@ -1,16 +1,16 @@
 /** A sending domain as commands, pages and the API show it: whose it is, its keys, the records to publish with what was found. */
 import { domainToUnicode } from 'node:url';
 import { isoTime } from '../config/units.ts';
-import { NEUTRAL } from '../domains/relays.ts';
+import { NEUTRAL_SPF } from '../domains/relays.ts';
 import {
   type DnsRecord,
   dkimRecordName,
-  GRACE_MS,
+  GRACE_PERIOD_MS,
   maySend,
   type RecordCheck,
   type SendingDomain,
 } from '../model/domain.ts';
-import { timeOr } from '../printing/text.ts';
+import { formatTimeOr } from '../printing/text.ts';
 import type { DomainDetails, RemovedDomain } from './domains/schemas.ts';
 
 /** `found` of each record is what these checks found of that very record, and `unknown` where none looked at it. */
@@ -31,7 +31,7 @@ export function toDomainDetails(
     checked: isoOrNull(checkedAt),
     authenticated: isoOrNull(authenticatedAt),
     failingSince: isoOrNull(failingSince),
-    graceEnds: failingSince === null ? null : isoTime(failingSince + GRACE_MS),
+    graceEnds: failingSince === null ? null : isoTime(failingSince + GRACE_PERIOD_MS),
     sends: maySend(domain),
     keys: keys.map(({ selector, algorithm, state, retireAt }) => ({
       selector,
@@ -88,7 +88,7 @@ function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsR
     case 'dkim':
       return dkimText(domain, name);
     case 'spf':
-      if (value === NEUTRAL) return NO_SENDER_YET;
+      if (value === NEUTRAL_SPF) return NO_SENDER_YET;
       return 'SPF: who may send for this name. One SPF record for a name: add these terms to one that is there';
     case 'dmarc':
       return 'DMARC: what receivers do with mail that fails. A policy that is there already may stay';
@@ -126,6 +126,6 @@ function dkimText(domain: SendingDomain, name: string): string {
     case 'staged':
       return `${what}, which signs from when its record is seen`;
     case 'retiring':
-      return `${what} of before: leave it there until ${timeOr(key.retireAt, 'the next key signs')}`;
+      return `${what} of before: leave it there until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
   }
 }

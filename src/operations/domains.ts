@@ -7,9 +7,16 @@
 import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
-import { lookAtProvider, type ProviderView, settleAtProvider } from '../domains/provider-identity.ts';
+import { checkProvider, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { recordsFor } from '../domains/records.ts';
-import { checkSecret, SECRET_REMEDY, sealingKey, secretWarning, sendingSetup, updateAfter } from '../domains/setup.ts';
+import {
+  checkSecret,
+  domainUpdateFrom,
+  SECRET_REMEDY,
+  sealingKey,
+  secretWarning,
+  sendingSetup,
+} from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { Account } from '../model/account.ts';
 import { parseHost } from '../model/address.ts';
@@ -79,7 +86,7 @@ export const addDomain = operation({
       domain: name,
       algorithms: ed25519 ? ALGORITHMS : ['rsa'],
       state: 'active',
-      taken: [],
+      usedSelectors: [],
       sealingKey: sealingKey(settings),
       now,
       random: fractionOf(context),
@@ -88,7 +95,7 @@ export const addDomain = operation({
     if (added.kind === 'missing') return accountNotFound(account);
     if (added.kind === 'exists') return taken(store, name);
     const domain = added.value;
-    const provider = await settleAtProvider(settings, domain, easyDkim ? 'easy' : 'own');
+    const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
     const secretFault = secretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
@@ -134,7 +141,7 @@ export const showDomain = operation({
     const found = await findDomain(store, written);
     if (!found.ok) return found;
     const domain = found.value;
-    const provider = await lookAtProvider(settings, domain);
+    const provider = await checkProvider(settings, domain);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     const checks = [...(await store.domainChecks(domain.name)), ...checksOf(provider)];
     return ok(await detailsIn(store, domain, records, checks));
@@ -181,12 +188,12 @@ export const verifyDomain = operation({
     // The domain is read again, so that a rotation that began during the DNS query is not undone.
     const latest = await findDomain(store, before.value.name);
     if (!latest.ok) return latest;
-    const { update, event } = updateAfter(latest.value, checks, clock.now(), settings.maxAgeMs);
+    const { update, event } = domainUpdateFrom(latest.value, checks, clock.now(), settings.maxAgeMs);
     const isAnswered = checks.some((check) => check.found !== 'unknown');
     const changed = isAnswered ? changedDomain(latest.value.name, await store.updateDomain(update)) : latest;
     if (!changed.ok) return changed;
     const domain = changed.value;
-    const provider = await settleAtProvider(settings, domain, 'own');
+    const provider = await ensureProviderIdentity(settings, domain, 'own');
     const asked = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
     const all = [...checks, ...(await checkRecords(asked, resolver)), ...checksOf(provider)];
     return ok({
@@ -263,7 +270,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
     // A domain added without Ed25519 stays so.
     algorithms: ALGORITHMS.filter((one) => domain.keys.some(({ algorithm }) => algorithm === one)),
     state: 'staged',
-    taken: domain.keys.map((key) => key.selector),
+    usedSelectors: domain.keys.map((key) => key.selector),
     sealingKey: sealingKey(settings),
     now: clock.now(),
     random: fractionOf(context),
@@ -317,13 +324,13 @@ function fractionOf({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
 
-function checksOf(provider: ProviderView | null): readonly RecordCheck[] {
+function checksOf(provider: ProviderStatus | null): readonly RecordCheck[] {
   return provider?.checks ?? [];
 }
 
 /** The domain is added whatever the provider answers; a warning says what the provider did not do. */
 function warnOfProvider(
-  { verdict, easy }: ProviderView,
+  { identityCheck: verdict, usesEasyDkim: easy }: ProviderStatus,
   name: string,
   wantsEasy: boolean,
   { warn }: OperationContext,
@@ -338,9 +345,13 @@ function warnOfProvider(
 }
 
 /** Why the check does not pass, or null: the domain's own records decide first, then the provider's view. */
-function faultOf(domain: SendingDomain, checks: readonly RecordCheck[], provider: ProviderView | null): string | null {
+function faultOf(
+  domain: SendingDomain,
+  checks: readonly RecordCheck[],
+  provider: ProviderStatus | null,
+): string | null {
   if (domain.status !== 'authenticated') return notAuthenticated(domain, checks);
-  const verdict = provider?.verdict;
+  const verdict = provider?.identityCheck;
   const isRefused = verdict?.found === 'wrong' || verdict?.found === 'missing';
   return isRefused ? `${domain.name}: ${verdict.detail}` : null;
 }

@@ -1,7 +1,7 @@
 /** Feedback reports that were kept: those that were not understood, or are about no known message. */
 import type { Static } from 'typebox';
 import { isoTime } from '../config/units.ts';
-import type { KeptFeedback } from '../model/feedback.ts';
+import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
 import { operation } from './operation.ts';
@@ -55,6 +55,6 @@ export const showFeedback = operation({
 
 export type FeedbackReport = Static<typeof showFeedback.result>;
 
-function summaryOf({ id, at, source, mailId, reason, summary }: KeptFeedback): ReportSummary {
+function summaryOf({ id, at, source, messageId: mailId, reason, summary }: UnprocessedReport): ReportSummary {
   return { id, at: isoTime(at), source, message: mailId, reason, summary };
 }

@@ -3,7 +3,7 @@
 import { isoTime } from '../config/units.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
-import { isMailId } from '../model/submission.ts';
+import { isMessageId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
 import { type Failed, invalid, notFound, ok } from './errors.ts';
 import { parseCapturedMessage } from './inbox/captured-message.ts';
@@ -28,7 +28,7 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
   result: InboxPage,
   errors: ['not-found'],
   async run({ limit: size, before }, { inbox }) {
-    if (before !== undefined && !isMailId(before)) {
+    if (before !== undefined && !isMessageId(before)) {
       return invalid('before', 'is not the id of a message: `next` of the previous page');
     }
     if (inbox === null) return inboxNotFound();
@@ -71,7 +71,7 @@ export function inboxNotFound(): Failed {
 export function capturedMessageNotFound(id: string): Failed {
   return notFound(
     'id',
-    isMailId(id) ? `there is no message ${id} in the inbox` : 'there is no such message in the inbox',
+    isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no such message in the inbox',
   );
 }
 

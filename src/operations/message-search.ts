@@ -2,10 +2,10 @@
 
 import { isoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
-import { STATES, type StoredMessageSummary, TERMINAL } from '../model/message.ts';
+import { STATES, type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
-import { timeOf } from '../model/submission.ts';
+import { timestampOfId } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,
@@ -89,7 +89,7 @@ export const searchMessages = operation({
     }));
     const { searchedTo } = found;
     if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
-    return ok({ messages, next: makeCursor(filters, searchedTo), searchedSince: isoTime(timeOf(searchedTo)) });
+    return ok({ messages, next: makeCursor(filters, searchedTo), searchedSince: isoTime(timestampOfId(searchedTo)) });
   },
 });
 
@@ -101,7 +101,7 @@ async function waitReasons(
   service: RuntimeStatus | null,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
-  const open = mails.filter(({ state }) => !TERMINAL.has(state));
+  const open = mails.filter(({ state }) => !TERMINAL_STATES.has(state));
   const standings = open.length === 0 ? [] : await store.messageHistories(open.map(({ id }) => id));
   return new Map(
     standings.flatMap((mail) => {

@@ -3,9 +3,9 @@
 import { parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
-import { type OperatorAnswer, STATES, type StoredMessage } from '../model/message.ts';
+import { type OperatorChangeResult, STATES, type StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
-import { isMailId } from '../model/submission.ts';
+import { isMessageId } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { accountNotFound, conflict, type Failed, invalid, notFound, ok, type Result } from './errors.ts';
@@ -131,7 +131,7 @@ export const cancelMessage = operation({
 /** The id in lower case; invalid where Postrider makes no such ids. `field` is the member that it was given as. */
 function idOf(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
-  if (isMailId(id)) return ok(id);
+  if (isMessageId(id)) return ok(id);
   return invalid(field, `${quote(text)} is not the id of a mail request; \`postrider message list\` shows them`);
 }
 
@@ -166,7 +166,7 @@ function noMessage(id: string): Failed {
 }
 
 /** Why the store did not do it, or null. */
-function refusalOf(id: string, answer: OperatorAnswer, done: string): Failed | null {
+function refusalOf(id: string, answer: OperatorChangeResult, done: string): Failed | null {
   switch (answer.kind) {
     case 'done':
       return null;

@@ -7,7 +7,7 @@
  * apart from passwords. Memory is bounded.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { peerOf } from '../model/address.ts';
+import { peerNetworkOf } from '../model/address.ts';
 
 /** `delayMs`: the answer waits that long, so that a guess from many addresses costs time; 0 where no password was sent. */
 export type AccessDecision =
@@ -85,12 +85,12 @@ class FailureCounts {
 
   /** How long a peer that failed too often is refused, in ms; 0 where it is not. */
   waitMs(address: string, now: number): number {
-    const failures = this.#current(peerOf(address), now);
+    const failures = this.#current(peerNetworkOf(address), now);
     return failures !== undefined && failures.count >= MAX_FAILURES ? failures.since + WINDOW_MS - now : 0;
   }
 
   add(address: string, now: number): void {
-    const peer = peerOf(address);
+    const peer = peerNetworkOf(address);
     const failures = this.#current(peer, now);
     if (failures === undefined) this.#begin(peer, now);
     else failures.count += 1;

@@ -8,10 +8,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import { GatheredLookups } from '../http/keys.ts';
+import { BatchedLookups } from '../http/keys.ts';
 import type { OperatorToken } from '../model/account.ts';
-import { peerOf } from '../model/address.ts';
-import { tokenHash } from '../model/credentials.ts';
+import { peerNetworkOf } from '../model/address.ts';
+import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
 import type { InboxContext, ServiceContext } from '../operations/context.ts';
@@ -74,7 +74,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, connections, access, sessions, store, liveUpdates, publish } = parts;
   const changed = () => publish({ type: 'operator.changed', at: clock.now() });
   const touched = new Map<number, number>();
-  const lookups = new GatheredLookups({ find: (hashes) => store.findTokens(hashes), clock });
+  const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
   /** Hashes of tokens that were valid when they were last looked up: these wait for no turn among the guesses. */
   const valid = new Set<string>();
 
@@ -94,7 +94,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     // Only what was given out is kept, so that a stranger cannot fill the store.
     if (session !== null) {
       try {
-        await store.endSession(tokenHash(session), sessions.expiresAt(session), clock.now());
+        await store.endSession(hashToken(session), sessions.expiresAt(session), clock.now());
       } catch (error) {
         return refuse(reply, toStoreRefusal(error));
       }
@@ -180,7 +180,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
     const who = await whoAsks(request);
-    if (who.kind === 'known') connections.identify(request.raw.socket);
+    if (who.kind === 'known') connections.markAuthenticated(request.raw.socket);
     return who;
   }
 
@@ -241,14 +241,14 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   /** Where the store cannot say so nobody is shut out: its own health is what the page then tells. */
   function isEnded(session: string): Promise<boolean> {
-    return store.isSessionEnded(tokenHash(session)).catch(() => false);
+    return store.isSessionEnded(hashToken(session)).catch(() => false);
   }
 
   async function tokenHolder(request: FastifyRequest, text: string): Promise<Who> {
     const now = clock.now();
-    const hash = tokenHash(text);
+    const hash = hashToken(text);
     // Guesses are gathered into few queries; a token that was right is no guess.
-    const asked = valid.has(hash) ? store.findTokens([hash]) : lookups.ask(hash, peerOf(request.ip));
+    const asked = valid.has(hash) ? store.findTokens([hash]) : lookups.find(hash, peerNetworkOf(request.ip));
     if (asked === null) return TOO_MANY_TOKENS;
     let token: OperatorToken | null;
     try {

@@ -11,10 +11,10 @@ const BODY_MS = 30_000;
 
 export class BodyTimeouts {
   readonly #clock: Clock;
-  readonly #connections: Pick<HttpConnections, 'fault'>;
+  readonly #connections: Pick<HttpConnections, 'handleClientError'>;
   readonly #cancels = new WeakMap<IncomingMessage, () => void>();
 
-  constructor(clock: Clock, connections: Pick<HttpConnections, 'fault'>) {
+  constructor(clock: Clock, connections: Pick<HttpConnections, 'handleClientError'>) {
     this.#clock = clock;
     this.#connections = connections;
   }
@@ -35,7 +35,7 @@ export class BodyTimeouts {
     const end = () => {
       if (request.complete || request.destroyed) return;
       const timeout: NodeJS.ErrnoException = new Error('the body takes too long');
-      this.#connections.fault(timeout, request.socket, () => rawResponse(408, 'Request timeout'));
+      this.#connections.handleClientError(timeout, request.socket, () => rawResponse(408, 'Request timeout'));
     };
     this.#cancels.set(request, this.#clock.after(BODY_MS, end));
   }

@@ -86,19 +86,20 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       // Node's own answer to an absent Host has no body; the hook below gives ours.
       requireHostHeader: false,
     },
-    clientErrorHandler: (error, socket) => connections.fault(error, socket, () => clientErrorResponse(error)),
+    clientErrorHandler: (error, socket) =>
+      connections.handleClientError(error, socket, () => clientErrorResponse(error)),
     // A target that cannot be decoded reaches no hook.
     frameworkErrors: (_error, _request, reply) => refuse(reply.headers(HEADERS), 400, 'Malformed request target'),
   });
   app.server.on('connect', (_request, socket) =>
-    connections.endWith(socket, rawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
+    connections.endWithResponse(socket, rawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
   );
   app.server.on('checkExpectation', (_request, response) => {
     const body = JSON.stringify(statusErrorBody(417, 'Expectation failed'));
     const headers = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-Length': body.length, Connection: 'close' };
     response.writeHead(417, headers).end(body);
   });
-  connections.watch(app.server);
+  connections.attach(app.server);
 
   // Answers end up on terminals too, through curl.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
@@ -140,7 +141,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     switch (verdict.kind) {
       case 'granted':
         // Without a password the whole machine is let in, which is no sign of who it is.
-        if (options.settings.operatorPassword !== null) connections.identify(request.raw.socket);
+        if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
         void delayResponse(request.raw, clock, verdict.delayMs).then(() => done());
         return;
       case 'challenge':

@@ -23,7 +23,7 @@ const PLAIN = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.
 const CHECKOUT_EVENTS = ['npx', 'start', 'demo'];
 
 /** The text with `npx` before each printed command (in backticks, or at the begin of a line) where this is a checkout's process. */
-export function asCalled(text: string, environment: Readonly<Record<string, string | undefined>>): string {
+export function withCommandPrefix(text: string, environment: Readonly<Record<string, string | undefined>>): string {
   if (!CHECKOUT_EVENTS.includes(environment.npm_lifecycle_event ?? '')) return text;
   return text.replaceAll(/(^|`)( *)postrider (?=[a-z])/gm, '$1$2npx postrider ');
 }

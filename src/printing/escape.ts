@@ -66,7 +66,7 @@ function replaceUnits(text: string, isWanted: (unit: number) => boolean, by: (un
 // `maskSecrets` takes a line of prose and hides only what has the shape of a secret. Both take time linear in the text,
 // never throw, and change nothing in a text that they have masked already.
 
-export const HIDDEN = '********';
+export const MASK = '********';
 
 /** How many layers of percent-encoding are looked through; what is wrapped deeper is hidden as a whole. */
 const MAX_LAYERS = 3;
@@ -105,7 +105,7 @@ function maskLayers(text: string, layers: number): string {
   // `postgres%3A%2F%2Fuser%3Apassword%40host`: encoded as a whole.
   const inner = percentDecoded(text);
   if (inner === text) return text;
-  return layers === 0 || maskLayers(inner, layers - 1) !== inner ? HIDDEN : text;
+  return layers === 0 || maskLayers(inner, layers - 1) !== inner ? MASK : text;
 }
 
 /** Hides user and password before the last `@`; without one, whatever stands where a port should be. */
@@ -118,11 +118,11 @@ function maskLogin(text: string): string {
   if (at >= start) {
     const colon = text.indexOf(':', start);
     const from = colon === -1 || colon > at ? start : colon + 1;
-    return text.slice(0, from) + HIDDEN + maskPorts(text, at);
+    return text.slice(0, from) + MASK + maskPorts(text, at);
   }
   if (start > scheme.length) return text.slice(0, start) + maskPorts(text, start);
   // `smtp:user:password` and `user:password`: nothing says which part is which.
-  if (scheme !== '') return rest === '' || isPort(rest) ? text : scheme + HIDDEN;
+  if (scheme !== '') return rest === '' || isPort(rest) ? text : scheme + MASK;
   const slashes = text.indexOf('//');
   return slashes === -1 ? text : text.slice(0, slashes) + maskPorts(text, slashes + 2);
 }
@@ -130,7 +130,7 @@ function maskLogin(text: string): string {
 /** What follows `sqlite:`: a path, or by mistake a URL. */
 function maskPath(path: string): string {
   const scheme = schemeOf(path);
-  if (isFileScheme(scheme)) return HIDDEN;
+  if (isFileScheme(scheme)) return MASK;
   const isDrive = scheme.length === 2 && '/\\'.includes(path.charAt(2)) && !path.startsWith('//', 2);
   const colon = path.indexOf(':');
   const hasLogin = colon !== -1 && path.lastIndexOf('@') > colon;
@@ -150,7 +150,7 @@ function maskPorts(text: string, start: number): string {
     const colon = host.indexOf(':', host.lastIndexOf(']') + 1);
     const port = colon === -1 ? '' : host.slice(colon + 1);
     // What is no port may be the password of a URL whose host was forgotten.
-    if (port !== '' && !isPort(port)) return text.slice(start, from + colon + 1) + HIDDEN;
+    if (port !== '' && !isPort(port)) return text.slice(start, from + colon + 1) + MASK;
     from += host.length + 1;
   }
   return text.slice(start);
@@ -167,12 +167,12 @@ function maskParameters(text: string, layers: number): string {
   for (const part of text.split('&')) {
     // From a secret on, nobody can tell what belongs to it.
     const secret = secretStart(part);
-    if (secret !== -1) return [...masked, part.slice(0, secret) + HIDDEN].join('&');
+    if (secret !== -1) return [...masked, part.slice(0, secret) + MASK].join('&');
     const equals = part.indexOf('=');
     const value = equals === -1 ? '' : part.slice(equals + 1);
     const inner = percentDecoded(value);
     const hidden = inner !== value && (layers === 0 || maskLayers(inner, layers - 1) !== inner);
-    masked.push(hidden ? part.slice(0, equals + 1) + HIDDEN : part);
+    masked.push(hidden ? part.slice(0, equals + 1) + MASK : part);
   }
   return masked.join('&');
 }
@@ -203,7 +203,7 @@ function maskWord(word: string): string {
     at > slashes && ((colon !== -1 && colon < at) || slash === -1 || at < slash) && !isPlainLink(word, slashes);
   if (!login) return maskKey(maskParameters(word, MAX_LAYERS));
   const from = colon !== -1 && colon < at ? colon + 1 : slashes + 2;
-  return word.slice(0, from) + HIDDEN + maskParameters(word.slice(at), MAX_LAYERS);
+  return word.slice(0, from) + MASK + maskParameters(word.slice(at), MAX_LAYERS);
 }
 
 /**
@@ -232,7 +232,7 @@ function maskKey(word: string): string {
     const starts = KEY_PREFIXES.map((prefix) => run.indexOf(prefix)).filter((start) => start !== -1);
     const start = starts.length === 0 ? run.length : Math.min(...starts);
     if (run.length - start >= MIN_KEY) {
-      masked += word.slice(from, at + start + KEY_SHOWN) + HIDDEN;
+      masked += word.slice(from, at + start + KEY_SHOWN) + MASK;
       from = end;
     }
     at = end + 1;

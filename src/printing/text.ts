@@ -7,16 +7,16 @@ export function shorten(text: string, width: number): string {
 }
 
 /** `2030-12-31 18:00:00Z`: to the second, always UTC. */
-export function time(ms: number): string {
+export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-export function timeOr(ms: number | null, otherwise: string): string {
-  return ms === null ? otherwise : time(ms);
+export function formatTimeOr(ms: number | null, otherwise: string): string {
+  return ms === null ? otherwise : formatTime(ms);
 }
 
 /** A span for reading, its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
-export function span(ms: number): string {
+export function formatSpan(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
   const parts = [
     [Math.floor(seconds / 86_400), 'd'],
@@ -34,6 +34,6 @@ export function span(ms: number): string {
 }
 
 /** As a sentence: a next hop's own words may be one already. */
-export function ended(text: string): string {
+export function endSentence(text: string): string {
   return ['.', '?', '!'].some((end) => text.endsWith(end)) ? text : `${text}.`;
 }

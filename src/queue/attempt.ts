@@ -8,7 +8,7 @@
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
-import type { Change, LeasedMessage, LeaseRef, Policy, SettleAnswer } from '../model/message.ts';
+import type { DeliveryPolicy, LeasedMessage, LeaseRef, SettleResult, StateChange } from '../model/message.ts';
 import type { Attempt, Outcome } from '../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
@@ -22,10 +22,10 @@ const MARK_MS = 30_000;
 
 export interface AttemptParts {
   readonly clock: MonotonicClock;
-  readonly policy: Policy;
+  readonly policy: DeliveryPolicy;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
-  readonly mark: (lease: LeaseRef) => Promise<SettleAnswer>;
+  readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
   /** The message as it goes out, or a rejection where it cannot be made now (it is then tried again later). */
   readonly prepare: (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   /** True where this message must not be attempted now (its account is locked). */
@@ -225,7 +225,7 @@ interface SuppressionCheck {
   /** False where it must not be sent. */
   mayReceive(mail: LeasedMessage): boolean | Promise<boolean>;
   /** A change that is on its way into the store. */
-  recordChange(mail: LeasedMessage, change: Change): void;
+  recordChange(mail: LeasedMessage, change: StateChange): void;
 }
 
 /** `screen` asks the store. */

@@ -14,20 +14,20 @@
 import { isAlarming } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
 import {
-  type AcceptAnswer,
+  type AcceptResult,
   afterAttempt,
-  type Change,
   expiredBeforeAttempt,
-  IDEMPOTENCY_MS,
+  IDEMPOTENCY_KEY_TTL_MS,
   isPastMaxAge,
   type Lease,
   type LeasedMessage,
   type LeaseRef,
   localComplaint,
   type NewMessage,
-  type SettleAnswer,
+  type RecordedChange,
   type Settlement,
-  type TypedChange,
+  type SettleResult,
+  type StateChange,
 } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import type { Claimed, ClaimLimits } from '../store/contract.ts';
@@ -54,12 +54,12 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   /** In [0, 1): the jitter of retries. */
   readonly random: () => number;
   readonly claim: (room: ClaimLimits, lease: Lease, now: number) => Promise<Claimed>;
-  readonly settle: (settlement: Settlement) => Promise<SettleAnswer>;
-  readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleAnswer[]>;
+  readonly settle: (settlement: Settlement) => Promise<SettleResult>;
+  readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   /** The recipient of `doctor --loop`. Its outcomes suppress no address and count in no reputation. */
   readonly loopRecipient?: string | null;
   /** Called with a change that is on its way into the store. */
-  readonly onChange?: (mail: LeasedMessage, change: Change) => void;
+  readonly onChange?: (mail: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
 }
 
@@ -85,7 +85,9 @@ export interface Dispatcher {
   readonly inFlight: number;
 }
 
-type End = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & { readonly changes: readonly TypedChange[] };
+type End = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
+  readonly changes: readonly RecordedChange[];
+};
 
 /** What becomes of a lease after `attemptOnce`. */
 type Ending =
@@ -307,7 +309,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   function publishEnd(
     { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
     end: End,
-    answer: SettleAnswer | null,
+    answer: SettleResult | null,
   ): void {
     switch (answer) {
       case 'settled':
@@ -394,7 +396,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
 interface IntakeParts {
   /** Group commit over the store's `accept`. */
-  readonly commit: (mail: NewMessage) => Promise<AcceptAnswer>;
+  readonly commit: (mail: NewMessage) => Promise<AcceptResult>;
   readonly ages: Pick<AgeClock, 'cutoffFor'>;
   /** Null on a node that does not deliver. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
@@ -408,15 +410,15 @@ export function createIntake({
   ages,
   dispatcher,
   transport,
-}: IntakeParts): (mail: NewMessage) => Promise<AcceptAnswer> {
+}: IntakeParts): (mail: NewMessage) => Promise<AcceptResult> {
   return async function submit(given) {
     const lease = dispatcher === null ? null : dispatcher.leaseForNewMessage(given.acceptedAt, memoryBytesOf(given));
     const { idempotency: key } = given;
-    const idempotency = key === null ? null : { ...key, overAt: ages.cutoffFor(IDEMPOTENCY_MS) };
+    const idempotency = key === null ? null : { ...key, expiredBefore: ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS) };
     const local = transport.localAnswer?.(given.recipient);
     const suppressedBy = local?.kind === 'suppression' ? local.by : null;
     const mail: NewMessage = { ...given, idempotency, lease, suppressedBy };
-    let answer: AcceptAnswer | null = null;
+    let answer: AcceptResult | null = null;
     try {
       answer = await commit(mail);
       return answer;
@@ -429,7 +431,7 @@ export function createIntake({
 function handOn(
   dispatcher: NonNullable<IntakeParts['dispatcher']>,
   mail: NewMessage,
-  answer: AcceptAnswer | null,
+  answer: AcceptResult | null,
 ): void {
   const state = answer?.kind === 'accepted' ? answer.state : null;
   if (mail.lease === null) {

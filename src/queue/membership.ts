@@ -8,8 +8,8 @@
  * all nodes get the time to return.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
-import type { NodeBeat } from '../model/node.ts';
-import { advanceRunningTime, datedBefore, type RunningTime, runningAge } from '../model/running-time.ts';
+import type { NodeIdentity } from '../model/node.ts';
+import { advanceRunningTime, cutoffForAge, type RunningTime, runningAge } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
 /** How often a node says that it lives, and how long that is believed. */
@@ -28,7 +28,7 @@ export interface Membership {
 }
 
 interface MembershipParts {
-  readonly node: NodeBeat;
+  readonly node: NodeIdentity;
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
   /** The time of leases; its timers. */
   readonly clock: Clock;
@@ -158,7 +158,7 @@ export async function startAgeClock(parts: AgesParts): Promise<{ readonly ages: 
   again();
   return {
     ages: {
-      cutoffFor: (ageMs) => datedBefore(current(), ageMs),
+      cutoffFor: (ageMs) => cutoffForAge(current(), ageMs),
       toCurrentClock: (at) => clock.now() - runningAge(current(), at),
       isSettled() {
         const { ranMs, stretches } = current();

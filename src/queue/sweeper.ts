@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
-import { IDEMPOTENCY_MS, LONGEST_RETRY_MS, type Policy } from '../model/message.ts';
+import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
 import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
@@ -45,7 +45,7 @@ export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
   readonly ages: AgeClock;
-  readonly policy: Policy & { readonly keepBodyMs: number };
+  readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
   readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
   /** True where this node can tell which other nodes are dead: then it takes over what they held. */
   readonly canDetectDeadNodes: () => boolean;
@@ -106,10 +106,10 @@ export function startSweeper({
     return ids.length;
   });
   every(HASTEN_EVERY_MS, 'resetDistantDueTimes', (now) =>
-    store.resetDistantDueTimes(now + LONGEST_RETRY_MS, now, ROUND),
+    store.resetDistantDueTimes(now + MAX_RETRY_DELAY_MS, now, ROUND),
   );
   every(ERASE_EVERY_MS, 'erase', () =>
-    store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_MS), ROUND),
+    store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS), ROUND),
   );
   every(FEEDBACK_EVERY_MS, 'forget feedback', () =>
     store.purgeFeedback(ages.cutoffFor(FEEDBACK_MS), MOST_KEPT_FEEDBACK, ROUND),

@@ -13,32 +13,32 @@ import type {
   AccountChange,
   AccountLimits,
   ApiKey,
-  Changed,
+  ChangeResult,
   DirectoryChanges,
   FoundKeys,
-  Guarded,
+  GuardedChangeResult,
   OperatorToken,
   WindowCounts,
 } from '../model/account.ts';
 import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../model/feedback.ts';
+import type { FeedbackReport, FeedbackResult, UnprocessedReport } from '../model/feedback.ts';
 import type {
-  AcceptAnswer,
+  AcceptResult,
   Lease,
   LeasedMessage,
   LeaseRef,
   MessageFilter,
   MessageHistory,
   NewMessage,
-  OperatorAnswer,
-  SettleAnswer,
+  OperatorChangeResult,
   Settlement,
+  SettleResult,
   StoredMessage,
   StoredMessageSummary,
 } from '../model/message.ts';
-import type { NodeBeat, NodeStatus, TokenRequest, TokensGranted } from '../model/node.ts';
-import type { ChangeFeedPosition, OverviewFacts, QueueFigures } from '../model/overview.ts';
+import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../model/node.ts';
+import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type { ListedSuppression, ListName, Suppression, SuppressionSearch } from '../model/suppression.ts';
 import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
@@ -63,7 +63,7 @@ export interface Claimed {
 
 /** Taking messages in. */
 export interface AcceptStore {
-  accept(batch: readonly NewMessage[]): Promise<readonly AcceptAnswer[]>;
+  accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
   /** The greatest id stored, or null: new ids start after it. */
   newestId(): Promise<string | null>;
   /**
@@ -81,13 +81,13 @@ export interface QueueStore {
    */
   claim(room: ClaimLimits, lease: Lease, now: number): Promise<Claimed>;
   /** Policy `hold`: notes, synced, that these leases are about to hand over. Answers `lost` like `settle`. */
-  markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleAnswer[]>;
-  settle(batch: readonly Settlement[]): Promise<readonly SettleAnswer[]>;
+  markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleResult[]>;
+  settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /**
    * Gives leases back unused: queued in their old place, the attempt not counted, and no event written, so that a next
    * hop that comes and goes does not fill histories.
    */
-  release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleAnswer[]>;
+  release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
   /**
    * Takes back leases that ended without an answer: those whose time is over at `now`, of this node (`by`) and of nodes
    * that are not alive; with `deadNodes` every lease of another node that is not alive (`beat`); with `everyLease`, at
@@ -138,7 +138,7 @@ export interface RetentionStore {
 /** What is reported of messages after they were handed over. */
 export interface FeedbackStore {
   /** Applies reports, in order, in one transaction; a rejected promise means that nothing of the batch was stored. */
-  recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackAnswer[]>;
+  recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
   /** When the last report came, or null. */
   lastFeedbackAt(): Promise<number | null>;
 }
@@ -173,7 +173,7 @@ export interface NodeStore {
    * Says that this node lives, and will for `ttlMs` without saying so again. Resolves to the store's own time, in
    * milliseconds since the epoch: the database server's where nodes share one, else `now`.
    */
-  recordHeartbeat(node: NodeBeat, ttlMs: number, now: number): Promise<number>;
+  recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number): Promise<number>;
   /** Says that this node ends: what it still holds may be taken over at once. */
   removeNode(name: string): Promise<void>;
   /** Those alive, and those that died within the last hour, by name. */
@@ -205,7 +205,7 @@ export interface IndexStore {
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
   /** With `by`, here and below, the change is in the audit log, written in the same transaction. */
-  createAccount(name: string, limits: AccountLimits, now: number, by?: Actor): Promise<Changed<Account>>;
+  createAccount(name: string, limits: AccountLimits, now: number, by?: Actor): Promise<ChangeResult<Account>>;
   /**
    * In one transaction. A new volume or rate begins its count again at zero; thresholds replace the defaults. With `expected`, here
    * and below, nothing changes where the account has another `accountVersion` by now.
@@ -216,12 +216,18 @@ export interface AccountStore {
     now: number,
     expected?: string,
     by?: Actor,
-  ): Promise<Guarded<Account>>;
-  lockAccount(name: string, reason: string, now: number, expected?: string, by?: Actor): Promise<Guarded<Account>>;
-  unlockAccount(name: string, now: number, expected?: string, by?: Actor): Promise<Guarded<Account>>;
+  ): Promise<GuardedChangeResult<Account>>;
+  lockAccount(
+    name: string,
+    reason: string,
+    now: number,
+    expected?: string,
+    by?: Actor,
+  ): Promise<GuardedChangeResult<Account>>;
+  unlockAccount(name: string, now: number, expected?: string, by?: Actor): Promise<GuardedChangeResult<Account>>;
   listAccounts(): Promise<readonly Account[]>;
   /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
-  reputationOf(accountName: string, now: number): Promise<Changed<WindowCounts>>;
+  reputationOf(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
   /** The same of all accounts that have any, by their numbers. */
   reputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
   createKey(
@@ -229,9 +235,9 @@ export interface AccountStore {
     key: { readonly name: string; readonly prefix: string; readonly hash: string; readonly expiresAt: number | null },
     now: number,
     by?: Actor,
-  ): Promise<Changed<ApiKey>>;
-  listKeys(accountName: string): Promise<Changed<readonly ApiKey[]>>;
-  revokeKey(id: number, now: number, by?: Actor): Promise<Changed<ApiKey>>;
+  ): Promise<ChangeResult<ApiKey>>;
+  listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
+  revokeKey(id: number, now: number, by?: Actor): Promise<ChangeResult<ApiKey>>;
   /** Makes a new key with the old one's name; the old one expires at `oldExpiresAt`. */
   rotateKey(
     id: number,
@@ -239,7 +245,7 @@ export interface AccountStore {
     oldExpiresAt: number,
     now: number,
     by?: Actor,
-  ): Promise<Changed<ApiKey>>;
+  ): Promise<ChangeResult<ApiKey>>;
 }
 
 /** Sending domains. */
@@ -250,21 +256,21 @@ export interface DomainStore {
     domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
     now: number,
     by?: Actor,
-  ): Promise<Changed<SendingDomain>>;
+  ): Promise<ChangeResult<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
   /** What the last answered check of each record found; empty before the first. */
   domainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /** Writes a check's result or a rotation; every node knows within a second. The revision stays where only times changed. */
-  updateDomain(update: DomainUpdate, by?: Actor): Promise<Changed<SendingDomain> | { readonly kind: 'stale' }>;
-  setSubdomains(name: string, subdomains: boolean, by?: Actor): Promise<Changed<SendingDomain>>;
-  removeDomain(name: string, by?: Actor): Promise<Changed<SendingDomain>>;
+  updateDomain(update: DomainUpdate, by?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
+  setSubdomains(name: string, subdomains: boolean, by?: Actor): Promise<ChangeResult<SendingDomain>>;
+  removeDomain(name: string, by?: Actor): Promise<ChangeResult<SendingDomain>>;
 }
 
 /** Suppression lists. */
 export interface SuppressionStore {
   /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
-  addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<Changed<number>>;
+  addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<ChangeResult<number>>;
   /**
    * Adds one batch of an import, as `addSuppressions` does. With `by` the whole import has one entry in the audit log: the first
    * batch writes it, and each later one updates its counts, in the transaction of the batch. Resolves to how many were new, and
@@ -275,17 +281,17 @@ export interface SuppressionStore {
     entries: readonly Suppression[],
     step: ImportStep,
     by?: Actor,
-  ): Promise<Changed<{ readonly added: number; readonly entry: number | null }>>;
-  removeSuppression(list: ListName, address: string, by?: Actor): Promise<Changed<boolean>>;
+  ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
+  removeSuppression(list: ListName, address: string, by?: Actor): Promise<ChangeResult<boolean>>;
   /** In order of address, after `after`. */
-  listSuppressions(list: ListName, after: string | null, limit: number): Promise<Changed<readonly Suppression[]>>;
+  listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /** Those found, after the address `after`: in order of address, or of domain and then address. By an index, however long the list. */
   searchSuppressions(
     list: ListName,
     search: SuppressionSearch,
     after: string | null,
     limit: number,
-  ): Promise<Changed<readonly Suppression[]>>;
+  ): Promise<ChangeResult<readonly Suppression[]>>;
   /** Every list that has the address, `*` first. */
   findSuppression(address: string): Promise<readonly ListedSuppression[]>;
 }
@@ -299,11 +305,11 @@ export interface MessageStore {
   /** Works for about `budgetMs` at most, and answers with what it has found by then. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
   /** Makes a queued one due now; puts an uncertain one back into the queue. */
-  retryMessage(id: string, now: number, by?: Actor): Promise<OperatorAnswer>;
-  cancelMessage(id: string, now: number, by?: Actor): Promise<OperatorAnswer>;
+  retryMessage(id: string, now: number, by?: Actor): Promise<OperatorChangeResult>;
+  cancelMessage(id: string, now: number, by?: Actor): Promise<OperatorChangeResult>;
   /** Kept ones, the newest first, before the number given. */
-  listFeedback(before: number | null, limit: number): Promise<readonly KeptFeedback[]>;
-  findFeedback(id: number): Promise<(KeptFeedback & { readonly raw: Uint8Array }) | null>;
+  listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
+  findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
 }
 
 /** The audit log, the tokens by which scripts of operators sign in, and who signed out. */
@@ -315,11 +321,11 @@ export interface AccessStore {
     token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
     now: number,
     by?: Actor,
-  ): Promise<Changed<OperatorToken>>;
+  ): Promise<ChangeResult<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
   /** The tokens with these hashes (SHA-256, hexadecimal), expired and revoked ones included. */
   findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
-  revokeToken(id: number, now: number, by?: Actor): Promise<Changed<OperatorToken>>;
+  revokeToken(id: number, now: number, by?: Actor): Promise<ChangeResult<OperatorToken>>;
   touchToken(id: number, at: number): Promise<void>;
   /** Somebody signed out whose session would have ended by itself at `until`; such whose time has come are forgotten. */
   endSession(hash: string, until: number, now: number): Promise<void>;
@@ -328,8 +334,8 @@ export interface AccessStore {
 
 /** What an operator sees first. */
 export interface OverviewStore {
-  queueFigures(): Promise<QueueFigures>;
-  overviewFacts(now: number): Promise<OverviewFacts>;
+  queueFigures(): Promise<QueueStatistics>;
+  overviewFacts(now: number): Promise<OverviewData>;
   changeFeedPosition(now: number): Promise<ChangeFeedPosition>;
 }
 

@@ -1,7 +1,7 @@
 /** What the dashboard's first page says of the service: where it accepts, and for an hour the key that the start made. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { KeyDirectory } from '../http/keys.ts';
+import type { ApiKeyCache } from '../http/keys.ts';
 import type { EventOf } from '../model/events.ts';
 import type { Events } from '../observability/events.ts';
 import type { ApiParts } from '../operator/api.ts';
@@ -13,7 +13,7 @@ export interface AboutParts {
   readonly settings: Pick<Settings, 'transport' | 'operatorPassword'>;
   readonly version: string;
   readonly clock: Clock;
-  readonly directory: Pick<KeyDirectory, 'works'>;
+  readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly subscribe: Events['subscribe'];
   /** The raw key that the start stores where there is no account yet; elsewhere it works nowhere. */
   readonly firstKey: string;
@@ -33,7 +33,7 @@ export function aboutService(parts: AboutParts): ApiParts['about'] {
   function shownKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
     if (started === null || now - started.at >= FIRST_KEY_MS) return null;
-    return directory.works(firstKey, now) ? firstKey : null;
+    return directory.isValid(firstKey, now) ? firstKey : null;
   }
 
   return () => ({

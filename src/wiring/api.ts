@@ -3,15 +3,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { DomainDirectory } from '../domains/signing.ts';
+import type { DomainCache } from '../domains/signing.ts';
 import { shedAbove } from '../http/capacity.ts';
-import type { KeyDirectory } from '../http/keys.ts';
+import type { ApiKeyCache } from '../http/keys.ts';
 import { createListener } from '../http/listener.ts';
-import type { ListenerLimits } from '../http/ports.ts';
-import { askTogether, SharedThrottle, Throttle } from '../http/throttle.ts';
+import type { ListenerLimits } from '../http/listener-options.ts';
+import { batchTokenRequests, SharedThrottle, Throttle } from '../http/throttle.ts';
 import type { NewApiKey } from '../model/credentials.ts';
 import type { Publish } from '../model/events.ts';
-import { mailIds } from '../model/submission.ts';
+import { createMessageIdGenerator } from '../model/submission.ts';
 import { createIntake, type Dispatcher } from '../queue/dispatcher.ts';
 import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
@@ -34,10 +34,10 @@ export interface ApiParts {
   readonly health: StoreHealth;
   /** Null where the service can work, else what is wrong, in words fit for the public. */
   readonly ready: () => string | null;
-  readonly directory: KeyDirectory;
+  readonly directory: ApiKeyCache;
   /** Stored where there is no account yet. */
   readonly firstKey: NewApiKey;
-  readonly domains: DomainDirectory;
+  readonly domains: DomainCache;
   readonly publish: Publish;
   /** The queue of this process, or null: other nodes deliver. */
   readonly dispatcher: Dispatcher | null;
@@ -62,11 +62,11 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     observe: publishCommits('accept', clock, publish),
   });
   const throttle = place.sharesStore
-    ? new SharedThrottle(askTogether(store.takeTokens, clock.now), (error) => failed('throttle', error))
+    ? new SharedThrottle(batchTokenRequests(store.takeTokens, clock.now), (error) => failed('throttle', error))
     : new Throttle();
   const listener = createListener({
     settings,
-    directory,
+    keyCache: directory,
     findKeys: store.findKeys,
     throttle,
     submit: createIntake({
@@ -75,7 +75,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
       dispatcher,
       transport,
     }),
-    ids: mailIds(await store.newestId(), randomUUID),
+    ids: createMessageIdGenerator(await store.newestId(), randomUUID),
     clock,
     load: shedAbove(MAX_COMMIT_WAIT_MS, accepts.oldestWaitMs),
     ready,
@@ -96,7 +96,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
 /** On an empty store: the account `default` with the key, which is returned and works at once. */
 async function firstAccount(
   store: Pick<DirectoryStore, 'createFirstKey'>,
-  directory: KeyDirectory,
+  directory: ApiKeyCache,
   { key, prefix, hash }: NewApiKey,
   now: number,
 ): Promise<string | null> {
@@ -110,13 +110,13 @@ async function firstAccount(
 /** Writes down now and then when keys were last used; a last time when stopped. */
 function touchKeys(
   store: Pick<DirectoryStore, 'touchKeys'>,
-  directory: KeyDirectory,
+  directory: ApiKeyCache,
   clock: Clock,
   failed: (error: unknown) => void,
 ): () => Promise<void> {
   let cancel: () => void = () => undefined;
   const write = async () => {
-    const used = directory.takeUsed();
+    const used = directory.drainUsedKeys();
     if (used.length > 0) await store.touchKeys(used).catch(failed);
   };
   let stopped = false;

@@ -1,8 +1,8 @@
 /** How many connections each listener of this process may have, and their bounds. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import { type ConnectionShares, MAX_CONNECTIONS, shareDescriptors } from '../http/capacity.ts';
-import { CONNECTION_LIMITS, Connections, type HttpConnections, withoutShare } from '../http/connections.ts';
+import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } from '../http/capacity.ts';
+import { CONNECTION_LIMITS, Connections, type HttpConnections, peerShareExemption } from '../http/connections.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
 /** How long a download from the operator listener may stand still. */
@@ -16,10 +16,10 @@ export function allocateConnections(
   descriptors: number,
   concurrency: number,
   warn: (line: string) => void,
-): ConnectionShares {
+): ConnectionLimitByListener {
   const delivery = roles.has('deliver') ? concurrency : 0;
   const intake = roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0;
-  const shares = shareDescriptors(descriptors, delivery + intake);
+  const shares = divideDescriptors(descriptors, delivery + intake);
   if (shares.public < MAX_CONNECTIONS.public) {
     warn(
       `the limit of ${descriptors} open files leaves ${shares.public} connections to the public listener and ${shares.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
@@ -41,9 +41,9 @@ export function createHttpConnections(
   { settings, clock, publish }: ConnectionParts,
 ): HttpConnections {
   return new Connections({
-    limits: { ...CONNECTION_LIMITS, unreadTimeoutMs: MAX_STALL_MS, maxConnections },
+    limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs: MAX_STALL_MS, maxConnections },
     clock,
-    sharesNothing: withoutShare(settings.trustedProxies),
-    dropped: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener, reason }),
+    isExemptFromPeerShare: peerShareExemption(settings.trustedProxies),
+    onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener, reason }),
   });
 }

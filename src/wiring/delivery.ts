@@ -1,11 +1,11 @@
 /** The role `deliver`: the queue with its transport, signatures, sweeps and the watch over sending domains. */
 
 import type { Settings } from '../config/settings.ts';
-import { keepingProvider } from '../domains/provider-identity.ts';
-import { checkSecret, domainCheck, signing } from '../domains/setup.ts';
-import { type DomainDirectory, outgoing } from '../domains/signing.ts';
+import { updateWithProviderKey } from '../domains/provider-identity.ts';
+import { checkSecret, domainCheck, signingParts } from '../domains/setup.ts';
+import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
-import type { KeyDirectory } from '../http/keys.ts';
+import type { ApiKeyCache } from '../http/keys.ts';
 import { loopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
 import { createCircuitBreaker, createSuppressionCheck, heldBackBy } from '../queue/attempt.ts';
@@ -25,8 +25,8 @@ export interface DeliveryParts {
   readonly node: ClusterNode;
   readonly store: QueueStore & RetentionStore & Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
   readonly health: StoreHealth;
-  readonly directory: KeyDirectory;
-  readonly domains: DomainDirectory;
+  readonly directory: ApiKeyCache;
+  readonly domains: DomainCache;
   readonly transport: Transport;
   readonly publish: Publish;
   readonly drainMs: number;
@@ -72,10 +72,10 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     release: store.release,
     settle: settles.submit,
     mark: marks.submit,
-    prepare: outgoing({
+    prepare: createPrepare({
       domains,
-      ...signing(settings),
-      failed: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
+      ...signingParts(settings),
+      onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: loopRecipient(settings.returnPathDomain),
     mustNotAttempt: heldBackBy(directory, membership),
@@ -103,7 +103,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       list: store.listDomains,
       find: store.findDomain,
       check: domainCheck(settings, clock),
-      update: keepingProvider(settings, store.updateDomain, failed),
+      update: updateWithProviderKey(settings, store.updateDomain, failed),
       publish,
     }),
   );

@@ -8,7 +8,7 @@ import { hostname } from 'node:os';
 import type { MonotonicClock } from '../clock.ts';
 import { synchronizedClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { NodeBeat } from '../model/node.ts';
+import type { NodeIdentity } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 
@@ -39,7 +39,7 @@ export async function startNode(
   clock: MonotonicClock,
   failed: (what: string, error: unknown) => void,
 ): Promise<ClusterNode> {
-  const node: NodeBeat = { name, roles: [...settings.roles], version: ownVersion() };
+  const node: NodeIdentity = { name, roles: [...settings.roles], version: ownVersion() };
   if (settings.database.kind === 'sqlite') {
     await store.recordHeartbeat(node, ALONE_MS, clock.now());
     const membership = { ...SINGLE_NODE, leave: () => store.removeNode(name) };

@@ -10,7 +10,7 @@ import { operatorKey } from '../domains/setup.ts';
 import { readEntity } from '../feedback/read/entity.ts';
 import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import type { KeyDirectory } from '../http/keys.ts';
+import type { ApiKeyCache } from '../http/keys.ts';
 import { openApiDocument } from '../http/openapi.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -42,7 +42,7 @@ export interface OperatorParts {
   readonly clock: MonotonicClock;
   readonly machineClock: MonotonicClock;
   readonly store: OperatorStore & DoctorStore;
-  readonly directory: Pick<KeyDirectory, 'works'>;
+  readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly connections: HttpConnections;

@@ -31,7 +31,7 @@ const report = (about: FeedbackReport['about'], notice: Notice, more: Partial<Fe
     at: Date.now(),
     summary: 'from <>: Undelivered mail',
     raw: new Uint8Array([0, 255, 10]),
-    last: false,
+    isFinal: false,
     ...more,
   };
 };
@@ -243,12 +243,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
     const mail = await delivered(store, 'rita@example.com', 'ses-1');
     expect(await one(store, early)).toMatchObject({ kind: 'applied', id: mail.id });
-    expect(await one(store, report({ reference: 'ses-2' }, HARD, { last: true }))).toMatchObject({ kind: 'kept' });
+    expect(await one(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({ kind: 'kept' });
   });
 
   test('what may be another program’s is nothing to us, unless the provider’s id is known', async () => {
     const store = await storeWith();
-    const foreign = report({ reference: 'ses-7' }, HARD, { foreign: true, last: true });
+    const foreign = report({ reference: 'ses-7' }, HARD, { mayBeOtherProgram: true, isFinal: true });
     expect(await one(store, foreign)).toEqual({ kind: 'foreign' });
     expect(await store.listFeedback(null, 9)).toEqual([]);
     const mail = await delivered(store, 'rita@example.com', 'ses-7');
@@ -262,7 +262,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const early = report({ id: mail.id }, HARD);
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
     expect((await store.findMessage(mail.id))?.events).toHaveLength(1);
-    expect(await one(store, { ...early, last: true })).toMatchObject({
+    expect(await one(store, { ...early, isFinal: true })).toMatchObject({
       kind: 'kept',
       reason: expect.stringContaining('sending'),
     });
@@ -271,7 +271,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('what was kept because it came too early is applied when it comes again, and kept once', async () => {
     const store = await storeWith();
-    const early = report({ reference: 'ses-early' }, HARD, { last: true });
+    const early = report({ reference: 'ses-early' }, HARD, { isFinal: true });
     expect(await one(store, early)).toMatchObject({ kind: 'kept' });
     expect(await one(store, early)).toEqual({ kind: 'repeated' });
     const mail = await delivered(store, 'rita@example.com', 'ses-early');

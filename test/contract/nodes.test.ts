@@ -102,20 +102,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWithAccount();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
-    expect(await store.takeTokens([{ ...request, wanted: 3 }], now)).toEqual([{ granted: 3, left: 2, nextMs: 0 }]);
-    const [rest] = await store.takeTokens([{ ...request, wanted: 3 }], now);
+    expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([{ granted: 3, left: 2, nextMs: 0 }]);
+    const [rest] = await store.takeTokens([{ ...request, requested: 3 }], now);
     expect(rest).toMatchObject({ granted: 2, left: 0 });
     expect(rest?.nextMs).toBeGreaterThan(900_000);
-    expect(await store.takeTokens([{ ...request, wanted: 1 }], now)).toMatchObject([{ granted: 0 }]);
+    expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
   test('buckets are of accounts, and a full one stays full under a new limit', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };
-    const both = [1, 2].map((accountId) => ({ accountId, ...slow, wanted: accountId === 1 ? 2 : 0 }));
+    const both = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));
     expect((await store.takeTokens(both, now)).map(({ left }) => left)).toEqual([0, 2]);
-    const wider = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, wanted: 0 }));
+    const wider = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
     expect((await store.takeTokens(wider, now)).map(({ left }) => left)).toEqual([0, 10]);
   });
 });

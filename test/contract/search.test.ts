@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
-import { timeOf } from '../../src/model/submission.ts';
+import { timestampOfId } from '../../src/model/submission.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { minIdAt } from '../../src/store/rules/messages.ts';
 import {
@@ -231,8 +231,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
           .filter(({ mail }) => matches(wants, mail))
           .filter(({ mail }) => accountId === null || mail.accountId === accountId)
           .filter((one) => state === null || one.state === state)
-          .filter(({ mail }) => times.since === null || timeOf(mail.id) >= times.since)
-          .filter(({ mail }) => times.until === null || timeOf(mail.id) < times.until)
+          .filter(({ mail }) => times.since === null || timestampOfId(mail.id) >= times.since)
+          .filter(({ mail }) => times.until === null || timestampOfId(mail.id) < times.until)
           .map(({ mail }) => mail.id)
           .sort()
           .reverse();
@@ -269,7 +269,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.accept([newMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
       await store.indexMessages({ horizon: minIdAt(START + 20 * page), least: 1, now: START + page * MINUTE });
     }
-    expect(found.filter((id) => timeOf(id) < START + 1_000)).toEqual(expected);
+    expect(found.filter((id) => timestampOfId(id) < START + 1_000)).toEqual(expected);
   });
 
   test('mail that was committed late is in the index some minutes later', async () => {

@@ -1,6 +1,6 @@
 /** A store in the caller's thread, on a clock and a source of chance that are handed in: the same run twice gives the same. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { mailIds } from '../../src/model/submission.ts';
+import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
 import { virtualClock } from '../rig/clock.ts';
 import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
@@ -34,7 +34,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
       `00000000-0000-4000-8000-${Math.floor(random() * 2 ** 48)
         .toString(16)
         .padStart(12, '0')}`;
-    const ids = mailIds(null, uuid);
+    const ids = createMessageIdGenerator(null, uuid);
     await note(store.createAccount('default', { ...NO_LIMITS, rate: { limit: 30, periodMs: 60_000 } }, clock.now()));
     await note(store.createAccount('other', NO_LIMITS, clock.now()));
     await note(store.updateRunningTime(0, clock.now()));
@@ -42,7 +42,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     for (let round = 0; round < 12; round += 1) {
       const now = clock.now();
       await note(store.recordHeartbeat(NODE, 15_000, now));
-      await note(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, wanted: 3 }], now));
+      await note(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, requested: 3 }], now));
       const batch = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
         newMessage({
           id: ids.next(now),

@@ -1,7 +1,7 @@
 /** What every store promises; the list of stores is at the end. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
-import type { AcceptAnswer, Lease } from '../../src/model/message.ts';
+import type { AcceptResult, Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
@@ -19,7 +19,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  const kinds = (answers: readonly AcceptAnswer[]) =>
+  const kinds = (answers: readonly AcceptResult[]) =>
     answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
   test('an accepted mail request is found again with its four fields', async () => {
@@ -148,8 +148,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const at = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
     const first = newMessage({ idempotency, acceptedAt: at });
-    const stepped = newMessage({ idempotency: { ...idempotency, overAt: at - 1 }, acceptedAt: at + 48 * 3_600_000 });
-    const over = newMessage({ idempotency: { ...idempotency, overAt: at }, acceptedAt: at + 48 * 3_600_000 });
+    const stepped = newMessage({
+      idempotency: { ...idempotency, expiredBefore: at - 1 },
+      acceptedAt: at + 48 * 3_600_000,
+    });
+    const over = newMessage({ idempotency: { ...idempotency, expiredBefore: at }, acceptedAt: at + 48 * 3_600_000 });
     await store.accept([first]);
     expect(await store.accept([stepped])).toEqual([{ kind: 'replayed', id: first.id }]);
     expect(kinds(await store.accept([over]))).toEqual(['accepted']);

@@ -15,7 +15,7 @@ const LIMITS = [
 const asked = fc.record({
   passedMs: fc.integer({ min: 0, max: 5_000 }),
   limit: fc.constantFrom(...LIMITS),
-  wanted: fc.integer({ min: 0, max: 6 }),
+  requested: fc.integer({ min: 0, max: 6 }),
 });
 
 test.each(STORES)('the $name store hands out tokens by the rule of the bucket', async ({ open }) => {
@@ -23,9 +23,9 @@ test.each(STORES)('the $name store hands out tokens by the rule of the bucket', 
   const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
   onTestFinished(() => store.close());
   let bucket: TokenBucket | null = null;
-  for (const { passedMs, limit, wanted } of fc.sample(asked, { numRuns: 150, seed: 13 })) {
+  for (const { passedMs, limit, requested } of fc.sample(asked, { numRuns: 150, seed: 13 })) {
     await clock.advance(passedMs);
-    const request = { accountId: 1, ...limit, wanted };
+    const request = { accountId: 1, ...limit, requested };
     const taken = takeTokens(bucket, request, clock.now());
     bucket = taken.bucket;
     expect(await store.takeTokens([request], clock.now())).toEqual([taken.answer]);

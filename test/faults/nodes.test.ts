@@ -4,7 +4,7 @@
  * state, and what arrives twice is bounded by what was in flight at each fault.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { type State, TERMINAL } from '../../src/model/message.ts';
+import { type State, TERMINAL_STATES } from '../../src/model/message.ts';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { LIVENESS_TIMEOUT_MS } from '../../src/queue/membership.ts';
 import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';
@@ -104,7 +104,7 @@ async function install(): Promise<Installation> {
       const list = () =>
         runJsonCommand<{ id: string; state: State }[]>(folder, ['message', 'list', '--limit', '100000'], direct);
       // In one look: what is taken over in between would be in none of several.
-      const open = async () => (await list()).filter(({ state }) => !TERMINAL.has(state)).length;
+      const open = async () => (await list()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
       await expect.poll(open, { timeout: 90_000, interval: 500 }).toBe(0);
       const stored = new Map((await list()).map(({ id, state }) => [id, state]));
       expect([...acknowledged].flatMap((id) => (stored.get(id) === 'delivered' ? [] : [[id, stored.get(id)]]))).toEqual(

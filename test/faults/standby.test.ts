@@ -133,7 +133,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     at: now,
     summary: 'from <>: Undelivered mail',
     raw: new Uint8Array([0, 255, 10]),
-    last: true,
+    isFinal: true,
   };
   return [
     { name: 'a message', run: (on) => on.accept([alone]), again: [{ kind: 'accepted' }] },

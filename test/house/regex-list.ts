@@ -111,7 +111,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
     why: 'one character at a time, no repetition',
   },
   {
-    file: 'src/domains/scripts.ts',
+    file: 'src/domains/mixed-scripts.ts',
     regex: String.raw`/\p{Script=Common}|\p{Script=Inherited}/u`,
     why: 'tried on single characters of a domain name',
   },
@@ -191,7 +191,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
     why: 'bounded count between fixed characters, on a line of a report’s address',
   },
   ...SCRIPTS.map((script) => ({
-    file: 'src/domains/scripts.ts',
+    file: 'src/domains/mixed-scripts.ts',
     regex: `/\\p{Script=${script}}/u`,
     why: 'tried on single characters of a domain name',
   })),

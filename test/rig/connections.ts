@@ -7,7 +7,7 @@ export function connectionsFor(limits: Partial<ConnectionLimits> = {}, dropped: 
   return new Connections({
     limits: { ...CONNECTION_LIMITS, ...limits },
     clock: systemClock,
-    sharesNothing: () => true,
-    dropped: (reason) => dropped.push(reason),
+    isExemptFromPeerShare: () => true,
+    onDrop: (reason) => dropped.push(reason),
   });
 }

@@ -1,18 +1,18 @@
 /** Mail requests for tests of the store and the queue. */
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
-import type { Change, LeasedMessage, NewMessage, Settlement } from '../../src/model/message.ts';
+import type { LeasedMessage, NewMessage, Settlement, StateChange } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
-import { type MailIds, mailIds } from '../../src/model/submission.ts';
+import { createMessageIdGenerator, type MessageIdGenerator } from '../../src/model/submission.ts';
 
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /** One maker of ids per millisecond, so that a test may accept mail in the past. */
-const makers = new Map<number, MailIds>();
+const makers = new Map<number, MessageIdGenerator>();
 
 /** An id made at `ms`. */
 export function idAt(ms: number): string {
-  const maker = makers.get(ms) ?? mailIds(null, randomUUID);
+  const maker = makers.get(ms) ?? createMessageIdGenerator(null, randomUUID);
   makers.set(ms, maker);
   return maker.next(ms);
 }
@@ -53,10 +53,10 @@ export function attemptWith(outcome?: Attempt['outcome']): Attempt {
 /** The settlement of a lease as delivered, or with the change given. */
 export function settlementOf(
   mail: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
-  change: Partial<Change> = {},
+  change: Partial<StateChange> = {},
 ): Settlement {
   const at = Date.now();
   const event = { at, verb: change.to ?? 'delivered', by: mail.lease.owner, detail: '250 ok', attempt: attemptWith() };
-  const whole: Change = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
+  const whole: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
   return { id: mail.id, owner: mail.lease.owner, attempts: mail.attempts, changes: [whole], refundAttempt: false };
 }

@@ -89,7 +89,9 @@ test.each([
 
 test('what is not understood is kept for the operator, and changes nothing', async () => {
   const id = await mailTo('odd@example.net');
-  await expect.poll(async () => (await store.listFeedback(null, 10)).map(({ mailId }) => mailId)).toContain(id);
+  await expect
+    .poll(async () => (await store.listFeedback(null, 10)).map(({ messageId: mailId }) => mailId))
+    .toContain(id);
   const [kept] = await runJsonCommand<{ id: number; message: string; reason: string; summary: string }[]>(folder, [
     'feedback',
     'list',

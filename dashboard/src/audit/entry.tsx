@@ -1,7 +1,7 @@
 /** One entry of the audit log: time, actor, action, target, and the values before and after. */
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import { difference, type Line, type Wording } from '../../../src/model/audit.ts';
+import { type DifferenceFormat, type DifferenceLine, difference } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
 import { suppressionUrl } from '../message/suppression-links';
@@ -9,7 +9,7 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
 import { listOwner } from '../suppressions/list-owner';
 
-const WORDING: Wording = { time: (ms) => formatUtc(new Date(ms).toISOString()), span: formatDuration };
+const WORDING: DifferenceFormat = { time: (ms) => formatUtc(new Date(ms).toISOString()), span: formatDuration };
 
 export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
   const { at, actor, action } = entry;
@@ -41,7 +41,7 @@ export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
   );
 }
 
-function Difference({ lines }: { readonly lines: readonly Line[] }) {
+function Difference({ lines }: { readonly lines: readonly DifferenceLine[] }) {
   if (lines.length === 0)
     return (
       <Text inherit c="dimmed">

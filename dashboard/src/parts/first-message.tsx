@@ -3,7 +3,7 @@ import { Alert, Anchor, Button, Group, Loader, NativeSelect, Paper, Stack, Text,
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import { Link } from 'wouter';
-import { FIRST_SENDER, firstCurl, firstRecipient } from '../../../src/http/curl';
+import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../../../src/http/curl';
 import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
 import type { CreatedKey } from '../../../src/operations/keys/schemas.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
@@ -111,7 +111,7 @@ interface CommandProps extends NewKey {
 function Command({ session: { transport }, publicUrl, account, secret, children }: CommandProps) {
   const sender = useSender(transport, account);
   if (sender === undefined) return <Loader size="sm" aria-label="Loading" />;
-  const line = firstCurl({
+  const line = firstCurlCommand({
     publicUrl: reachable(publicUrl),
     key: secret,
     from: sender ?? FIRST_SENDER,

@@ -3,8 +3,8 @@
  * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
  */
 
-import { type Evidence, MAIL_TAG, type Notice } from '../../model/feedback.ts';
-import { isMailId } from '../../model/submission.ts';
+import { type Evidence, MESSAGE_ID_TAG, type Notice } from '../../model/feedback.ts';
+import { isMessageId } from '../../model/submission.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -61,9 +61,9 @@ export function readSesEvent(text: string): SesEvent {
 function tagOf(tags: unknown): string | 'foreign' | null {
   const found = objectOf(tags);
   if (found === null || Object.keys(found).length === 0) return null;
-  const values = found[MAIL_TAG];
+  const values = found[MESSAGE_ID_TAG];
   const id: unknown = Array.isArray(values) ? values[0] : undefined;
-  return typeof id === 'string' && isMailId(id) ? id : 'foreign';
+  return typeof id === 'string' && isMessageId(id) ? id : 'foreign';
 }
 
 function noticesOf(type: string, event: Json): readonly Notice[] | null {

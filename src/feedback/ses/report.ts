@@ -6,10 +6,10 @@ import { readSesEvent } from './events.ts';
 
 const KEPT_BYTES = 65_536;
 
-/** Null where there is nothing to record. `last`: the sender will not ask again. */
+/** Null where there is nothing to record. `isFinal`: the sender will not ask again. */
 export function createSesReport(
   text: string,
-  { source, now, last }: { readonly source: FeedbackSource; readonly now: number; readonly last: boolean },
+  { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
 ): FeedbackReport | null {
   const event = readSesEvent(text);
   switch (event.kind) {
@@ -20,8 +20,8 @@ export function createSesReport(
       const summary = `Amazon SES about ${reference}`;
       // The tag is there also where the provider's answer, and with it its id, was lost.
       const about = mailId === null ? { reference } : { id: mailId };
-      const report = { about, notices, source, digest: digestOf(key), at: now, summary, raw: kept(text), last };
-      return foreign ? { ...report, foreign } : report;
+      const report = { about, notices, source, digest: digestOf(key), at: now, summary, raw: kept(text), isFinal };
+      return foreign ? { ...report, mayBeOtherProgram: foreign } : report;
     }
     case 'unknown':
       return createUnknownReport(text, event.reason, { source, now });
@@ -42,24 +42,24 @@ export function createUnknownReport(
     at: now,
     summary: 'not an event of Amazon SES',
     raw: kept(text),
-    last: true,
+    isFinal: true,
   };
 }
 
 /**
- * Takes an event to the store. Where its sender will not come again (`last`), what cannot be applied is kept for the
+ * Takes an event to the store. Where its sender will not come again (`isFinal`), what cannot be applied is kept for the
  * operator, but only after it has had the same time to become applicable as any other: a store that is just back gets the
  * settlement and the notice in any order. Rejects where the store fails.
  */
 export async function recordSesEvent(
   text: string,
-  { source, now, last }: { readonly source: FeedbackSource; readonly now: number; readonly last: boolean },
+  { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
   take: (report: FeedbackReport) => Promise<RecordResult>,
 ): Promise<RecordResult> {
-  const report = createSesReport(text, { source, now, last: false });
+  const report = createSesReport(text, { source, now, isFinal: false });
   if (report === null) return 'recorded';
   const taken = await take(report);
-  return taken === 'not-yet' && last ? take({ ...report, last }) : taken;
+  return taken === 'not-yet' && isFinal ? take({ ...report, isFinal }) : taken;
 }
 
 function digestOf(key: string): string {

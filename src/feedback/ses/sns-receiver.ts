@@ -134,7 +134,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
     }
     const refusal = await refusalOf(message);
     if (refusal !== null) return refusal;
-    connections.identify(socket);
+    connections.markAuthenticated(socket);
     if (seen.has(message.messageId)) return { status: 200, message: 'taken before' };
     const answer = await act(message, now);
     if (answer.status === 200) remember(message.messageId, now);
@@ -168,8 +168,8 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
         subscription(`the subscription of ${message.topicArn} was taken back`);
         return TAKEN;
       case 'Notification': {
-        const last = now - message.at > LAST_MS;
-        if ((await recordSesEvent(message.message, { source: 'sns', now, last }, take)) === 'recorded') return TAKEN;
+        const isFinal = now - message.at > LAST_MS;
+        if ((await recordSesEvent(message.message, { source: 'sns', now, isFinal }, take)) === 'recorded') return TAKEN;
         return { status: 503, message: 'its message is still on its way', refusal: 'not-settled' };
       }
     }

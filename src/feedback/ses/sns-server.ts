@@ -65,12 +65,12 @@ export function createSnsServer(
       socket.destroy();
       return;
     }
-    connections.fault(error, socket, () => {
+    connections.handleClientError(error, socket, () => {
       broken();
       return rawAnswer(answerTo(error));
     });
   });
-  connections.watch(server);
+  connections.attach(server);
   return {
     server,
     renewCertificate: ({ cert, key }) => tls?.setSecureContext({ cert, key, minVersion: OLDEST_TLS }),

@@ -142,7 +142,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         await take(createUnknownReport(Body, why, { source: 'sqs', now }));
         return { kind: 'delete' };
       }
-      const taken = await recordSesEvent(text, { source: 'sqs', now, last: now - sentAt > LAST_MS }, take);
+      const taken = await recordSesEvent(text, { source: 'sqs', now, isFinal: now - sentAt > LAST_MS }, take);
       if (taken === 'recorded') return { kind: 'delete' };
       refused('not-settled');
       return { kind: 'later' };

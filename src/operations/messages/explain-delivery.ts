@@ -4,7 +4,7 @@
  */
 
 import type { RuntimeStatus } from '../../model/node.ts';
-import { ended, span, time } from '../../printing/text.ts';
+import { endSentence, formatSpan, formatTime } from '../../printing/text.ts';
 
 /** Null for a command beside the service. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
@@ -54,12 +54,12 @@ function triedNext({ breaker: { state, retryAt } }: Delivery, now: number): stri
   if (state === 'half-open') return 'one message is being tried now';
   return retryAt === null || retryAt <= now
     ? 'one message is tried next'
-    : `one message is tried at ${time(retryAt)}, in ${span(retryAt - now)}`;
+    : `one message is tried at ${formatTime(retryAt)}, in ${formatSpan(retryAt - now)}`;
 }
 
 function why({ lastFailure }: Delivery): readonly string[] {
   if (lastFailure === null) return [];
   return [
-    `The last failure, at ${time(lastFailure.at)}: ${ended(lastFailure.text)} \`postrider doctor\` tries the next hop.`,
+    `The last failure, at ${formatTime(lastFailure.at)}: ${endSentence(lastFailure.text)} \`postrider doctor\` tries the next hop.`,
   ];
 }

@@ -6,15 +6,15 @@
 import type { Account } from '../../model/account.ts';
 import {
   type HistoryEntry,
-  LONGEST_RETRY_MS,
+  MAX_RETRY_DELAY_MS,
   type MessageHistory,
-  STATE_MEANING,
+  STATE_DESCRIPTIONS,
   type StoredMessage,
 } from '../../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { commandLine } from '../../printing/command-line.ts';
-import { ended, span, time } from '../../printing/text.ts';
+import { endSentence, formatSpan, formatTime } from '../../printing/text.ts';
 import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
 import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schemas.ts';
 
@@ -26,7 +26,7 @@ const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
   manual: 'put there by an operator',
 };
 /** The rule of `retryDelayMs` in words. */
-const PAUSES = `Pauses between attempts grow, up to ${span(LONGEST_RETRY_MS)}, each a little shorter or longer by chance.`;
+const PAUSES = `Pauses between attempts grow, up to ${formatSpan(MAX_RETRY_DELAY_MS)}, each a little shorter or longer by chance.`;
 
 export interface ExplainInput {
   readonly mail: StoredMessage;
@@ -45,7 +45,7 @@ export interface ExplainInput {
 export function explain(about: ExplainInput): readonly string[] {
   const { mail } = about;
   const opening = `The mail request to ${mail.to} is ${mail.state}: ${meaning(about)}.`;
-  const accepted = `It was accepted at ${time(mail.acceptedAt)}${about.account === null ? '' : ` for account ${about.account.name}`}.`;
+  const accepted = `It was accepted at ${formatTime(mail.acceptedAt)}${about.account === null ? '' : ` for account ${about.account.name}`}.`;
   return [opening, accepted, ...fate(about), ...body(about)];
 }
 
@@ -53,7 +53,7 @@ export function explain(about: ExplainInput): readonly string[] {
 function meaning({ mail, account }: ExplainInput): string {
   if (mail.state === 'queued' && account?.locked) return `it waits for the unlock of its account ${account.name}`;
   if (mail.state === 'uncertain') return uncertainMeaning(mail);
-  if (mail.state !== 'bounced') return STATE_MEANING[mail.state];
+  if (mail.state !== 'bounced') return STATE_DESCRIPTIONS[mail.state];
   const taken = lastAttempt(mail)?.outcome.kind === 'delivered';
   return taken ? 'the next hop took it, and it came back as a bounce message' : 'permanently refused';
 }
@@ -61,7 +61,7 @@ function meaning({ mail, account }: ExplainInput): string {
 /** Says whether the connection or the node was lost. The event of a lost connection has an attempt; that of a node has none. */
 function uncertainMeaning(mail: StoredMessage): string {
   const event = mail.events.findLast(({ verb }) => verb === 'uncertain');
-  if (event === undefined) return STATE_MEANING.uncertain;
+  if (event === undefined) return STATE_DESCRIPTIONS.uncertain;
   return event.attempt === null
     ? 'its node ended or lost its lease while handing it over, and recorded no answer'
     : 'the whole message was sent, and the connection was lost before the answer';
@@ -120,7 +120,7 @@ export function waitReason({
       const attempt = lastAttempt(mail);
       const last = attempt === null ? '' : `; the last was put off: ${shortReason(attempt)}`;
       if (dueAt === null || dueAt <= now) return `${dueWaitReason(service, now)}${last}`;
-      return `the next attempt, in ${span(dueAt - now)}${last}`;
+      return `the next attempt, in ${formatSpan(dueAt - now)}${last}`;
     }
     case 'sending':
       return dueAt !== null && dueAt <= now ? 'being taken back from a silent node' : 'the answer of the next hop';
@@ -143,7 +143,7 @@ function waiting({ mail, account, service, now }: ExplainInput): readonly string
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
-      `It waits because account ${account.name} was locked at ${time(locked.at)} (${locked.reason}).`,
+      `It waits because account ${account.name} was locked at ${formatTime(locked.at)} (${locked.reason}).`,
       `It goes on after \`${commandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
@@ -153,21 +153,23 @@ function waiting({ mail, account, service, now }: ExplainInput): readonly string
   if (mail.dueAt > now) {
     const rule = tries === 0 ? [] : [PAUSES];
     return [
-      `${count} and is tried next at ${time(mail.dueAt)}, in ${span(mail.dueAt - now)}.`,
+      `${count} and is tried next at ${formatTime(mail.dueAt)}, in ${formatSpan(mail.dueAt - now)}.`,
       ...rule,
       ...explainOpenBreaker(service, now),
     ];
   }
   const [first = '', ...further] = explainDue(service, now);
-  return [`${count} and is due since ${time(mail.dueAt)}: ${first}`, ...further];
+  return [`${count} and is due since ${formatTime(mail.dueAt)}: ${first}`, ...further];
 }
 
 /** What has happened since the last attempt: an operator's word, or a lease that ended without one. */
 function untried(mail: StoredMessage): readonly string[] {
   const last = mail.events.at(-1);
-  if (last?.verb === 'retried') return [`An operator made it due at once at ${time(last.at)}.`];
+  if (last?.verb === 'retried') return [`An operator made it due at once at ${formatTime(last.at)}.`];
   if (last?.verb === 'recovered') {
-    return [`It was taken back into the queue at ${time(last.at)}${last.detail === null ? '' : `: ${last.detail}`}.`];
+    return [
+      `It was taken back into the queue at ${formatTime(last.at)}${last.detail === null ? '' : `: ${last.detail}`}.`,
+    ];
   }
   return [];
 }
@@ -177,16 +179,18 @@ function sending({ mail, now }: ExplainInput): readonly string[] {
   if (mail.dueAt === null) return [`${node} is handing it over now.`];
   return mail.dueAt > now
     ? [
-        `${node} is handing it over and holds it until ${time(mail.dueAt)}; should the node die, another takes over then.`,
+        `${node} is handing it over and holds it until ${formatTime(mail.dueAt)}; should the node die, another takes over then.`,
       ]
-    : [`${node} held it until ${time(mail.dueAt)} and gave no answer; a running service takes it back into the queue.`];
+    : [
+        `${node} held it until ${formatTime(mail.dueAt)} and gave no answer; a running service takes it back into the queue.`,
+      ];
 }
 
 function expirySentence({ mail, now, maxAgeMs }: ExplainInput): string {
   const end = mail.acceptedAt + maxAgeMs;
   return end > now
-    ? `If no attempt succeeds, it expires at ${time(end)}, in ${span(end - now)} (POSTRIDER_MAX_AGE).`
-    : `By the clock its maximum age was reached at ${time(end)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count; once that is over too, a running service ends it as expired.`;
+    ? `If no attempt succeeds, it expires at ${formatTime(end)}, in ${formatSpan(end - now)} (POSTRIDER_MAX_AGE).`
+    : `By the clock its maximum age was reached at ${formatTime(end)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count; once that is over too, a running service ends it as expired.`;
 }
 
 /** What others told of it after it was handed over; the bounce or complaint that ended it among them. */
@@ -195,7 +199,9 @@ function cameBack({ events }: StoredMessage): readonly string[] {
     if (!by.startsWith(FEEDBACK)) return [];
     const what =
       verb === 'bounced' || verb === 'complained' ? `and ended it as ${verb}` : `(${verb}), and changed nothing`;
-    return [`A notice came back at ${time(at)} over ${by.slice(FEEDBACK.length)} ${what}: ${detail ?? 'no reason'}.`];
+    return [
+      `A notice came back at ${formatTime(at)} over ${by.slice(FEEDBACK.length)} ${what}: ${detail ?? 'no reason'}.`,
+    ];
   });
 }
 
@@ -209,7 +215,7 @@ function eventSentence(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
   // The store is no node.
   const by = event.by === 'store' ? '' : ` by ${event.by}`;
-  return `It was recorded as ${event.verb} at ${time(event.at)}${by}${detail}.`;
+  return `It was recorded as ${event.verb} at ${formatTime(event.at)}${by}${detail}.`;
 }
 
 function lastAttempt(mail: MessageHistory): Attempt | null {
@@ -237,18 +243,18 @@ const NEXT_HOP_REMEDY = '`postrider doctor` tries the next hop';
 function attemptSentence(attempt: Attempt): string {
   const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
-  const at = time(attempt.startedAt);
+  const at = formatTime(attempt.startedAt);
   const fault = localFaultText(toAttemptDetails(attempt));
   if (fault !== null) return `In the last attempt, of ${at}, it ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt of ${at} succeeded: ${hop} answered ${ended(replyText(outcome))}`;
+      return `The attempt of ${at} succeeded: ${hop} answered ${endSentence(replyText(outcome))}`;
     case 'bounced':
-      return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${ended(replyText(outcome))}`;
+      return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${endSentence(replyText(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${ended(replyText(outcome))} Other mail meets it too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${ended(replyText(outcome))}`;
+        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${endSentence(replyText(outcome))} Other mail meets it too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${endSentence(replyText(outcome))}`;
     case 'unanswered':
       return `In the last attempt, of ${at}, the whole message was sent to ${hop} and the connection ended before its answer.`;
   }
@@ -286,7 +292,7 @@ function listed({ mail, account, lists }: ExplainInput): readonly string[] {
           ? ', brought about by this mail request'
           : `, brought about by ${source}`;
     return [
-      `The recipient is on the suppression list of ${whose} since ${time(at)}, ${SUPPRESSED_FOR[reason]}${cause}.`,
+      `The recipient is on the suppression list of ${whose} since ${formatTime(at)}, ${SUPPRESSED_FOR[reason]}${cause}.`,
       `It is taken off by \`${commandLine(['suppression', 'remove', list, address])}\`.`,
     ];
   });
@@ -315,7 +321,7 @@ function saidOf(reason: Reason): string {
 function body({ mail, keepBodyMs }: ExplainInput): readonly string[] {
   if (mail.message === null) return ['Its body has been erased.'];
   if (mail.endedAt === null) return [];
-  return [`Its body is erased after ${time(mail.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
+  return [`Its body is erased after ${formatTime(mail.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
 }
 
 function times(count: number): string {

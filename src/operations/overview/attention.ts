@@ -1,11 +1,16 @@
 /** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
 
 import type { Account } from '../../model/account.ts';
-import { GRACE_MS, maySend } from '../../model/domain.ts';
-import { SIGNING } from '../../model/node.ts';
-import { MOST_TOLD, NEARLY_USED, RECENT_MS, type TroubledDomain } from '../../model/overview.ts';
-import { sendersBound } from '../../model/submission.ts';
-import { shorten, span, time } from '../../printing/text.ts';
+import { GRACE_PERIOD_MS, maySend } from '../../model/domain.ts';
+import { SIGNING_ALARM } from '../../model/node.ts';
+import {
+  type DomainProblem,
+  MAX_OVERVIEW_ITEMS,
+  RECENT_USE_MS,
+  VOLUME_WARNING_FRACTION,
+} from '../../model/overview.ts';
+import { requiresAuthenticatedSender } from '../../model/submission.ts';
+import { formatSpan, formatTime, shorten } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { transportName } from './health.ts';
 import { hasFeedbackSource, type OverviewInput } from './input.ts';
@@ -23,7 +28,7 @@ export function listAttention(facts: OverviewInput): readonly AttentionItem[] {
     // Where nothing leaves the machine they cost nothing: their pages tell.
     ...(settings.transport.kind === 'capture'
       ? []
-      : store.domains.troubled.map((domain) => domainAttention(domain, facts))),
+      : store.domains.problems.map((domain) => domainAttention(domain, facts))),
     ...store.accounts.flatMap((account) => accountAttention(account, now)),
     ...store.keys.map((key) => keyAttention(key, now)),
     ...reports(facts),
@@ -64,10 +69,10 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
   }
   const { alarmed } = sumTraffic(recent);
   for (const { reason, text, lastAt } of alarms) {
-    const said = `${span(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
+    const said = `${formatSpan(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? '`postrider doctor` looks at the transport';
     found.push(
-      reason === SIGNING
+      reason === SIGNING_ALARM
         ? failure(`Messages cannot be signed, ${said}`, remedy, '/domains')
         : failure(`The next hop refuses this service (${reason}), ${said}`, remedy),
     );
@@ -82,13 +87,13 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
       if (aliveUntil > now) continue;
       const remedy =
         'Start it again, or leave it: the others have taken over what it held, and it is forgotten within the hour';
-      found.push(warning(`The node ${name} fell silent ${span(now - seenAt)} ago`, remedy));
+      found.push(warning(`The node ${name} fell silent ${formatSpan(now - seenAt)} ago`, remedy));
     }
     const delivering = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
     if (!delivering)
       found.push(failure('No node delivers', 'Start one with POSTRIDER_ROLES=all, or with deliver among them'));
   }
-  if (sendersBound(settings) && facts.store.domains.all === 0) {
+  if (requiresAuthenticatedSender(settings) && facts.store.domains.all === 0) {
     found.push(
       warning('No domain may send yet: every sender is refused', 'Add a domain and publish its records', '/domains'),
     );
@@ -99,7 +104,7 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
   configuration: 'Correct POSTRIDER_TRANSPORT, or the account at the provider; `postrider doctor` tries it',
   reputation: 'Read the provider’s words and look at what was sent; its support lifts such blocks',
-  [SIGNING]:
+  [SIGNING_ALARM]:
     'Verify the domain, bring the secret back that sealed its keys, or rotate them; `postrider doctor` tells which',
 };
 
@@ -110,10 +115,10 @@ function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): 
     found.push(warning(`${uncertain} handed over with nobody knowing the answer`, remedy, '/messages?state=uncertain'));
   }
   if (oldest !== null && now - oldest.acceptedAt > OLD_MS) {
-    const remedy = `Its page explains what it waits for; it ends as expired at the age of ${span(settings.maxAgeMs)}`;
+    const remedy = `Its page explains what it waits for; it ends as expired at the age of ${formatSpan(settings.maxAgeMs)}`;
     found.push(
       warning(
-        `The oldest in the queue was accepted ${span(now - oldest.acceptedAt)} ago`,
+        `The oldest in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
         remedy,
         `/messages/${oldest.id}`,
       ),
@@ -122,10 +127,10 @@ function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): 
   return found;
 }
 
-function domainAttention(domain: TroubledDomain, { settings, now }: OverviewInput): AttentionItem {
-  const { name, status, failingSince, lacking } = domain;
+function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput): AttentionItem {
+  const { name, status, failingSince, failedRecords: lacking } = domain;
   const page = `/domains/${encodeURIComponent(name)}`;
-  if (status !== 'authenticated' && !sendersBound(settings))
+  if (status !== 'authenticated' && !requiresAuthenticatedSender(settings))
     return warning(
       `${name} is not authenticated; its mail is taken all the same`,
       'Publish its records, then verify',
@@ -137,9 +142,9 @@ function domainAttention(domain: TroubledDomain, { settings, now }: OverviewInpu
     case 'failing': {
       const remedy = 'Publish its DKIM records again';
       if (!maySend(domain)) return failure(`${name} has lost its records: its mail is refused`, remedy, page);
-      const left = (failingSince ?? now) + GRACE_MS - now;
+      const left = (failingSince ?? now) + GRACE_PERIOD_MS - now;
       return failure(
-        `${name} has lost its records: its mail is refused ${left > 0 ? `in ${span(left)}` : 'soon'}`,
+        `${name} has lost its records: its mail is refused ${left > 0 ? `in ${formatSpan(left)}` : 'soon'}`,
         remedy,
         page,
       );
@@ -179,12 +184,12 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
   const more = 'Give it a new volume, or tell its owner';
   if (volume !== null && volumeUsed >= volume)
     found.push(failure(`Account ${name} has used its volume of ${volume}`, more, page));
-  else if (volume !== null && volumeUsed >= volume * NEARLY_USED)
+  else if (volume !== null && volumeUsed >= volume * VOLUME_WARNING_FRACTION)
     found.push(warning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, more, page));
   if (volumeExpiresAt !== null && volumeExpiresAt <= now)
-    found.push(failure(`Account ${name}’s volume expired ${time(volumeExpiresAt)}`, more, page));
+    found.push(failure(`Account ${name}’s volume expired ${formatTime(volumeExpiresAt)}`, more, page));
   else if (volumeExpiresAt !== null && volumeExpiresAt - now < 7 * DAY_MS)
-    found.push(warning(`Account ${name}’s volume expires in ${span(volumeExpiresAt - now)}`, more, page));
+    found.push(warning(`Account ${name}’s volume expires in ${formatSpan(volumeExpiresAt - now)}`, more, page));
   return found;
 }
 
@@ -195,12 +200,12 @@ function keyAttention(
   const left = (expiresAt ?? now) - now;
   if (successor !== null) {
     const used = `its clients have used it since key_${successor} of the same name was made`;
-    const text = `key_${id} (${name}) of account ${account} expires in ${span(left)}: ${used}`;
+    const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(left)}: ${used}`;
     return warning(text, 'Give all of them the new one before', accountPage(account));
   }
-  const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_MS;
-  const used = inUse ? `in use ${span(now - lastUsedAt)} ago` : 'the last one of its account';
-  const text = `key_${id} (${name}) of account ${account} expires in ${span(left)}: ${used}`;
+  const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
+  const used = inUse ? `in use ${formatSpan(now - lastUsedAt)} ago` : 'the last one of its account';
+  const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(left)}: ${used}`;
   const remedy = 'Rotate it, or give its clients another one before';
   return inUse && left < DAY_MS
     ? failure(text, remedy, accountPage(account))
@@ -210,7 +215,7 @@ function keyAttention(
 function reports({ store, settings }: OverviewInput): readonly AttentionItem[] {
   const { notUnderstood } = store;
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
-  const count = notUnderstood < MOST_TOLD ? String(notUnderstood) : `${MOST_TOLD} or more`;
+  const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
   const text = `${count} of the reports of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
   return [warning(text, '`postrider feedback list` and `postrider feedback show ID` show them')];
 }

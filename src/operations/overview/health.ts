@@ -2,9 +2,9 @@
 
 import type { TransportSetting } from '../../config/settings.ts';
 import { maySend } from '../../model/domain.ts';
-import { SIGNING } from '../../model/node.ts';
-import { sendersBound } from '../../model/submission.ts';
-import { span } from '../../printing/text.ts';
+import { SIGNING_ALARM } from '../../model/node.ts';
+import { requiresAuthenticatedSender } from '../../model/submission.ts';
+import { formatSpan } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { hasFeedbackSource, type OverviewInput } from './input.ts';
 import type { HealthItem } from './schemas.ts';
@@ -56,7 +56,7 @@ function transport({ settings, status: service, recent, now }: OverviewInput): H
     case 'half-open':
       return told('warning', 'took nothing; one message is being tried');
     case 'closed': {
-      const refused = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING);
+      const refused = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
       if (refused.length > 0) return told('warning', `refuses this service: ${refused.join(', ')}`);
       const { delivered } = sumTraffic(recent);
       return told('ok', delivered === 0 ? 'nothing was handed over in the last hour' : 'takes messages');
@@ -65,12 +65,12 @@ function transport({ settings, status: service, recent, now }: OverviewInput): H
 }
 
 function inTime(at: number | null, now: number): string {
-  return at === null || at <= now ? 'now' : `in ${span(at - now)}`;
+  return at === null || at <= now ? 'now' : `in ${formatSpan(at - now)}`;
 }
 
 function domains({ settings, store }: OverviewInput): HealthItem {
-  const { all, authenticated, troubled } = store.domains;
-  if (!sendersBound(settings)) {
+  const { all, authenticated, problems: troubled } = store.domains;
+  if (!requiresAuthenticatedSender(settings)) {
     const there = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
     const level = settings.transport.kind !== 'capture' && troubled.length > 0 ? 'warning' : 'ok';
     return { part: 'domains', level, text: `${there}, and none is needed: every sender is taken` };
@@ -83,7 +83,9 @@ function domains({ settings, store }: OverviewInput): HealthItem {
 
 function feedback({ lastFeedbackAt, now }: OverviewInput): HealthItem {
   const text =
-    lastFeedbackAt === null ? 'nothing has come back yet' : `the last report came ${span(now - lastFeedbackAt)} ago`;
+    lastFeedbackAt === null
+      ? 'nothing has come back yet'
+      : `the last report came ${formatSpan(now - lastFeedbackAt)} ago`;
   return { part: 'feedback', level: 'ok', text };
 }
 

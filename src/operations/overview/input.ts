@@ -1,7 +1,7 @@
 /** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
 import type { Settings } from '../../config/settings.ts';
 import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
-import type { OverviewFacts, QueueFigures } from '../../model/overview.ts';
+import type { OverviewData, QueueStatistics } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import type { OperatorStore } from '../../store/contract.ts';
 import { rangeStart } from './figures.ts';
@@ -16,8 +16,8 @@ export interface OverviewInput {
   readonly steps: readonly TrafficStep[];
   /** By minutes, of the last hour. */
   readonly recent: readonly TrafficStep[];
-  readonly queue: QueueFigures;
-  readonly store: OverviewFacts;
+  readonly queue: QueueStatistics;
+  readonly store: OverviewData;
   readonly nodes: readonly NodeStatus[];
   readonly lastFeedbackAt: number | null;
 }

@@ -1,5 +1,5 @@
 /** How long the queue is, whether it grows, and when it will be empty, as far as the last minutes tell. Pure. */
-import type { QueueFigures } from '../../model/overview.ts';
+import type { QueueStatistics } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import { sumTraffic } from './figures.ts';
 import type { Trend } from './schemas.ts';
@@ -15,7 +15,7 @@ const MARGIN_PER_MINUTE = 1;
 const ON_ITS_WAY_MS = 5_000;
 
 export interface QueueInput {
-  readonly figures: QueueFigures;
+  readonly figures: QueueStatistics;
   /** Minutes with traffic, those of the last `RATE_WINDOW_MS` at least. */
   readonly recent: readonly TrafficStep[];
   /** When the next is due of an account that is not locked, or null. */
@@ -24,7 +24,7 @@ export interface QueueInput {
   readonly breakerOpen: boolean;
 }
 
-export interface QueueStatus extends QueueFigures {
+export interface QueueStatus extends QueueStatistics {
   readonly departuresPerMinute: number;
   readonly arrivalsPerMinute: number;
   readonly trend: Trend;

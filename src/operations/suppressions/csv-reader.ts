@@ -10,7 +10,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
 import { parseTimestamp, quote } from '../../config/units.ts';
 import { canonicalAddress, parseAddress } from '../../model/address.ts';
-import { isMailId } from '../../model/submission.ts';
+import { isMessageId } from '../../model/submission.ts';
 import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
 import { ContentError } from './rereadable-content.ts';
 
@@ -339,7 +339,7 @@ function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions
   if (at === null) return `${quote(time)} is not a time such as 2030-12-31T18:00:00Z`;
   if (at > options.now + AHEAD_MS) return `the time ${quote(time)} lies ahead`;
   const source = cell(columns.source).toLowerCase();
-  return { address: canonicalAddress(address), reason, source: isMailId(source) ? source : null, at };
+  return { address: canonicalAddress(address), reason, source: isMessageId(source) ? source : null, at };
 }
 
 /**

@@ -7,8 +7,13 @@
  * Each statement is for a whole batch; arrays of one length are its columns.
  */
 
-import { type Account, type Counts, countsOf, limitsLeft } from '../../model/account.ts';
-import { type AcceptAnswer, keysOverAt, type NewMessage, suppressedEntry } from '../../model/message.ts';
+import { type Account, type LimitUsage, limitUsageOf, remainingLimits } from '../../model/account.ts';
+import {
+  type AcceptResult,
+  idempotencyKeysExpiredBefore,
+  type NewMessage,
+  suppressedEntry,
+} from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { type AcceptedState, decideAcceptance, type Lookups } from '../rules/messages.ts';
@@ -97,7 +102,7 @@ class ChangedMeanwhile extends Error {
 }
 
 interface Found {
-  readonly accounts: ReadonlyMap<number, Counts>;
+  readonly accounts: ReadonlyMap<number, LimitUsage>;
   readonly usedBefore: ReadonlyMap<number, number>;
   /** By account and key. */
   readonly keys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
@@ -109,7 +114,7 @@ interface Found {
 type Written = NewMessage & { readonly state: AcceptedState };
 
 /** Answers that say of an earlier mail request that it is stored. */
-const RESTS_ON_STORED: ReadonlySet<AcceptAnswer['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
+const RESTS_ON_STORED: ReadonlySet<AcceptResult['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
 
 /** `monotonic` bounds the time of doubt after a batch whose fate is unknown. */
 export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
@@ -132,22 +137,22 @@ async function acceptIn(
   transaction: Transaction,
   batch: readonly NewMessage[],
   doubt: boolean,
-): Promise<readonly AcceptAnswer[]> {
+): Promise<readonly AcceptResult[]> {
   const found = await read(transaction, batch, doubt);
   const written: Written[] = [];
   const lookups: Lookups = {
     earlier(mail) {
       const known = found.keys.get(`${mail.accountId} ${mail.idempotency?.key}`);
-      return known === undefined || known.at <= keysOverAt(mail) ? null : known;
+      return known === undefined || known.at <= idempotencyKeysExpiredBefore(mail) ? null : known;
     },
     isSuppressed: ({ accountId, recipient }) =>
       found.suppressed.has(`${accountId} ${recipient}`) || found.suppressed.has(`0 ${recipient}`),
   };
-  const answers = batch.map((mail): AcceptAnswer => {
+  const answers = batch.map((mail): AcceptResult => {
     const counts = found.accounts.get(mail.accountId) ?? null;
     const known = found.stored.get(mail.id);
     if (known !== undefined && counts !== null && counts.account.locked === null)
-      return again(known, limitsLeft(counts, mail.acceptedAt));
+      return again(known, remainingLimits(counts, mail.acceptedAt));
     const answer = decideAcceptance(mail, counts, lookups);
     if (answer.kind !== 'accepted') return answer;
     written.push({ ...mail, state: answer.state });
@@ -177,7 +182,7 @@ async function read(transaction: Transaction, batch: readonly NewMessage[], doub
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
     doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
   ]);
-  const counts = accounts.map((row) => countsOf(rows.account(row)));
+  const counts = accounts.map((row) => limitUsageOf(rows.account(row)));
   // A limit that was set between the two statements: others count under it already, and nothing locks it here.
   const locked = new Set(held.map((row) => rows.int(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !locked.has(account.id)))
@@ -200,7 +205,7 @@ async function read(transaction: Transaction, batch: readonly NewMessage[], doub
 async function allStored(
   session: Session,
   batch: readonly NewMessage[],
-  answers: readonly AcceptAnswer[],
+  answers: readonly AcceptResult[],
 ): Promise<boolean> {
   const accepted = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
   const found = await session.query(READ_IDS, [accepted]);
@@ -208,7 +213,7 @@ async function allStored(
 }
 
 /** A mail request that an earlier try has stored although its answer was lost. */
-function again(row: Row, limits: ReturnType<typeof limitsLeft>): AcceptAnswer {
+function again(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }
@@ -236,7 +241,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
           keys.map(({ fingerprint }) => fingerprint),
           keys.map(({ id }) => id),
           keys.map(({ acceptedAt }) => acceptedAt),
-          keys.map(keysOverAt),
+          keys.map(idempotencyKeysExpiredBefore),
         ])
         .then((taken) => {
           if (taken.length !== keys.length) throw new ChangedMeanwhile('an idempotency key was taken meanwhile');
@@ -292,7 +297,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
 }
 
 async function writeCounts(transaction: Transaction, { accounts, usedBefore }: Found): Promise<void> {
-  const added = (id: number, { volumeUsed }: Counts) => volumeUsed - (usedBefore.get(id) ?? 0);
+  const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (usedBefore.get(id) ?? 0);
   // What is only refused changes nothing, so that a flood of it writes nothing.
   const changed = [...accounts.values()].filter(
     (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,

@@ -1,7 +1,7 @@
 /** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
 
-import type { Account, ApiKey, Changed, Guarded } from '../../model/account.ts';
-import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
+import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
+import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
 import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
@@ -81,7 +81,7 @@ export function prepareAccounts(database: Database): Operations {
     name: string,
     expected: string | undefined,
     write: (session: Session, account: Account, revision: number) => Promise<unknown>,
-  ): Promise<Guarded<Account>> {
+  ): Promise<GuardedChangeResult<Account>> {
     return database.transaction(async (transaction) => {
       const revision = await nextRevision(transaction);
       const account = await find(transaction, name);
@@ -89,7 +89,7 @@ export function prepareAccounts(database: Database): Operations {
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
       await write(transaction, account, revision);
       const changed = (await find(transaction, name)) ?? account;
-      await writeChange(transaction, by, action, name, accountShown(account), accountShown(changed));
+      await writeChange(transaction, by, action, name, auditedAccount(account), auditedAccount(changed));
       return done(changed);
     });
   }
@@ -132,13 +132,13 @@ export function prepareAccounts(database: Database): Operations {
         return { account, key: rows.apiKey(row) };
       });
     },
-    createAccount(name, limits, now, by): Promise<Changed<Account>> {
+    createAccount(name, limits, now, by): Promise<ChangeResult<Account>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const made = await transaction.query(INSERT, [name, now, ...limitColumns(limits), revision]);
         const account = await find(transaction, name);
         if (made.length === 0 || account === null) return { kind: 'exists' };
-        await writeChange(transaction, by, 'account.create', name, null, accountShown(account));
+        await writeChange(transaction, by, 'account.create', name, null, auditedAccount(account));
         return done(account);
       });
     },
@@ -160,7 +160,7 @@ export function prepareAccounts(database: Database): Operations {
     unlockAccount: (name, _now, expected, by) => lock(by, name, null, null, expected),
     listAccounts: async () => (await database.query(ALL, [])).map(rows.account),
 
-    createKey(accountName, { name, prefix, hash, expiresAt }, now, by): Promise<Changed<ApiKey>> {
+    createKey(accountName, { name, prefix, hash, expiresAt }, now, by): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const account = await find(transaction, accountName);
@@ -177,12 +177,12 @@ export function prepareAccounts(database: Database): Operations {
         return noted(transaction, by, 'key.create', accountName, rows.apiKey(row));
       });
     },
-    async listKeys(accountName): Promise<Changed<readonly ApiKey[]>> {
+    async listKeys(accountName): Promise<ChangeResult<readonly ApiKey[]>> {
       const account = await find(database, accountName);
       if (account === null) return { kind: 'missing' };
       return done((await database.query(KEYS_OF, [account.id])).map(rows.apiKey));
     },
-    revokeKey(id, now, by): Promise<Changed<ApiKey>> {
+    revokeKey(id, now, by): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const key = await findKey(transaction, id);
@@ -191,7 +191,7 @@ export function prepareAccounts(database: Database): Operations {
         return noted(transaction, by, 'key.revoke', `key_${id}`, rows.apiKey(row));
       });
     },
-    rotateKey(id, { prefix, hash }, oldExpiresAt, now, by): Promise<Changed<ApiKey>> {
+    rotateKey(id, { prefix, hash }, oldExpiresAt, now, by): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const old = await findKey(transaction, id);
@@ -227,8 +227,8 @@ async function noted(
   action: string,
   subject: string,
   key: ApiKey,
-): Promise<Changed<ApiKey>> {
-  await writeChange(transaction, by, action, subject, null, keyShown(key));
+): Promise<ChangeResult<ApiKey>> {
+  await writeChange(transaction, by, action, subject, null, auditedKey(key));
   return done(key);
 }
 

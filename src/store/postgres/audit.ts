@@ -1,5 +1,5 @@
 /** The audit log's writer. It takes the transaction of the change, so that an entry and its change stand together. */
-import { type Actor, auditEntry, type ImportStep, importShown, type NewAuditEntry } from '../../model/audit.ts';
+import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
@@ -41,8 +41,8 @@ export async function noteImport(
   if (by === undefined) return null;
   const [row] = step.entry === null ? [] : await transaction.query(SHOWN, [step.entry]);
   if (step.entry === null || row === undefined) {
-    return writeEntry(transaction, auditEntry(by, 'suppression.import', list, null, importShown(null, step, added)));
+    return writeEntry(transaction, auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)));
   }
-  await transaction.query(SHOW, [JSON.stringify(importShown(rows.text(row, 'after'), step, added)), step.entry]);
+  await transaction.query(SHOW, [JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry]);
   return step.entry;
 }

@@ -1,6 +1,6 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
-import type { Changed, DirectoryChanges } from '../../model/account.ts';
-import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
+import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
+import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
 import type { DomainStore } from '../contract.ts';
 import { decideDomainUpdate } from '../rules/directory.ts';
@@ -50,7 +50,7 @@ export interface DomainOperations extends DomainStore {
 
 export function prepareDomains(database: Database): DomainOperations {
   return {
-    addDomain(accountName, { name, subdomains, keys }, now, by): Promise<Changed<SendingDomain>> {
+    addDomain(accountName, { name, subdomains, keys }, now, by): Promise<ChangeResult<SendingDomain>> {
       return database.transaction(async (transaction) => {
         // The directory's row makes changes wait for each other, so that what is read here still holds when written.
         const revision = await nextRevision(transaction);
@@ -90,7 +90,7 @@ export function prepareDomains(database: Database): DomainOperations {
         if (isNews) await writeKeys(transaction, id, keys);
         const after = await reread(transaction, before.name);
         // A check that found everything as it was is no change.
-        if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
+        if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
         return noted(transaction, by, 'domain.update', before, after);
       });
     },
@@ -112,7 +112,7 @@ export function prepareDomains(database: Database): DomainOperations {
         const gone = domain(row);
         await transaction.query(DROP_KEYS, [gone.id]);
         await transaction.query(BURY, [revision, gone.id]);
-        await writeChange(transaction, by, 'domain.remove', name, domainShown(gone), null);
+        await writeChange(transaction, by, 'domain.remove', name, auditedDomain(gone), null);
         return { kind: 'done', value: gone };
       });
     },
@@ -131,7 +131,7 @@ async function live(session: Session, name: string): Promise<Row | null> {
   return row === undefined || row.removed === true ? null : row;
 }
 
-async function reread(session: Session, name: string): Promise<Changed<SendingDomain>> {
+async function reread(session: Session, name: string): Promise<ChangeResult<SendingDomain>> {
   const row = await live(session, name);
   return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
 }
@@ -141,11 +141,11 @@ async function noted(
   by: Actor | undefined,
   action: string,
   before: SendingDomain | null,
-  changed: Changed<SendingDomain>,
-): Promise<Changed<SendingDomain>> {
+  changed: ChangeResult<SendingDomain>,
+): Promise<ChangeResult<SendingDomain>> {
   if (changed.kind !== 'done') return changed;
-  const shown = before === null ? null : domainShown(before);
-  await writeChange(transaction, by, action, changed.value.name, shown, domainShown(changed.value));
+  const shown = before === null ? null : auditedDomain(before);
+  await writeChange(transaction, by, action, changed.value.name, shown, auditedDomain(changed.value));
   return changed;
 }
 

@@ -1,7 +1,7 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 
 import { complainantOf } from '../../model/account.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../../model/feedback.ts';
+import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
 import {
   countsTowardReputation,
@@ -84,7 +84,7 @@ export function prepareFeedback(database: Database): Operations {
     recordFeedback: (batch) =>
       database.transaction(async (transaction) => {
         const tallies = new Tallies();
-        const answers: FeedbackAnswer[] = [];
+        const answers: FeedbackResult[] = [];
         const late: { readonly at: number; readonly effect: Effect }[] = [];
         // Messages, suppressions, complainants and accounts are locked in this order, and each kind in one order on every node,
         // so that no two nodes wait for each other.
@@ -149,7 +149,7 @@ interface Effect {
 }
 
 type Recorded =
-  | { readonly kind: 'answered'; readonly answer: FeedbackAnswer }
+  | { readonly kind: 'answered'; readonly answer: FeedbackResult }
   | { readonly kind: 'open'; readonly effect: Effect };
 
 async function recordOne(transaction: Transaction, report: FeedbackReport, id: string | null): Promise<Recorded> {
@@ -180,7 +180,7 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, id: s
   }
 }
 
-function answered(answer: FeedbackAnswer): Recorded {
+function answered(answer: FeedbackResult): Recorded {
   return { kind: 'answered', answer };
 }
 
@@ -234,7 +234,7 @@ async function keep(
   report: FeedbackReport,
   mailId: string | null,
   reason: string,
-): Promise<FeedbackAnswer> {
+): Promise<FeedbackResult> {
   const feedbackId = await insert(transaction, report, mailId, reason);
   return feedbackId === null ? { kind: 'repeated' } : { kind: 'kept', feedbackId, reason };
 }

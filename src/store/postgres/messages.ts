@@ -1,8 +1,8 @@
 /** Looking at mail requests, and what an operator may do to one. */
 
 import type { Actor } from '../../model/audit.ts';
-import type { MessageHistory, OperatorAnswer, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
-import type { QueueFigures } from '../../model/overview.ts';
+import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
+import type { QueueStatistics } from '../../model/overview.ts';
 import type { Store } from '../contract.ts';
 import { decideOperatorChange, maxIdAt, type OperatorTargetState, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -75,7 +75,12 @@ export function prepareMessages(database: Database): Operations {
     return rows.messageHistory(row, await database.query(HISTORY, [rows.text(row, 'id')]));
   }
 
-  function operate(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): Promise<OperatorAnswer> {
+  function operate(
+    id: string,
+    to: OperatorTargetState,
+    now: number,
+    by: Actor | undefined,
+  ): Promise<OperatorChangeResult> {
     if (!UUID.test(id)) return Promise.resolve({ kind: 'missing' });
     return database.transaction(async (transaction) => {
       const [held] = await transaction.query(HOLD, [id]);
@@ -124,7 +129,7 @@ export function prepareMessages(database: Database): Operations {
     messageHistories: async (ids) => (await Promise.all(ids.map(stand))).flat(),
     retryMessage: (id, now, by) => operate(id, 'queued', now, by),
     cancelMessage: (id, now, by) => operate(id, 'cancelled', now, by),
-    async queueFigures(): Promise<QueueFigures> {
+    async queueFigures(): Promise<QueueStatistics> {
       const [row = {}] = await database.query(FIGURES, []);
       const [id, acceptedAt] = [rows.textOrNull(row, 'oldest_id'), rows.intOrNull(row, 'oldest_at')];
       const [sending, uncertain] = [rows.int(row, 'sending'), rows.int(row, 'uncertain')];

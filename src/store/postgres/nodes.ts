@@ -1,7 +1,7 @@
 /** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
 
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
-import { advanceRunningTime, beginRunningTime } from '../../model/running-time.ts';
+import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';
 import type { AcceptStore, NodeStore } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
@@ -76,7 +76,7 @@ export function prepareNodes(
         const [held] = await transaction.query(HOLD_TIME, []);
         const [clock = {}] = await transaction.query(READ_CLOCK, [time()]);
         const now = rows.int(clock, 'now');
-        const before = held === undefined ? beginRunningTime(now) : rows.runningTime(held);
+        const before = held === undefined ? startRunningTime(now) : rows.runningTime(held);
         const running = advanceRunningTime(before, now, Math.ceil(passedMs));
         await transaction.query(WRITE_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.stretches)]);
         return running;
@@ -95,13 +95,13 @@ export function prepareNodes(
       // One row, one turn: what is asked for twice is taken at once and dealt out in order.
       const asked = new Map<number, TokenRequest>();
       for (const one of batch)
-        asked.set(one.accountId, { ...one, wanted: one.wanted + (asked.get(one.accountId)?.wanted ?? 0) });
+        asked.set(one.accountId, { ...one, requested: one.requested + (asked.get(one.accountId)?.requested ?? 0) });
       const each = [...asked.values()];
       const [ids, rates, bursts, wanted] = [
         each.map(({ accountId }) => accountId),
         each.map(({ perSecond }) => perSecond),
         each.map(({ burst }) => Math.floor(burst)),
-        each.map((request) => request.wanted),
+        each.map((request) => request.requested),
       ];
       const taken = await database.transaction(async (transaction) => {
         const [, , given] = await Promise.all([
@@ -120,7 +120,7 @@ export function prepareNodes(
       return batch.map((one): TokensGranted => {
         const given = byAccount.get(one.accountId);
         if (given === undefined) return { granted: 0, left: 0, nextMs: 1_000 };
-        const granted = Math.min(given.granted, one.wanted);
+        const granted = Math.min(given.granted, one.requested);
         given.granted -= granted;
         return { ...given, granted };
       });

@@ -1,5 +1,11 @@
 /** An operator's first look: what wants attention, and marks of change. */
-import { MOST_LOOKS, MOST_TOLD, NEARLY_USED, RECENT_MS, SOON_MS } from '../../model/overview.ts';
+import {
+  EXPIRY_WARNING_MS,
+  MAX_OVERVIEW_ITEMS,
+  MAX_SCANNED_ACCOUNTS,
+  RECENT_USE_MS,
+  VOLUME_WARNING_FRACTION,
+} from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -16,15 +22,15 @@ const NEXT_DUE: Statement = {
       SELECT n.lane, n.account_id, n.due_at FROM seen s CROSS JOIN LATERAL (
         SELECT q.lane, q.account_id, q.due_at FROM queue q WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id)
         ORDER BY q.lane, q.account_id, q.due_at LIMIT 1) n
-    ), looked AS (SELECT * FROM seen LIMIT ${MOST_LOOKS})
+    ), looked AS (SELECT * FROM seen LIMIT ${MAX_SCANNED_ACCOUNTS})
     SELECT min(l.due_at) AS due_at FROM looked l JOIN account a ON a.id = l.account_id WHERE a.locked_at IS NULL`,
 };
 const TROUBLED_ACCOUNTS: Statement = {
   name: 'overview_accounts',
   text: `${SELECT_ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
-    OR (a.volume IS NOT NULL AND ${NEARLY_USED} * a.volume
+    OR (a.volume IS NOT NULL AND ${VOLUME_WARNING_FRACTION} * a.volume
       <= a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))
-    ORDER BY a.name LIMIT ${MOST_TOLD}`,
+    ORDER BY a.name LIMIT ${MAX_OVERVIEW_ITEMS}`,
 };
 const KEYS: Statement = {
   name: 'overview_keys',
@@ -35,7 +41,7 @@ const KEYS: Statement = {
       AND (k.last_used_at > $3 OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
         AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > $2)))
       AND (n.id IS NULL OR k.last_used_at > n.created_at)
-    ORDER BY k.expires_at LIMIT ${MOST_TOLD}`,
+    ORDER BY k.expires_at LIMIT ${MAX_OVERVIEW_ITEMS}`,
 };
 const DOMAIN_COUNTS: Statement = {
   name: 'overview_domain_counts',
@@ -45,11 +51,11 @@ const TROUBLED_DOMAINS: Statement = {
   name: 'overview_domains',
   text: `SELECT name, status, checked_at, failing_since, checks FROM domain
     WHERE NOT removed AND (status <> 'authenticated' OR checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')
-    ORDER BY name LIMIT ${MOST_TOLD}`,
+    ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
 };
 const KEPT: Statement = {
   name: 'overview_kept',
-  text: `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MOST_TOLD}) f WHERE at > $1`,
+  text: `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) f WHERE at > $1`,
 };
 const MARKS: Statement = {
   name: 'overview_marks',
@@ -62,15 +68,15 @@ const MARKS: Statement = {
 export function prepareOverview(database: Database): Pick<OverviewStore, 'overviewFacts' | 'changeFeedPosition'> {
   return {
     async overviewFacts(now) {
-      const soon = now + SOON_MS;
+      const soon = now + EXPIRY_WARNING_MS;
       const [newest, due, accounts, keys, counts, troubled, kept] = await Promise.all([
         database.query(NEWEST, []),
         database.query(NEXT_DUE, []),
-        database.query(TROUBLED_ACCOUNTS, [now - SOON_MS, soon]),
-        database.query(KEYS, [now, soon, now - RECENT_MS]),
+        database.query(TROUBLED_ACCOUNTS, [now - EXPIRY_WARNING_MS, soon]),
+        database.query(KEYS, [now, soon, now - RECENT_USE_MS]),
         database.query(DOMAIN_COUNTS, []),
         database.query(TROUBLED_DOMAINS, []),
-        database.query(KEPT, [now - RECENT_MS]),
+        database.query(KEPT, [now - RECENT_USE_MS]),
       ]);
       return {
         everAccepted: newest.length > 0,
@@ -80,7 +86,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'overvi
         domains: {
           all: rows.int(counts[0] ?? {}, 'all'),
           authenticated: rows.int(counts[0] ?? {}, 'authenticated'),
-          troubled: troubled.map(rows.troubledDomain),
+          problems: troubled.map(rows.troubledDomain),
         },
         notUnderstood: rows.int(kept[0] ?? {}, 'n'),
       };

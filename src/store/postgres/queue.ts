@@ -9,7 +9,7 @@
  * few, each has an equal share of the room.
  */
 
-import { type Lease, lostLease, type SettleAnswer, type State, suppressedEntry } from '../../model/message.ts';
+import { type Lease, resolveLostLease, type SettleResult, type State, suppressedEntry } from '../../model/message.ts';
 import type { Claimed, Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import {
@@ -413,13 +413,13 @@ export function prepareSettle(
   };
 }
 
-async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleAnswer[]> {
+async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleResult[]> {
   const held = await transaction.query(HOLD, fencesOf(batch));
   const accounts = new Map(held.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
   const over = new Set<string>();
   const written: Written = { ended: [], goingOn: [], events: [], suppressed: [], references: [] };
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
-  const answers = batch.map((one, index): SettleAnswer => {
+  const answers = batch.map((one, index): SettleResult => {
     const accountId = accounts.get(index + 1);
     // A lease ends once.
     if (accountId === undefined || over.has(one.id)) return 'lost';
@@ -508,7 +508,7 @@ async function recoverIn(
   ]);
   if (found.length === 0) return 0;
   const taken = found.map((row) => {
-    const { to, entry, ...lost } = lostLease(onUncertain, row.handing_over === true, now, by);
+    const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, by);
     transition('sending', to, 'queue');
     // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
     const uncount = lost.uncount && row.owner !== by ? 1 : 0;
@@ -536,7 +536,7 @@ function fencesOf(batch: Fences): unknown[] {
 }
 
 /** `held` has the places in the batch, from 1, of those that held their lease. */
-function answersOf(batch: Fences, held: readonly Readonly<Record<string, unknown>>[]): SettleAnswer[] {
+function answersOf(batch: Fences, held: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
   const places = new Set(held.map((row) => rows.int(row, 'o')));
   return batch.map((_, index) => (places.has(index + 1) ? 'settled' : 'lost'));
 }

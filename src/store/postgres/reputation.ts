@@ -3,7 +3,7 @@
  * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
  * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
  */
-import { complainantOf, type Tally, type WindowCounts } from '../../model/account.ts';
+import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
 import {
   complaintWindowStart,
   evaluateReputation,
@@ -67,7 +67,12 @@ export async function windows(session: Session, now: number): Promise<Map<number
 }
 
 /** Adds a tally and locks or warns where it makes the account reach a threshold. */
-export async function count(transaction: Transaction, accountId: number, tally: Tally, now: number): Promise<void> {
+export async function count(
+  transaction: Transaction,
+  accountId: number,
+  tally: ReputationDelta,
+  now: number,
+): Promise<void> {
   const { emails, bounces, complaints } = tally;
   const [, [look]] = await Promise.all([
     transaction.query(ADD, [accountId, hourOf(now), transaction.slot, emails, bounces, complaints]),

@@ -1,5 +1,5 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
-import { overAgeEntry } from '../../model/message.ts';
+import { expiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import { maxIdAt, minIdAt, transition } from '../rules/messages.ts';
@@ -73,7 +73,7 @@ export function prepareRetention(
       return database.transaction(async (transaction) => {
         const found = await transaction.query(OVER_AGE, [maxIdAt(acceptedBefore), limit]);
         const ids = found.map((row) => rows.text(row, 'id'));
-        const entry = overAgeEntry(now, by);
+        const entry = expiredEntry(now, by);
         await Promise.all([
           endMessages(
             transaction,

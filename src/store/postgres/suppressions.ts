@@ -1,7 +1,7 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
 
-import type { Changed } from '../../model/account.ts';
-import { suppressionsShown } from '../../model/audit.ts';
+import type { ChangeResult } from '../../model/account.ts';
+import { auditedSuppressions } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -93,14 +93,14 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       );
       return batch.map(({ id }) => free.has(id));
     },
-    async addSuppressions(name, entries, by): Promise<Changed<number>> {
+    async addSuppressions(name, entries, by): Promise<ChangeResult<number>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       const added = await database.transaction(async (transaction) => {
         const total = await addAll(transaction, list, entries);
         // All of them were on the list already.
         if (total === 0) await forceDurableCommit(transaction);
-        await writeChange(transaction, by, 'suppression.add', name, null, suppressionsShown(total, entries));
+        await writeChange(transaction, by, 'suppression.add', name, null, auditedSuppressions(total, entries));
         return total;
       });
       return { kind: 'done', value: added };
@@ -116,7 +116,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       });
       return { kind: 'done', value };
     },
-    async removeSuppression(name, address, by): Promise<Changed<boolean>> {
+    async removeSuppression(name, address, by): Promise<ChangeResult<boolean>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
@@ -129,12 +129,12 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       });
       return { kind: 'done', value: removed };
     },
-    async listSuppressions(name, after, limit): Promise<Changed<readonly Suppression[]>> {
+    async listSuppressions(name, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       return { kind: 'done', value: (await database.query(LIST, [list, after ?? '', limit])).map(rows.suppression) };
     },
-    async searchSuppressions(name, { of, prefix }, after, limit): Promise<Changed<readonly Suppression[]>> {
+    async searchSuppressions(name, { of, prefix }, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
       const list = await listId(name);
       if (list === null) return { kind: 'missing' };
       const found =

@@ -1,12 +1,12 @@
 /** Figures over time: each node's own rows by minute and hour, and their sums. */
 import {
-  countsOf,
+  formatLatencies,
   HOUR_MS,
-  latenciesText,
   MINUTE_MS,
   parseLatencies,
-  spanOf,
+  rowSpanOf,
   TRAFFIC_COUNTS,
+  trafficCountsOf,
 } from '../../model/traffic.ts';
 import type { RetentionStore, TrafficStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -44,16 +44,16 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
             node,
             column(({ spanMs }) => spanMs),
             column(({ at }) => at),
-            column(({ latencies }) => latenciesText(latencies)),
+            column(({ latencies }) => formatLatencies(latencies)),
             ...TRAFFIC_COUNTS.map((name) => column((row) => row[name])),
           ]),
         ]);
       });
     },
     async readTraffic(since, until, stepMs) {
-      return (await database.query(SUMS, [stepMs, spanOf(stepMs), since, until])).map((row) => ({
+      return (await database.query(SUMS, [stepMs, rowSpanOf(stepMs), since, until])).map((row) => ({
         at: rows.int(row, 'step'),
-        ...countsOf((column) => rows.int(row, column)),
+        ...trafficCountsOf((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       }));
     },

@@ -1,11 +1,11 @@
 /** Changes of accounts, API keys and domains, decided for both databases. Pure. */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Account, AccountLimits, ApiKey, Changed, Guarded } from '../../model/account.ts';
+import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
 import { accountVersion } from '../../model/account-version.ts';
 import {
   type DomainUpdate,
-  lastAnswers,
+  lastAnsweredChecks,
   publishedSelectors,
   type RecordCheck,
   type SendingDomain,
@@ -29,7 +29,7 @@ export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: Accoun
 export function changeConflict(
   account: Account | null,
   expected: string | undefined,
-): Exclude<Guarded<Account>, { kind: 'done' }> | null {
+): Exclude<GuardedChangeResult<Account>, { kind: 'done' }> | null {
   if (account === null) return { kind: 'missing' };
   return expected === undefined || expected === accountVersion(account) ? null : { kind: 'stale', value: account };
 }
@@ -38,7 +38,7 @@ export function changeConflict(
  * When a key expires that is replaced by a new one: at the time wanted, but no later than it would have by itself. `missing` where
  * there is no such key, or none that still works.
  */
-export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): Changed<number> {
+export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): ChangeResult<number> {
   if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
     return { kind: 'missing' };
   }
@@ -54,7 +54,7 @@ export function decideDomainUpdate(
   answered: readonly RecordCheck[],
   { status, authenticatedAt, failingSince, checks, keys }: DomainUpdate,
 ): { readonly answers: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
-  const answers = lastAnswers(answered, checks);
+  const answers = lastAnsweredChecks(answered, checks);
   const published = publishedSelectors(before.name, keys, answers);
   const same = isDeepStrictEqual(
     [status, authenticatedAt, failingSince, published, keys],

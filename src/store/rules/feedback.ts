@@ -3,13 +3,13 @@
  * enters, whether its recipient is suppressed and whether the account's reputation counts it. Pure.
  */
 import {
-  afterNotices,
-  type FeedbackAnswer,
+  decideFeedbackChange,
   type FeedbackReport,
+  type FeedbackResult,
   isProviderSimulator,
   type Notice,
 } from '../../model/feedback.ts';
-import { type HistoryEntry, RECORDED, type State } from '../../model/message.ts';
+import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
 import { transition } from './messages.ts';
 
 /** The message that a report is about, as it is stored. */
@@ -36,18 +36,23 @@ export interface Recording {
   readonly countedAs: 'bounced' | 'complained';
   readonly counts: 'always' | 'if-suppressed' | 'never';
   /** Given whether the recipient is on the list because of this report. */
-  readonly answer: (suppressed: boolean) => FeedbackAnswer;
+  readonly answer: (suppressed: boolean) => FeedbackResult;
 }
 
 export type FeedbackDecision =
   /** Nothing is written. */
-  | { readonly kind: 'answer'; readonly answer: FeedbackAnswer }
+  | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /** It is kept for the operator; `early` where the same report is to be applied when it comes once more (`prematureReportDigest`). */
   | { readonly kind: 'keep'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | Recording;
 
 /** The decision on a report that names no message, or names one by an unknown provider id. */
-export function decideWithoutMessage({ about, notices, foreign, last }: FeedbackReport): FeedbackDecision {
+export function decideWithoutMessage({
+  about,
+  notices,
+  mayBeOtherProgram: foreign,
+  isFinal: last,
+}: FeedbackReport): FeedbackDecision {
   if (about === null) return keep(null, reasonWithoutMessage(notices), false);
   if (foreign === true) return { kind: 'answer', answer: { kind: 'foreign' } };
   if (!last) return { kind: 'answer', answer: { kind: 'not-yet' } };
@@ -60,10 +65,10 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
   const { accountId, state: from, to } = found;
   // A key of none made it: `doctor --loop`.
   const trial = isProviderSimulator(to) || found.keyId === 0;
-  const after = afterNotices({ state: from, to, trial }, report.notices);
+  const after = decideFeedbackChange({ state: from, to, trial }, report.notices);
   switch (after.kind) {
     case 'wait':
-      if (!report.last) return { kind: 'answer', answer: { kind: 'not-yet' } };
+      if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
       return keep(id, `its mail request is still ${from}`, true);
     case 'keep':
       return keep(id, after.reason, false);
@@ -82,7 +87,7 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
         newState: transition(from, enters, 'feedback'),
-        entry: entryOf(report, RECORDED[`message.${enters}`].verb, detail),
+        entry: entryOf(report, RECORDED_EVENTS[`message.${enters}`].verb, detail),
         countedAs: enters,
         counts: trial ? 'never' : 'always',
         answer: (suppressed) => ({ kind: 'applied', id, accountId, to: enters, recipient: to, suppressed, detail }),

@@ -6,22 +6,22 @@
  * nothing is written.
  */
 
-import { type Counts, countOne, limitsLeft, refusal } from '../../model/account.ts';
-import { type Actor, auditEntry, mailShown, type NewAuditEntry } from '../../model/audit.ts';
+import { countMessage, type LimitUsage, limitRefusal, remainingLimits } from '../../model/account.ts';
+import { type Actor, auditEntry, auditedMessage, type NewAuditEntry } from '../../model/audit.ts';
 import {
-  type AcceptAnswer,
-  allowed,
+  type AcceptResult,
   type Cause,
   type EntryWithoutAttempt,
+  isAllowedTransition,
   type NewMessage,
   operatorEntry,
-  RECORDED,
+  RECORDED_EVENTS,
   type Settlement,
   type State,
-  TERMINAL,
+  TERMINAL_STATES,
 } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
-import { counterOf, timeOf } from '../../model/submission.ts';
+import { counterOfId, timestampOfId } from '../../model/submission.ts';
 import { StoreError } from '../error.ts';
 
 /** What a store has found about messages: in its tables, and of those before them in the same batch. */
@@ -33,14 +33,14 @@ export interface Lookups {
 }
 
 /** The state in which a message begins. */
-export type AcceptedState = Extract<AcceptAnswer, { kind: 'accepted' }>['state'];
+export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
 const QUEUED = transition(null, 'queued', 'accept');
 const SENDING = transition(null, 'sending', 'accept');
 const SUPPRESSED = transition(null, 'suppressed', 'accept');
 
 /** Decides, and counts an accepted message. `counts` is null for an account that is gone. */
-export function decideAcceptance(mail: NewMessage, counts: Counts | null, lookups: Lookups): AcceptAnswer {
+export function decideAcceptance(mail: NewMessage, counts: LimitUsage | null, lookups: Lookups): AcceptResult {
   if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
   const { idempotency, acceptedAt } = mail;
   const earlier = idempotency === null ? null : lookups.earlier(mail);
@@ -49,17 +49,17 @@ export function decideAcceptance(mail: NewMessage, counts: Counts | null, lookup
       ? { kind: 'replayed', id: earlier.id }
       : { kind: 'idempotency-conflict' };
   }
-  const reason = refusal(counts, acceptedAt);
-  if (reason !== null) return { kind: 'refused', reason, limits: limitsLeft(counts, acceptedAt) };
-  countOne(counts);
+  const reason = limitRefusal(counts, acceptedAt);
+  if (reason !== null) return { kind: 'refused', reason, limits: remainingLimits(counts, acceptedAt) };
+  countMessage(counts);
   const suppressed = mail.suppressedBy !== null || lookups.isSuppressed(mail);
   const state = suppressed ? SUPPRESSED : mail.lease === null ? QUEUED : SENDING;
-  return { kind: 'accepted', state, limits: limitsLeft(counts, acceptedAt) };
+  return { kind: 'accepted', state, limits: remainingLimits(counts, acceptedAt) };
 }
 
 /** The state `to`, where the table has the transition; throws a StoreError where it has not, and nothing is written. */
 export function transition<To extends State>(from: State | null, to: To, by: Cause): To {
-  if (allowed(from, to, by)) return to;
+  if (isAllowedTransition(from, to, by)) return to;
   throw new StoreError(`no mail request goes from ${from ?? 'nothing'} to ${to} (${by}): see docs/states.md.`);
 }
 
@@ -77,12 +77,12 @@ export function rowsPerTurn(mails: number): number {
  * a report about it (the complaint of a local answer). Throws a StoreError where the table of transitions lacks it.
  */
 export function settledState(from: State, to: State, isFirst: boolean): State {
-  return !isFirst && allowed(from, to, 'feedback') ? to : transition(from, to, 'queue');
+  return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : transition(from, to, 'queue');
 }
 
 /** The lane in which a message waits after its attempt: 0 for first attempts, 1 for retries. */
 export function laneAfter(verb: string): 0 | 1 {
-  return verb === RECORDED['message.deferred'].verb ? 1 : 0;
+  return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
 
 /** A settlement as it is written: attempts as JSON, which crosses to a thread for less than what it was made of. */
@@ -117,7 +117,7 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
     untallied: untallied === true,
     changes: changes.map(({ to, dueAt, event, suppress }) => ({
       to,
-      terminal: TERMINAL.has(to),
+      terminal: TERMINAL_STATES.has(to),
       dueAt,
       at: event.at,
       verb: event.verb,
@@ -155,16 +155,16 @@ export function decideOperatorChange(
   by: Actor | undefined,
 ): OperatorChange {
   const again = from === 'queued' && to === 'queued';
-  if (!again && !allowed(from, to, 'operator')) return { kind: 'wrong-state', state: from };
+  if (!again && !isAllowedTransition(from, to, 'operator')) return { kind: 'wrong-state', state: from };
   const [event, action] =
     to === 'queued'
       ? (['message.retried', 'message.retry'] as const)
       : (['message.cancelled', 'message.cancel'] as const);
-  const after = mailShown(to, to === 'queued' ? now : null);
+  const after = auditedMessage(to, to === 'queued' ? now : null);
   return {
     kind: 'change',
     entry: operatorEntry(event, now),
-    audit: by === undefined ? null : auditEntry(by, action, id, mailShown(from, dueAt), after),
+    audit: by === undefined ? null : auditEntry(by, action, id, auditedMessage(from, dueAt), after),
   };
 }
 
@@ -173,7 +173,7 @@ const COUNTERS = 4096;
 
 /** The place of an id. */
 export function seqOf(id: string): number {
-  return (timeOf(id) - EPOCH_MS) * COUNTERS + counterOf(id);
+  return (timestampOfId(id) - EPOCH_MS) * COUNTERS + counterOfId(id);
 }
 
 /** The greatest place an id made at `ms` can have. */

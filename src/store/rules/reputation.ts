@@ -3,38 +3,38 @@
  * a batch that was counted does to the account. Pure.
  */
 import {
-  BUCKET_MS,
+  REPUTATION_BUCKET_MS,
+  REPUTATION_WINDOW_HOURS,
+  type ReputationDelta,
+  reputationDelta,
   reputationStatus,
-  type Tally,
   type Thresholds,
-  tallyOf,
-  WINDOW_HOURS,
   type WindowCounts,
 } from '../../model/account.ts';
 import type { State } from '../../model/message.ts';
 
 /** The bucket of a time. */
 export function hourOf(ms: number): number {
-  return Math.floor(ms / BUCKET_MS);
+  return Math.floor(ms / REPUTATION_BUCKET_MS);
 }
 
 /** The last bucket before the window that ends at `now`. */
 export function hourBeforeWindow(now: number): number {
-  return hourOf(now) - WINDOW_HOURS;
+  return hourOf(now) - REPUTATION_WINDOW_HOURS;
 }
 
 /** Buckets up to this one are deleted. */
 export function lastExpiredHour(now: number): number {
-  return hourOf(now) - 2 * WINDOW_HOURS;
+  return hourOf(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
 
 /** A complaint at `at` counts again for a recipient whose last one that counted came no later than this. */
 export function complaintWindowStart(at: number): number {
-  return at - WINDOW_HOURS * BUCKET_MS;
+  return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
 }
 
 /** False where the batch cannot change what the account may do: good mail alone cannot lock, but it can end a warning. */
-export function needsEvaluation({ bounces, complaints }: Tally, isWarned: boolean): boolean {
+export function needsEvaluation({ bounces, complaints }: ReputationDelta, isWarned: boolean): boolean {
   return bounces > 0 || complaints > 0 || isWarned;
 }
 
@@ -65,11 +65,11 @@ export function evaluateReputation(
 }
 
 export class Tallies {
-  readonly #byAccount = new Map<number, Tally & { at: number }>();
+  readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
-  /** A message that went from one state to another at `at`, or a late report of it; `tallyOf` (model/account.ts) says what counts. */
+  /** A message that went from one state to another at `at`, or a late report of it; `reputationDelta` (model/account.ts) says what counts. */
   add(accountId: number, from: State, to: State, fresh: boolean, at: number): void {
-    const added = tallyOf(from, to, fresh);
+    const added = reputationDelta(from, to, fresh);
     if (added === null) return;
     const tally = this.#byAccount.get(accountId);
     if (tally === undefined) {
@@ -83,7 +83,7 @@ export class Tallies {
   }
 
   /** The tallies with the time of the last change in each, in order of account. */
-  all(): readonly (readonly [accountId: number, tally: Tally, at: number])[] {
+  all(): readonly (readonly [accountId: number, tally: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)
       .map(([accountId, tally]) => [accountId, tally, tally.at] as const);

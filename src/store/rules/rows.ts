@@ -14,7 +14,7 @@ import {
 } from '../../model/account.ts';
 import type { AuditEntry } from '../../model/audit.ts';
 import { type DkimKey, publishedSelectors, type RecordCheck, type SendingDomain } from '../../model/domain.ts';
-import type { FeedbackSource, KeptFeedback } from '../../model/feedback.ts';
+import type { FeedbackSource, UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
   type HistoryEntry,
@@ -27,8 +27,8 @@ import {
 } from '../../model/message.ts';
 import type { NodeStatus } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
-import { lackingOf, type OverviewFacts, type TroubledDomain } from '../../model/overview.ts';
-import type { RunningTime, Stretch } from '../../model/running-time.ts';
+import { type DomainProblem, failedRecordsOf, type OverviewData } from '../../model/overview.ts';
+import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import type { ReportedMessage } from './feedback.ts';
@@ -136,7 +136,7 @@ export function apiKey(row: Row): ApiKey {
 }
 
 /** A row of `api_key` with its account's name and the number of its successor. */
-export function expiringKey(row: Row): OverviewFacts['keys'][number] {
+export function expiringKey(row: Row): OverviewData['keys'][number] {
   return { ...apiKey(row), account: text(row, 'account'), successor: intOrNull(row, 'successor') };
 }
 
@@ -226,19 +226,19 @@ export function reportedMessage(row: Row, open: Row = row): ReportedMessage {
 }
 
 /** A row of `feedback` that is kept. */
-export function keptFeedback(row: Row): KeptFeedback {
+export function keptFeedback(row: Row): UnprocessedReport {
   return {
     id: int(row, 'id'),
     at: int(row, 'at'),
     source: oneOf(row, 'source', SOURCES),
-    mailId: textOrNull(row, 'mail_id'),
+    messageId: textOrNull(row, 'mail_id'),
     reason: text(row, 'reason'),
     summary: text(row, 'summary'),
   };
 }
 
 /** The same with what came, base64 in the column `raw`. */
-export function rawFeedback(row: Row): KeptFeedback & { readonly raw: Uint8Array } {
+export function rawFeedback(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
   return { ...keptFeedback(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
 }
 
@@ -284,8 +284,8 @@ function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'f
 }
 
 /** Some columns of a row of `domain`: what wants attention. */
-export function troubledDomain(row: Row): TroubledDomain {
-  return { name: text(row, 'name'), ...domainStatus(row), lacking: lackingOf(text(row, 'checks')) };
+export function troubledDomain(row: Row): DomainProblem {
+  return { name: text(row, 'name'), ...domainStatus(row), failedRecords: failedRecordsOf(text(row, 'checks')) };
 }
 
 function dkimKey(row: Row): DkimKey {
@@ -333,7 +333,7 @@ export function runningTime(row: Row): RunningTime {
   return {
     ranMs: int(row, 'ran_ms'),
     seenAt: int(row, 'seen_at'),
-    stretches: json<readonly Stretch[]>('stretches', text(row, 'stretches')),
+    stretches: json<readonly ClockSegment[]>('stretches', text(row, 'stretches')),
   };
 }
 

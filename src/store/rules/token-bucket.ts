@@ -21,7 +21,7 @@ const ROUNDING = 1e-9;
  */
 export function takeTokens(
   before: TokenBucket | null,
-  { perSecond, burst, wanted }: TokenRequest,
+  { perSecond, burst, requested: wanted }: TokenRequest,
   now: number,
 ): { readonly bucket: TokenBucket; readonly answer: TokensGranted } {
   const level = before === null ? burst : levelOf(before, burst, now);

@@ -8,7 +8,7 @@
  * asks: case, accents and compatibility forms make no difference (`GRÜSSE`, `Grüße` and `gruesse` differ by the last one only).
  */
 import type { State, StoredMessageSummary } from '../../model/message.ts';
-import { isMailId } from '../../model/submission.ts';
+import { isMessageId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
@@ -74,7 +74,7 @@ function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): re
   const word = unwrapped(given);
   const prefix = last && !quoted;
   const id = word.toLowerCase();
-  if (fields === ALL_FIELDS && isMailId(id)) return [{ kind: 'id', id }];
+  if (fields === ALL_FIELDS && isMessageId(id)) return [{ kind: 'id', id }];
   const text = fold(word);
   const addresses = fields.filter((field) => ADDRESSES.includes(field));
   const at = text.lastIndexOf('@');

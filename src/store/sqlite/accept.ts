@@ -4,13 +4,18 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type Counts, countsOf } from '../../model/account.ts';
-import { type AcceptAnswer, keysOverAt, type NewMessage, suppressedEntry } from '../../model/message.ts';
+import { type LimitUsage, limitUsageOf } from '../../model/account.ts';
+import {
+  type AcceptResult,
+  idempotencyKeysExpiredBefore,
+  type NewMessage,
+  suppressedEntry,
+} from '../../model/message.ts';
 import { type AcceptedState, decideAcceptance, type Lookups, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
-export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessage[]) => AcceptAnswer[] {
+export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessage[]) => AcceptResult[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');
   const writeCounts = database.prepare(
     'UPDATE account SET volume_used = ?, rate_used = ?, rate_window_at = ? WHERE id = ?',
@@ -31,19 +36,19 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
   const writeBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
   const append = prepareAppend(database);
 
-  function readCounts(id: number, known: Map<number, Counts>): Counts | null {
+  function readCounts(id: number, known: Map<number, LimitUsage>): LimitUsage | null {
     const held = known.get(id);
     if (held !== undefined) return held;
     const row = readAccount.get(id);
     if (row === undefined) return null;
-    const counts = countsOf(rows.account(row));
+    const counts = limitUsageOf(rows.account(row));
     known.set(id, counts);
     return counts;
   }
 
   const lookups: Lookups = {
     earlier(mail) {
-      const row = readKey.get(mail.accountId, mail.idempotency?.key ?? null, keysOverAt(mail));
+      const row = readKey.get(mail.accountId, mail.idempotency?.key ?? null, idempotencyKeysExpiredBefore(mail));
       return row === undefined ? null : { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint') };
     },
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
@@ -80,8 +85,8 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
   }
 
   return function accept(batch) {
-    const known = new Map<number, Counts>();
-    const answers = batch.map((mail): AcceptAnswer => {
+    const known = new Map<number, LimitUsage>();
+    const answers = batch.map((mail): AcceptResult => {
       const answer = decideAcceptance(mail, readCounts(mail.accountId, known), lookups);
       if (answer.kind === 'accepted') insert(mail, answer.state);
       return answer;

@@ -1,7 +1,7 @@
 /** Accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Account, ApiKey, Changed, Guarded, WindowCounts } from '../../model/account.ts';
-import { type Actor, accountShown, keyShown } from '../../model/audit.ts';
+import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts } from '../../model/account.ts';
+import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
 import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
@@ -42,7 +42,7 @@ export function prepareAccounts(
     const row = byName.get(name);
     return row === undefined ? null : rows.account(row);
   };
-  const reread = (name: string): Changed<Account> => {
+  const reread = (name: string): ChangeResult<Account> => {
     const account = find(name);
     return account === null ? { kind: 'missing' } : { kind: 'done', value: account };
   };
@@ -54,7 +54,7 @@ export function prepareAccounts(
     at: number | null,
     expected: string | undefined,
     by: Actor | undefined,
-  ): Guarded<Account> {
+  ): GuardedChangeResult<Account> {
     const account = find(name);
     const fault = changeConflict(account, expected);
     if (account === null || fault !== null) return fault ?? { kind: 'missing' };
@@ -68,16 +68,16 @@ export function prepareAccounts(
     by: Actor | undefined,
     action: string,
     before: Account | null,
-    changed: Changed<Account>,
-  ): Changed<Account> {
+    changed: ChangeResult<Account>,
+  ): ChangeResult<Account> {
     if (changed.kind !== 'done') return changed;
-    const shown = before === null ? null : accountShown(before);
-    audit.writeChange(by, action, changed.value.name, shown, accountShown(changed.value));
+    const shown = before === null ? null : auditedAccount(before);
+    audit.writeChange(by, action, changed.value.name, shown, auditedAccount(changed.value));
     return changed;
   }
 
-  function notedKey(by: Actor | undefined, action: string, subject: string, value: ApiKey): Changed<ApiKey> {
-    audit.writeChange(by, action, subject, null, keyShown(value));
+  function notedKey(by: Actor | undefined, action: string, subject: string, value: ApiKey): ChangeResult<ApiKey> {
+    audit.writeChange(by, action, subject, null, auditedKey(value));
     return { kind: 'done', value };
   }
 
@@ -92,12 +92,12 @@ export function prepareAccounts(
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
       return { account, key: key(lastInsertRowid) };
     },
-    createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): Changed<Account> {
+    createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): ChangeResult<Account> {
       if (find(name) !== null) return { kind: 'exists' };
       insert.run(name, now, ...limitColumns(limits), nextRevision());
       return noted(by, 'account.create', null, reread(name));
     },
-    setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): Guarded<Account> {
+    setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
       const account = find(name);
       const fault = changeConflict(account, expected);
       if (account === null || fault !== null) return fault ?? { kind: 'missing' };
@@ -116,7 +116,7 @@ export function prepareAccounts(
       );
       return noted(by, 'account.set', account, reread(name));
     },
-    reputationOf(name: string, now: number): Changed<WindowCounts> {
+    reputationOf(name: string, now: number): ChangeResult<WindowCounts> {
       const account = find(name);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
     },
@@ -129,24 +129,24 @@ export function prepareAccounts(
 
     createKey(
       ...[accountName, { name, prefix, hash, expiresAt }, now, by]: Parameters<Store['createKey']>
-    ): Changed<ApiKey> {
+    ): ChangeResult<ApiKey> {
       const account = find(accountName);
       if (account === null) return { kind: 'missing' };
       const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
       return notedKey(by, 'key.create', accountName, key(lastInsertRowid));
     },
-    listKeys(accountName: string): Changed<readonly ApiKey[]> {
+    listKeys(accountName: string): ChangeResult<readonly ApiKey[]> {
       const account = find(accountName);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: keysOf.all(account.id).map(rows.apiKey) };
     },
-    revokeKey(...[id, now, by]: Parameters<Store['revokeKey']>): Changed<ApiKey> {
+    revokeKey(...[id, now, by]: Parameters<Store['revokeKey']>): ChangeResult<ApiKey> {
       const row = keyById.get(id);
       if (row === undefined) return { kind: 'missing' };
       const { revokedAt, expiresAt } = rows.apiKey(row);
       endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
       return notedKey(by, 'key.revoke', `key_${id}`, key(id));
     },
-    rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): Changed<ApiKey> {
+    rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): ChangeResult<ApiKey> {
       const row = keyById.get(id);
       const old = row === undefined ? null : rows.apiKey(row);
       const expiry = rotatedExpiry(old, oldExpiresAt, now);

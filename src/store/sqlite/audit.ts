@@ -1,6 +1,6 @@
 /** The audit log's writer. Each operation has a transaction or savepoint of its own, so that an entry and its change stand together. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Actor, auditEntry, type ImportStep, importShown, type NewAuditEntry } from '../../model/audit.ts';
+import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 
 export type Audit = ReturnType<typeof prepareAudit>;
@@ -24,9 +24,9 @@ export function prepareAudit(database: DatabaseSync) {
       if (by === undefined) return null;
       const row = step.entry === null ? undefined : shown.get(step.entry);
       if (step.entry === null || row === undefined) {
-        return write(auditEntry(by, 'suppression.import', list, null, importShown(null, step, added)));
+        return write(auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)));
       }
-      show.run(JSON.stringify(importShown(rows.text(row, 'after'), step, added)), step.entry);
+      show.run(JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry);
       return step.entry;
     },
   };

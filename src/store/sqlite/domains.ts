@@ -1,7 +1,7 @@
 /** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Changed, DirectoryChanges } from '../../model/account.ts';
-import { type Actor, domainDiffers, domainShown } from '../../model/audit.ts';
+import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
+import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
 import type { DkimKey, DomainUpdate, RecordCheck, SendingDomain } from '../../model/domain.ts';
 import { decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
@@ -42,7 +42,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     return row === undefined || rows.flag(row, 'removed') ? null : row;
   }
 
-  function reread(name: string): Changed<SendingDomain> {
+  function reread(name: string): ChangeResult<SendingDomain> {
     const row = live(name);
     return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
   }
@@ -51,11 +51,11 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     by: Actor | undefined,
     action: string,
     before: SendingDomain | null,
-    changed: Changed<SendingDomain>,
-  ): Changed<SendingDomain> {
+    changed: ChangeResult<SendingDomain>,
+  ): ChangeResult<SendingDomain> {
     if (changed.kind !== 'done') return changed;
-    const shown = before === null ? null : domainShown(before);
-    audit.writeChange(by, action, changed.value.name, shown, domainShown(changed.value));
+    const shown = before === null ? null : auditedDomain(before);
+    audit.writeChange(by, action, changed.value.name, shown, auditedDomain(changed.value));
     return changed;
   }
 
@@ -76,7 +76,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       }: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
       now: number,
       by?: Actor,
-    ): Changed<SendingDomain> {
+    ): ChangeResult<SendingDomain> {
       const account = accountId.get(accountName);
       if (account === undefined) return { kind: 'missing' };
       const old = byName.get(name);
@@ -98,7 +98,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const row = live(name);
       return row === null ? [] : rows.domainChecks(row);
     },
-    updateDomain(update: DomainUpdate, by?: Actor): Changed<SendingDomain> | { readonly kind: 'stale' } {
+    updateDomain(update: DomainUpdate, by?: Actor): ChangeResult<SendingDomain> | { readonly kind: 'stale' } {
       const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
       const row = byId.get(id);
       if (row === undefined) return { kind: 'missing' };
@@ -110,23 +110,23 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (isNews) writeKeys(id, keys);
       const after = reread(before.name);
       // A check that found everything as it was is no change.
-      if (after.kind !== 'done' || !domainDiffers(before, after.value)) return after;
+      if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
       return noted(by, 'domain.update', before, after);
     },
-    setSubdomains(name: string, subdomains: boolean, by?: Actor): Changed<SendingDomain> {
+    setSubdomains(name: string, subdomains: boolean, by?: Actor): ChangeResult<SendingDomain> {
       const row = live(name);
       if (row === null) return { kind: 'missing' };
       const before = domain(row);
       share.run(subdomains ? 1 : 0, nextRevision(), before.id);
       return noted(by, 'domain.set', before, reread(name));
     },
-    removeDomain(name: string, by?: Actor): Changed<SendingDomain> {
+    removeDomain(name: string, by?: Actor): ChangeResult<SendingDomain> {
       const row = live(name);
       if (row === null) return { kind: 'missing' };
       const gone = domain(row);
       dropKeys.run(gone.id);
       bury.run(nextRevision(), gone.id);
-      audit.writeChange(by, 'domain.remove', name, domainShown(gone), null);
+      audit.writeChange(by, 'domain.remove', name, auditedDomain(gone), null);
       return { kind: 'done', value: gone };
     },
     /** Domains changed after `revision`, and the names of those removed. */

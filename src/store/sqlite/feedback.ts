@@ -1,8 +1,8 @@
 /** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Tally } from '../../model/account.ts';
-import type { FeedbackAnswer, FeedbackReport, KeptFeedback } from '../../model/feedback.ts';
+import type { ReputationDelta } from '../../model/account.ts';
+import type { FeedbackReport, FeedbackResult, UnprocessedReport } from '../../model/feedback.ts';
 import {
   countsTowardReputation,
   decideFeedback,
@@ -17,7 +17,7 @@ import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
   /** Adds to an account's reputation, in the same transaction. */
-  readonly count: (accountId: number, tally: Tally, now: number) => void;
+  readonly count: (accountId: number, tally: ReputationDelta, now: number) => void;
   /** True for the first complaint of a recipient in the window. */
   readonly complained: (accountId: number, recipient: string, at: number) => boolean;
 }
@@ -59,14 +59,14 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
        (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
   );
 
-  function keep(report: FeedbackReport, mailId: string | null, reason: string): FeedbackAnswer {
+  function keep(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
     const text = Buffer.from(raw).toString('base64');
     const { lastInsertRowid } = insert.run(digest, at, source, mailId, reason, summary, text);
     return { kind: 'kept', feedbackId: Number(lastInsertRowid), reason };
   }
 
-  function early(report: FeedbackReport, mailId: string | null, reason: string): FeedbackAnswer {
+  function early(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
     const digest = prematureReportDigest(report.digest);
     return known.get(digest) === undefined ? keep({ ...report, digest }, mailId, reason) : { kind: 'repeated' };
   }
@@ -86,7 +86,7 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
     return { decision: decideFeedback(report, id, found), row: row ?? {} };
   }
 
-  function recordOne(report: FeedbackReport, tallies: Tallies): FeedbackAnswer {
+  function recordOne(report: FeedbackReport, tallies: Tallies): FeedbackResult {
     const { digest, at, source } = report;
     if (known.get(digest) !== undefined) return { kind: 'repeated' };
     const { decision, row } = decide(report);
@@ -113,15 +113,15 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
   }
 
   return {
-    recordFeedback(batch: readonly FeedbackReport[]): FeedbackAnswer[] {
+    recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
       const tallies = new Tallies();
       const answers = batch.map((report) => recordOne(report, tallies));
       for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
       return answers;
     },
-    listFeedback: (before: number | null, limit: number): KeptFeedback[] =>
+    listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
       list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.keptFeedback),
-    findFeedback(id: number): (KeptFeedback & { raw: Uint8Array }) | null {
+    findFeedback(id: number): (UnprocessedReport & { raw: Uint8Array }) | null {
       const row = show.get(id);
       return row === undefined ? null : rows.rawFeedback(row);
     },

@@ -5,11 +5,11 @@ import type { Actor } from '../../model/audit.ts';
 import type {
   MessageFilter,
   MessageHistory,
-  OperatorAnswer,
+  OperatorChangeResult,
   StoredMessage,
   StoredMessageSummary,
 } from '../../model/message.ts';
-import type { QueueFigures } from '../../model/overview.ts';
+import type { QueueStatistics } from '../../model/overview.ts';
 import { decideOperatorChange, maxSeqAt, type OperatorTargetState, seqOf, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
@@ -69,7 +69,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
   const standingOf = (row: rows.Row): MessageHistory =>
     rows.messageHistory(row, history.all(seqOf(rows.text(row, 'id'))));
 
-  function operate(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): OperatorAnswer {
+  function operate(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): OperatorChangeResult {
     const seq = seqOf(id);
     const row = byId.get(seq, id);
     if (row === undefined) return { kind: 'missing' };
@@ -88,9 +88,9 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     findMessage: show,
     messageHistories: (ids: readonly string[]): MessageHistory[] =>
       ids.map((id) => byId.get(seqOf(id), id)).flatMap((row) => (row === undefined ? [] : [standingOf(row)])),
-    retryMessage: (id: string, now: number, by?: Actor): OperatorAnswer => operate(id, 'queued', now, by),
-    cancelMessage: (id: string, now: number, by?: Actor): OperatorAnswer => operate(id, 'cancelled', now, by),
-    queueFigures(): QueueFigures {
+    retryMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => operate(id, 'queued', now, by),
+    cancelMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => operate(id, 'cancelled', now, by),
+    queueFigures(): QueueStatistics {
       const eldest = ['queued', 'sending']
         .flatMap((state) => oldest.all(state))
         .map((row) => ({ id: rows.text(row, 'id'), acceptedAt: rows.int(row, 'accepted_at') }))

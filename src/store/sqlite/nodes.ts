@@ -1,7 +1,7 @@
 /** Who runs on this file (one service and its commands), and the token buckets of the throttles. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { NodeBeat, NodeStatus, TokenRequest, TokensGranted } from '../../model/node.ts';
-import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../model/running-time.ts';
+import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../../model/node.ts';
+import { advanceRunningTime, type RunningTime, startRunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
@@ -29,12 +29,12 @@ export function prepareNodes(database: DatabaseSync) {
   return {
     updateRunningTime(passedMs: number, now: number): RunningTime {
       const row = readTime.get();
-      const before = row === undefined ? beginRunningTime(now) : rows.runningTime(row);
+      const before = row === undefined ? startRunningTime(now) : rows.runningTime(row);
       const time = advanceRunningTime(before, now, Math.ceil(passedMs));
       writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.stretches));
       return time;
     },
-    recordHeartbeat({ name, roles, version }: NodeBeat, ttlMs: number, now: number): number {
+    recordHeartbeat({ name, roles, version }: NodeIdentity, ttlMs: number, now: number): number {
       forgetOld.run(now - REMEMBER_MS);
       upsert.run(name, roles.join(','), version, now, now, now + ttlMs);
       return now;

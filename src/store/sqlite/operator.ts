@@ -1,6 +1,6 @@
 /** Operators: the audit log, tokens, and who signed out. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Changed, OperatorToken } from '../../model/account.ts';
+import type { ChangeResult, OperatorToken } from '../../model/account.ts';
 import type { Actor, AuditEntry } from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
@@ -30,7 +30,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       { name, prefix, hash, expiresAt }: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
       now: number,
       by?: Actor,
-    ): Changed<OperatorToken> {
+    ): ChangeResult<OperatorToken> {
       if (taken.get(name) !== undefined) return { kind: 'exists' };
       const value = rows.credential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
       audit.writeChange(by, 'token.create', name, null, { expiresAt });
@@ -38,7 +38,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
     },
     listTokens: (): OperatorToken[] => all.all().map(rows.credential),
     findTokens: (hashes: readonly string[]): OperatorToken[] => byHash.all(JSON.stringify(hashes)).map(rows.credential),
-    revokeToken(id: number, now: number, by?: Actor): Changed<OperatorToken> {
+    revokeToken(id: number, now: number, by?: Actor): ChangeResult<OperatorToken> {
       const row = revoke.get(now, id);
       if (row === undefined) return { kind: 'missing' };
       const value = rows.credential(row);

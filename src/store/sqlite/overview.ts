@@ -2,12 +2,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type ChangeFeedPosition,
-  MOST_LOOKS,
-  MOST_TOLD,
-  NEARLY_USED,
-  type OverviewFacts,
-  RECENT_MS,
-  SOON_MS,
+  EXPIRY_WARNING_MS,
+  MAX_OVERVIEW_ITEMS,
+  MAX_SCANNED_ACCOUNTS,
+  type OverviewData,
+  RECENT_USE_MS,
+  VOLUME_WARNING_FRACTION,
 } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import * as rows from '../rules/rows.ts';
@@ -28,7 +28,7 @@ export function prepareOverview(database: DatabaseSync) {
   );
   const accounts = database.prepare(
     `SELECT * FROM account WHERE locked_at IS NOT NULL OR warning IS NOT NULL OR volume_expires_at BETWEEN :from AND :soon
-       OR volume_used >= volume * ${NEARLY_USED} ORDER BY name LIMIT ${MOST_TOLD}`,
+       OR volume_used >= volume * ${VOLUME_WARNING_FRACTION} ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
   const keys = database.prepare(
     `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
@@ -38,17 +38,17 @@ export function prepareOverview(database: DatabaseSync) {
        AND (k.last_used_at > :recent OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
          AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > :soon)))
        AND (n.id IS NULL OR k.last_used_at > n.created_at)
-     ORDER BY k.expires_at LIMIT ${MOST_TOLD}`,
+     ORDER BY k.expires_at LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
   const domainCounts = database.prepare(
     `SELECT count(*) AS "all", coalesce(sum(status = 'authenticated'), 0) AS authenticated FROM domain WHERE removed = 0`,
   );
   const troubled = database.prepare(
     `SELECT name, status, checked_at, failing_since, checks FROM domain
-     WHERE removed = 0 AND (status <> 'authenticated' OR ${BROKEN}) ORDER BY name LIMIT ${MOST_TOLD}`,
+     WHERE removed = 0 AND (status <> 'authenticated' OR ${BROKEN}) ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
   const kept = database.prepare(
-    `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MOST_TOLD}) WHERE at > ?`,
+    `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) WHERE at > ?`,
   );
   const audit = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
   const counted = database.prepare(
@@ -59,7 +59,7 @@ export function prepareOverview(database: DatabaseSync) {
   function nextDueAt(now: number): number | null {
     let least: number | null = null;
     let at = nextAccount.get(-1, 0);
-    for (let looks = 0; at !== undefined && looks < MOST_LOOKS; looks += 1) {
+    for (let looks = 0; at !== undefined && looks < MAX_SCANNED_ACCOUNTS; looks += 1) {
       const [lane, account] = [rows.int(at, 'lane'), rows.int(at, 'account_id')];
       const first = firstDue.get(lane, account);
       if (first !== undefined) least = Math.min(least ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
@@ -71,20 +71,20 @@ export function prepareOverview(database: DatabaseSync) {
   }
 
   return {
-    overviewFacts(now: number): OverviewFacts {
-      const soon = now + SOON_MS;
+    overviewFacts(now: number): OverviewData {
+      const soon = now + EXPIRY_WARNING_MS;
       const counts = domainCounts.get() ?? {};
       return {
         everAccepted: newest.get() !== undefined,
         nextDueAt: nextDueAt(now),
-        accounts: accounts.all({ from: now - SOON_MS, soon }).map(rows.account),
-        keys: keys.all({ now, soon, recent: now - RECENT_MS }).map(rows.expiringKey),
+        accounts: accounts.all({ from: now - EXPIRY_WARNING_MS, soon }).map(rows.account),
+        keys: keys.all({ now, soon, recent: now - RECENT_USE_MS }).map(rows.expiringKey),
         domains: {
           all: rows.int(counts, 'all'),
           authenticated: rows.int(counts, 'authenticated'),
-          troubled: troubled.all().map(rows.troubledDomain),
+          problems: troubled.all().map(rows.troubledDomain),
         },
-        notUnderstood: rows.int(kept.get(now - RECENT_MS) ?? {}, 'n'),
+        notUnderstood: rows.int(kept.get(now - RECENT_USE_MS) ?? {}, 'n'),
       };
     },
     changeFeedPosition(now: number): ChangeFeedPosition {

@@ -9,13 +9,13 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Tally } from '../../model/account.ts';
+import type { ReputationDelta } from '../../model/account.ts';
 import {
   type HistoryEntry,
   type Lease,
   type LeasedMessage,
-  lostLease,
-  type SettleAnswer,
+  resolveLostLease,
+  type SettleResult,
   type State,
   suppressedEntry,
 } from '../../model/message.ts';
@@ -238,7 +238,10 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 }
 
 /** `count` adds ended mail to an account's reputation, in the same transaction. */
-export function prepareSettle(database: DatabaseSync, count: (accountId: number, tally: Tally, now: number) => void) {
+export function prepareSettle(
+  database: DatabaseSync,
+  count: (accountId: number, tally: ReputationDelta, now: number) => void,
+) {
   const fenced = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
   const markOne = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fenced}`);
   const end = database.prepare(
@@ -270,7 +273,7 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
        handing_over = 0, attempts = attempts - 1 ${fenced}`,
   );
 
-  function settleOne(one: PackedSettlement, tallies: Tallies): SettleAnswer {
+  function settleOne(one: PackedSettlement, tallies: Tallies): SettleResult {
     const seq = seqOf(one.id);
     let first = true;
     let accountId = 0;
@@ -307,18 +310,18 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
   }
 
   return {
-    markTransmitting(batch: Parameters<Store['markTransmitting']>[0]): SettleAnswer[] {
+    markTransmitting(batch: Parameters<Store['markTransmitting']>[0]): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
         markOne.run(seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
-    settle(batch: readonly PackedSettlement[]): SettleAnswer[] {
+    settle(batch: readonly PackedSettlement[]): SettleResult[] {
       const tallies = new Tallies();
       const answers = batch.map((one) => settleOne(one, tallies));
       for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
       return answers;
     },
-    release(...[batch, now]: Parameters<Store['release']>): SettleAnswer[] {
+    release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
         releaseOne.run(now, now, seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
@@ -339,7 +342,7 @@ export function prepareSettle(database: DatabaseSync, count: (accountId: number,
       for (const row of found) {
         const seq = rows.int(row, 'seq');
         const marked = rows.int(row, 'handing_over') === 1;
-        const { to, entry, ...lost } = lostLease(onUncertain, marked, now, by);
+        const { to, entry, ...lost } = resolveLostLease(onUncertain, marked, now, by);
         transition('sending', to, 'queue');
         // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
         const uncount = lost.uncount && rows.textOrNull(row, 'owner') !== by;

@@ -3,7 +3,7 @@
  * mail request, and the lock that follows from them in the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { complainantOf, type Tally, type WindowCounts } from '../../model/account.ts';
+import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
 import {
   complaintWindowStart,
   evaluateReputation,
@@ -50,7 +50,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   }
 
   /** Adds a tally and locks or warns where it makes the account reach a threshold. */
-  function count(accountId: number, tally: Tally, now: number): void {
+  function count(accountId: number, tally: ReputationDelta, now: number): void {
     add.run(accountId, hourOf(now), tally.emails, tally.bounces, tally.complaints);
     const row = account.get(accountId);
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;

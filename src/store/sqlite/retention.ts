@@ -1,7 +1,7 @@
 /** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { overAgeEntry } from '../../model/message.ts';
+import { expiredEntry } from '../../model/message.ts';
 import { maxSeqAt, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
@@ -53,7 +53,7 @@ export function prepareRetention(database: DatabaseSync) {
       return overAge.all(maxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.int(row, 'seq');
         end.run(now, seq);
-        append(seq, overAgeEntry(now, by));
+        append(seq, expiredEntry(now, by));
         return rows.text(row, 'id');
       });
     },

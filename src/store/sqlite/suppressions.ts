@@ -1,7 +1,7 @@
 /** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Changed } from '../../model/account.ts';
-import { type Actor, type ImportStep, suppressionsShown } from '../../model/audit.ts';
+import type { ChangeResult } from '../../model/account.ts';
+import { type Actor, auditedSuppressions, type ImportStep } from '../../model/audit.ts';
 import type { ListedSuppression, Suppression, SuppressionSearch } from '../../model/suppression.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -72,11 +72,11 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   return {
     checkSuppression: (batch: readonly { readonly id: string }[]): boolean[] =>
       batch.map(({ id }) => free.get(seqOf(id)) !== undefined),
-    addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): Changed<number> {
+    addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): ChangeResult<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
-      audit.writeChange(by, 'suppression.add', name, null, suppressionsShown(added, entries));
+      audit.writeChange(by, 'suppression.add', name, null, auditedSuppressions(added, entries));
       return { kind: 'done', value: added };
     },
     importSuppressions(
@@ -84,27 +84,27 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       entries: readonly Suppression[],
       step: ImportStep,
       by?: Actor,
-    ): Changed<{ readonly added: number; readonly entry: number | null }> {
+    ): ChangeResult<{ readonly added: number; readonly entry: number | null }> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
       return { kind: 'done', value: { added, entry: audit.noteImport(by, name, step, added) } };
     },
-    removeSuppression(name: string, address: string, by?: Actor): Changed<boolean> {
+    removeSuppression(name: string, address: string, by?: Actor): ChangeResult<boolean> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const removed = remove.run(address, id).changes === 1;
       if (removed) audit.writeChange(by, 'suppression.remove', name, { address }, null);
       return { kind: 'done', value: removed };
     },
-    listSuppressions(name: string, after: string | null, limit: number): Changed<readonly Suppression[]> {
+    listSuppressions(name: string, after: string | null, limit: number): ChangeResult<readonly Suppression[]> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       return { kind: 'done', value: list.all(id, after ?? '', limit).map(rows.suppression) };
     },
     searchSuppressions(
       ...[name, { of, prefix }, after, limit]: [string, SuppressionSearch, string | null, number]
-    ): Changed<readonly Suppression[]> {
+    ): ChangeResult<readonly Suppression[]> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const found =

@@ -11,7 +11,7 @@ import { type BigIntStats, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { DirectoryChanges } from '../../model/account.ts';
-import type { SettleAnswer } from '../../model/message.ts';
+import type { SettleResult } from '../../model/message.ts';
 import { METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
@@ -255,7 +255,7 @@ type Immediate<Method> = Method extends (...args: infer Args) => Promise<infer A
 
 /** The contract's methods, settlements packed for their way to the thread, and what composed methods are made of. */
 export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Immediate<StoreMethods[Name]> } & {
-  settle(batch: readonly PackedSettlement[]): readonly SettleAnswer[];
+  settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
   /** What changed after `revision`, or null where nothing did. */
   directorySince(revision: number): DirectoryChanges | null;
   buildIndex(step: IndexStep): BuiltStep;

@@ -1,15 +1,15 @@
 /** Figures over time: each node's own rows by minute and hour, and their sums. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
-  countsOf,
+  formatLatencies,
   HOUR_MS,
-  latenciesText,
   MINUTE_MS,
   parseLatencies,
-  spanOf,
+  rowSpanOf,
   TRAFFIC_COUNTS,
   type TrafficRow,
   type TrafficStep,
+  trafficCountsOf,
 } from '../../model/traffic.ts';
 import * as rows from '../rules/rows.ts';
 
@@ -31,13 +31,13 @@ export function prepareTraffic(database: DatabaseSync) {
     writeTraffic(node: string, batch: readonly TrafficRow[]): void {
       for (const row of batch) {
         const values = TRAFFIC_COUNTS.map((name) => row[name]);
-        write.run(row.spanMs, row.at, node, latenciesText(row.latencies), ...values);
+        write.run(row.spanMs, row.at, node, formatLatencies(row.latencies), ...values);
       }
     },
     readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
-      sums.all({ step: stepMs, span: spanOf(stepMs), since, until }).map((row) => ({
+      sums.all({ step: stepMs, span: rowSpanOf(stepMs), since, until }).map((row) => ({
         at: rows.int(row, 'step'),
-        ...countsOf((column) => rows.int(row, column)),
+        ...trafficCountsOf((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       })),
     purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {

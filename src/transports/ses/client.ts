@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '../../clock.ts';
-import { MAIL_TAG } from '../../model/feedback.ts';
+import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
 
 export interface SesSetting {
@@ -58,7 +58,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
       const command = new SendEmailCommand({
         Destination: { ToAddresses: [to] },
         Content: { Raw: { Data: data } },
-        EmailTags: [{ Name: MAIL_TAG, Value: id }],
+        EmailTags: [{ Name: MESSAGE_ID_TAG, Value: id }],
         ...(setting.configurationSet === null ? {} : { ConfigurationSetName: setting.configurationSet }),
       });
       let sent = false;

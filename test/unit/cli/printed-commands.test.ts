@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { describe, expect, it, test } from 'vitest';
 import { processContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
-import { asCalled, commandLine } from '../../../src/printing/command-line.ts';
+import { commandLine, withCommandPrefix } from '../../../src/printing/command-line.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 
 const PROGRAM = await buildProgram(processContext(), () => undefined);
@@ -200,8 +200,8 @@ describe('a printed command', () => {
     const called =
       'run `npx postrider doctor` or\n  npx postrider message retry X\nnot postrider itself, nor `npx postrider x`';
     for (const npm_lifecycle_event of ['npx', 'start', 'demo'])
-      expect(asCalled(text, { npm_lifecycle_event })).toBe(called);
-    expect(asCalled(text, {})).toBe(text);
-    expect(asCalled(text, { npm_lifecycle_event: 'test' })).toBe(text);
+      expect(withCommandPrefix(text, { npm_lifecycle_event })).toBe(called);
+    expect(withCommandPrefix(text, {})).toBe(text);
+    expect(withCommandPrefix(text, { npm_lifecycle_event: 'test' })).toBe(text);
   });
 });

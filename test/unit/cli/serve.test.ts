@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { banner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { firstCurl } from '../../../src/http/curl.ts';
+import { firstCurlCommand } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 
@@ -32,9 +32,9 @@ describe('the banner', () => {
   it('shows the same command as the dashboard, with a recipient that no relay is given', () => {
     const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
     const shown = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
-    expect(shown(banner(STARTED, loadSettings({}, null)))).toBe(firstCurl({ ...mail, to: 'ada@example.com' }));
+    expect(shown(banner(STARTED, loadSettings({}, null)))).toBe(firstCurlCommand({ ...mail, to: 'ada@example.com' }));
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(shown(banner(STARTED, relay))).toBe(firstCurl({ ...mail, to: 'success@simulator.postrider.test' }));
+    expect(shown(banner(STARTED, relay))).toBe(firstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }));
   });
 
   it('says on a terminal how the service is stopped, and in a log nothing of it', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { table } from '../../../src/cli/text.ts';
 import { describeError } from '../../../src/printing/error-line.ts';
 import { printable } from '../../../src/printing/escape.ts';
-import { shorten, span } from '../../../src/printing/text.ts';
+import { formatSpan, shorten } from '../../../src/printing/text.ts';
 
 describe('output', () => {
   it('columns are aligned and no line ends in spaces', () => {
@@ -33,7 +33,7 @@ describe('output', () => {
     [65_000, '1 min 5 s'],
     [3_600_000, '1 h'],
     [90_061_000, '1 d 1 h'],
-  ])('%d ms read as %s', (ms, text) => expect(span(ms)).toBe(text));
+  ])('%d ms read as %s', (ms, text) => expect(formatSpan(ms)).toBe(text));
 
   it('a port in use, a forbidden port and a foreign address each have their remedy', () => {
     const fault = (code: string) => Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });

@@ -8,7 +8,7 @@ import { Recipients } from '../../../demo/recipients.ts';
 import { type ReportKind, rawReport } from '../../../demo/reports.ts';
 import { attemptDelivery, RECIPIENT_DOMAINS } from '../../../demo/servers.ts';
 import { readNotices } from '../../../src/feedback/read/read-notices.ts';
-import { admit } from '../../../src/model/submission.ts';
+import { validateSubmission } from '../../../src/model/submission.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 
@@ -24,7 +24,7 @@ test('the same seed plays the same past, and another seed another', () => {
 
 test('every mail of the past is one that the public interface would take, and lies in the past', () => {
   for (const { at, to, application, subject, message } of planOf(3)) {
-    expect(admit({ to, from: application.from, subject, message }).kind).toBe('valid');
+    expect(validateSubmission({ to, from: application.from, subject, message }).kind).toBe('valid');
     expect(at).toBeLessThan(NOW);
     expect(Number.isInteger(at)).toBe(true);
   }

@@ -1,7 +1,7 @@
 /** DKIM keys: the pair belongs together, the selector is new, the private half is sealed. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { newKeys, openKey, publicKeyText } from '../../../src/domains/keys.ts';
+import { newKeys, publicKeyText, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey } from '../../../src/domains/secret.ts';
 
 const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
@@ -9,7 +9,7 @@ const wanted = {
   domain: 'example.org',
   algorithms: ['rsa', 'ed25519'],
   state: 'active',
-  taken: [],
+  usedSelectors: [],
   sealingKey,
   now: Date.UTC(2026, 10, 21, 23, 59),
   random: () => 0,
@@ -23,12 +23,12 @@ describe('new keys', () => {
       ['pr20261121aaaae', 'ed25519', 'active'],
     ]);
     for (const { selector, algorithm, sealed, publicKey } of keys) {
-      const der = openKey(sealingKey, 'example.org', selector, sealed);
+      const der = unsealKey(sealingKey, 'example.org', selector, sealed);
       const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
       expect(key.asymmetricKeyType).toBe(algorithm);
       expect(publicKeyText(key)).toBe(publicKey);
-      expect(() => openKey(sealingKey, 'example.com', selector, sealed)).toThrow('dkim:example.com');
-      expect(() => openKey(sealingKey, 'example.org', 'other', sealed)).toThrow('other');
+      expect(() => unsealKey(sealingKey, 'example.com', selector, sealed)).toThrow('dkim:example.com');
+      expect(() => unsealKey(sealingKey, 'example.org', 'other', sealed)).toThrow('other');
     }
     const [rsa, ed25519] = keys.map((key) => Buffer.from(key.publicKey, 'base64'));
     expect(ed25519).toHaveLength(32);
@@ -38,7 +38,7 @@ describe('new keys', () => {
 
   it('never take a selector that the domain has had, and fit into one label', async () => {
     const draws = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
-    const again = { ...wanted, algorithms: ['ed25519'], taken: ['pr20261121aaaaa'], state: 'staged' } as const;
+    const again = { ...wanted, algorithms: ['ed25519'], usedSelectors: ['pr20261121aaaaa'], state: 'staged' } as const;
     const [key] = await newKeys({ ...again, random: () => draws.shift() ?? 0 });
     expect(key).toMatchObject({ selector: 'pr202611219999e', state: 'staged', activatedAt: null });
     expect(key?.selector).toMatch(/^[a-z0-9]{1,63}$/);

@@ -5,12 +5,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   deriveKey,
-  loadOrMakeSecret,
-  open,
+  loadOrCreateSecret,
   parseSecret,
   SecretError,
   seal,
   secretFromSetting,
+  unseal,
 } from '../../../src/domains/secret.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
@@ -20,20 +20,20 @@ describe('the secret file', () => {
   it('is made once, for its owner alone, and read from then on', () => {
     const folder = temporaryFolder();
     const path = join(folder, 'secret');
-    const secret = loadOrMakeSecret(path);
+    const secret = loadOrCreateSecret(path);
     expect(secret).toHaveLength(32);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(readFileSync(path, 'utf8')).toBe(`${secret.toString('hex')}\n`);
-    expect(loadOrMakeSecret(path)).toEqual(secret);
+    expect(loadOrCreateSecret(path)).toEqual(secret);
     expect(readdirSync(folder)).toEqual(['secret']);
-    expect(loadOrMakeSecret(join(temporaryFolder(), 'secret'))).not.toEqual(secret);
+    expect(loadOrCreateSecret(join(temporaryFolder(), 'secret'))).not.toEqual(secret);
   });
 
   it.each(['0644', '0640', '0604', '0660'])('with mode %s is refused, and the remedy named', (mode) => {
     const path = join(temporaryFolder(), 'secret');
     writeFileSync(path, HEX);
     chmodSync(path, Number.parseInt(mode, 8));
-    expect(() => loadOrMakeSecret(path)).toThrow(`(mode ${mode}); run: chmod 600 ${path}`);
+    expect(() => loadOrCreateSecret(path)).toThrow(`(mode ${mode}); run: chmod 600 ${path}`);
   });
 
   it.each(['', 'x', HEX.slice(1), `${HEX}0`, `${HEX}\n${HEX}`, HEX.replace('0', 'g'), '\0'.repeat(64)])(
@@ -41,10 +41,10 @@ describe('the secret file', () => {
     (content) => {
       const path = join(temporaryFolder(), 'secret');
       writeFileSync(path, content, { mode: 0o600 });
-      expect(() => loadOrMakeSecret(path)).toThrow(SecretError);
-      expect(() => loadOrMakeSecret(path)).toThrow('does not hold 64 hexadecimal digits');
+      expect(() => loadOrCreateSecret(path)).toThrow(SecretError);
+      expect(() => loadOrCreateSecret(path)).toThrow('does not hold 64 hexadecimal digits');
       if (content !== '' && content !== 'x')
-        expect(messageOf(() => loadOrMakeSecret(path))).not.toContain(content.trim());
+        expect(messageOf(() => loadOrCreateSecret(path))).not.toContain(content.trim());
       expect(readFileSync(path, 'utf8')).toBe(content);
     },
   );
@@ -52,16 +52,16 @@ describe('the secret file', () => {
   it.each(['HEX', 'hex with a line end'])('may be written by hand: %s', (kind) => {
     const path = join(temporaryFolder(), 'secret');
     writeFileSync(path, kind === 'HEX' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
-    expect(loadOrMakeSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
+    expect(loadOrCreateSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
   });
 
   it('that cannot be made leaves nothing behind and names the setting', () => {
     const folder = temporaryFolder();
-    expect(() => loadOrMakeSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
+    expect(() => loadOrCreateSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
     mkdirSync(join(folder, 'secret'), { mode: 0o700 });
-    expect(() => loadOrMakeSecret(join(folder, 'secret'))).toThrow(SecretError);
+    expect(() => loadOrCreateSecret(join(folder, 'secret'))).toThrow(SecretError);
     symlinkSync(join(folder, 'nowhere'), join(folder, 'link'));
-    expect(() => loadOrMakeSecret(join(folder, 'link'))).toThrow(SecretError);
+    expect(() => loadOrCreateSecret(join(folder, 'link'))).toThrow(SecretError);
     expect(readdirSync(folder).sort()).toEqual(['link', 'secret']);
   });
 });
@@ -102,7 +102,7 @@ describe('what is sealed', () => {
         const plaintext = Buffer.from(bytes);
         const sealed = seal(key, plaintext, name);
         expect(sealed).toMatch(/^[A-Za-z0-9_-]+$/);
-        expect(open(key, sealed, name).equals(plaintext)).toBe(true);
+        expect(unseal(key, sealed, name).equals(plaintext)).toBe(true);
         expect(seal(key, plaintext, name)).not.toBe(sealed);
       }),
     );
@@ -111,16 +111,16 @@ describe('what is sealed', () => {
   it('does not open with another secret, under another name, or with any bit changed; the fault says why', () => {
     const sealed = seal(key, Buffer.from('the private key'), name);
     const fault = /^dkim:.* POSTRIDER_SECRET/;
-    expect(() => open(deriveKey(Buffer.alloc(32), 'dkim'), sealed, name)).toThrow(fault);
-    expect(() => open(key, sealed, 'dkim:example.org:pr20261121e')).toThrow(fault);
+    expect(() => unseal(deriveKey(Buffer.alloc(32), 'dkim'), sealed, name)).toThrow(fault);
+    expect(() => unseal(key, sealed, 'dkim:example.org:pr20261121e')).toThrow(fault);
     const bytes = Buffer.from(sealed, 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit++) {
       const changed = Buffer.from(bytes);
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(() => open(key, changed.toString('base64url'), name)).toThrow(SecretError);
+      expect(() => unseal(key, changed.toString('base64url'), name)).toThrow(SecretError);
     }
     for (let length = 0; length < bytes.length; length++) {
-      expect(() => open(key, bytes.toString('base64url', 0, length), name)).toThrow(SecretError);
+      expect(() => unseal(key, bytes.toString('base64url', 0, length), name)).toThrow(SecretError);
     }
   });
 });

@@ -1,7 +1,7 @@
 /** Identities at Amazon SES: what is made, what is left as it is, and what their state means. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openSesIdentities, type SesIdentity, settleIdentity } from '../../../src/domains/ses-identity.ts';
-import { identityChecks, identityRecords } from '../../../src/domains/ses-view.ts';
+import { identityChecks, identityRecords } from '../../../src/domains/ses-checks.ts';
+import { ensureIdentity, openSesIdentities, type SesIdentity } from '../../../src/domains/ses-identity.ts';
 import type { DkimKey } from '../../../src/model/domain.ts';
 import { CREDENTIALS, type Identity, startSesFake } from '../../rig/ses-fake.ts';
 
@@ -40,7 +40,7 @@ async function rig(known?: Partial<Identity>) {
 describe('the identity of a domain', () => {
   test('is made with the RSA key that signs', async () => {
     const { fake, identities } = await rig();
-    await settleIdentity(identities, domain([]), 'own', keyOf);
+    await ensureIdentity(identities, domain([]), 'own', keyOf);
     expect(fake.identities.get('a.example')).toMatchObject({
       origin: 'EXTERNAL',
       selector: OURS,
@@ -50,7 +50,7 @@ describe('the identity of a domain', () => {
 
   test('is made with keys of the provider’s where the operator wants that', async () => {
     const { fake, identities } = await rig();
-    const made = await settleIdentity(identities, domain([]), 'easy', keyOf);
+    const made = await ensureIdentity(identities, domain([]), 'easy', keyOf);
     expect(made.origin).toBe('AWS_SES');
     expect(fake.identities.get('a.example')?.privateKey).toBeNull();
   });
@@ -63,7 +63,7 @@ describe('the identity of a domain', () => {
     ['keys of the provider’s stay', { origin: 'AWS_SES', tokens: [BEFORE] }, [OURS], null],
   ])('%s', async (_promise, known, published, given) => {
     const { fake, identities } = await rig(known);
-    await settleIdentity(identities, domain(published), 'own', keyOf);
+    await ensureIdentity(identities, domain(published), 'own', keyOf);
     expect(fake.identities.get('a.example')?.selector).toBe(given);
     expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(given !== null);
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
 import { newKeys } from '../../../src/domains/keys.ts';
-import { keepingProvider } from '../../../src/domains/provider-identity.ts';
+import { updateWithProviderKey } from '../../../src/domains/provider-identity.ts';
 import { sealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
@@ -37,7 +37,7 @@ async function rig(retiring: boolean, endpoint: string | null = null) {
     domain: 'example.org',
     algorithms: ['rsa'],
     state: 'active',
-    taken: [],
+    usedSelectors: [],
     sealingKey: sealingKey(settings),
     now: Date.UTC(2026, 10, 21),
     random: () => 0.5,
@@ -49,7 +49,7 @@ async function rig(retiring: boolean, endpoint: string | null = null) {
   const faults: string[] = [];
   const update = async () => ({ kind: 'done', value: domain }) as const;
   const failed = (what: string, error: unknown) => void faults.push(`${what}: ${String(error)}`);
-  return { fake, selector, faults, settings, update, write: keepingProvider(settings, update, failed) };
+  return { fake, selector, faults, settings, update, write: updateWithProviderKey(settings, update, failed) };
 }
 
 test('while a key of before retires, the provider is given the one that signs', async () => {
@@ -88,5 +88,5 @@ test('a provider that cannot be asked is told of, and the check counts', async (
 test('with another transport nothing is added', async () => {
   const { settings, update } = await rig(true);
   const other = { ...settings, transport: { kind: 'capture' } } as const;
-  expect(keepingProvider(other, update, () => undefined)).toBe(update);
+  expect(updateWithProviderKey(other, update, () => undefined)).toBe(update);
 });

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
-import { deriveKey, loadOrMakeSecret, seal } from '../../../src/domains/secret.ts';
+import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
 import { checkSecret, secretWarning } from '../../../src/domains/setup.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
@@ -12,7 +12,7 @@ function installation() {
   const folder = temporaryFolder();
   const path = join(folder, 'secret');
   const database = { kind: 'sqlite', path: join(folder, 'postrider.db') } as const;
-  const key = deriveKey(loadOrMakeSecret(path), 'dkim');
+  const key = deriveKey(loadOrCreateSecret(path), 'dkim');
   const sealed = seal(key, Buffer.from('private'), 'dkim:example.org:s');
   const store = { listDomains: async () => [sendingDomain({ keys: [dkimKey({ selector: 's', sealed })] })] };
   return { path, database, store };
@@ -34,7 +34,7 @@ test('a wrong secret is named as what it is, file or setting', async () => {
     /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were sealed with; restore/,
   );
   rmSync(path);
-  loadOrMakeSecret(path);
+  loadOrCreateSecret(path);
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(`the secret file ${path} is not`);
 });
 

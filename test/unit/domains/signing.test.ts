@@ -1,10 +1,10 @@
 import { describe, expect, it, test } from 'vitest';
 import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
-import { newKeyPair, newKeys, openKey } from '../../../src/domains/keys.ts';
+import { newKeyPair, newKeys, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
-import { createSigner, DomainDirectory, outgoing, type SigningKey } from '../../../src/domains/signing.ts';
+import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
-import { type DkimKey, dkimRecordName, GRACE_MS, type SendingDomain } from '../../../src/model/domain.ts';
+import { type DkimKey, dkimRecordName, GRACE_PERIOD_MS, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verify } from '../message/dkim-verifier.ts';
 import { sendingDomain } from './sending-domain.ts';
@@ -39,7 +39,7 @@ function domain(name: string, given: Partial<SendingDomain> = {}): SendingDomain
 }
 
 function directoryOf(...domains: SendingDomain[]) {
-  const directory = new DomainDirectory({ clock: { now: () => 0 }, publish: () => undefined });
+  const directory = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
   directory.apply({ domains, removed: [] });
   return { directory };
 }
@@ -69,20 +69,20 @@ test('a pending domain sends nothing, and one that lost its records sends until 
   const failing = { status: 'failing', failingSince: NOW, keys: [key('rsa', 'active')] } as const;
   const { directory } = directoryOf(
     domain('new.example', { status: 'pending', authenticatedAt: null }),
-    domain('old.example', { ...failing, checkedAt: NOW + GRACE_MS - 1 }),
-    domain('gone.example', { ...failing, checkedAt: NOW + GRACE_MS }),
+    domain('old.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS - 1 }),
+    domain('gone.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS }),
   );
   expect(directory.authenticated(1, 'new.example')).toBe(false);
-  expect(directory.signing(1, 'new.example')).toBeNull();
+  expect(directory.signingFor(1, 'new.example')).toBeNull();
   expect(directory.authenticated(1, 'old.example')).toBe(true);
   expect(directory.authenticated(1, 'gone.example')).toBe(false);
-  expect(directory.signing(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
+  expect(directory.signingFor(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
 test('mail is signed by the active keys alone, RSA first, in the name of the domain that covers it', () => {
   const keys = [key('ed25519', 'active'), key('rsa', 'staged'), key('rsa', 'active'), key('rsa', 'retiring')];
   const { directory } = directoryOf(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
-  const signing = directory.signing(1, 'mail.example.org');
+  const signing = directory.signingFor(1, 'mail.example.org');
   expect([signing?.domain, signing?.keys.map(({ selector }) => selector)]).toEqual([
     'example.org',
     ['rsa-active', 'ed25519-active'],
@@ -109,13 +109,13 @@ const MAIL: LeasedMessage = {
   lease: { owner: 'node', until: 1 },
 };
 const AUTHENTICATED = sendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
-const LOST: SendingDomain = { ...AUTHENTICATED, status: 'failing', failingSince: 1, checkedAt: 1 + GRACE_MS };
+const LOST: SendingDomain = { ...AUTHENTICATED, status: 'failing', failingSince: 1, checkedAt: 1 + GRACE_PERIOD_MS };
 
 function sending(domain: SendingDomain | null, mustSign: boolean) {
-  const domains = new DomainDirectory({ clock: { now: () => 0 }, publish: () => undefined });
+  const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
   domains.apply({ domains: domain === null ? [] : [domain], removed: [] });
   const alarms: string[] = [];
-  const prepare = outgoing({
+  const prepare = createPrepare({
     domains,
     mustSign,
     returnPath: null,
@@ -123,7 +123,7 @@ function sending(domain: SendingDomain | null, mustSign: boolean) {
       sign: async (data, _bodyAt, keys) =>
         Buffer.concat([Buffer.from(`Signed-By: ${keys.map(({ selector }) => selector).join()}\r\n`), data]),
     },
-    failed: (error) => alarms.push(String(error)),
+    onError: (error) => alarms.push(String(error)),
   });
   const signedBy = async () => {
     const [, by] = /^Signed-By: (.*)\r\n/.exec((await prepare(MAIL)).data.toString('latin1')) ?? [];
@@ -183,7 +183,7 @@ const made = await newKeys({
   domain: 'example.org',
   algorithms: ['rsa', 'ed25519'],
   state: 'active',
-  taken: [],
+  usedSelectors: [],
   sealingKey,
   now: AT,
   random: Math.random,
@@ -197,7 +197,7 @@ function counting(maxKeys?: number) {
   const signer = createSigner({
     openKey(domain, selector, sealed) {
       opened.push(selector);
-      return openKey(sealingKey, domain, selector, sealed);
+      return unsealKey(sealingKey, domain, selector, sealed);
     },
     ...(maxKeys === undefined ? {} : { maxKeys }),
   });
@@ -254,7 +254,7 @@ describe('keys', () => {
     expect(opened).toEqual([a.selector, e.selector, 'x', e.selector]);
     const anew = {
       ...e,
-      sealed: seal(sealingKey, openKey(sealingKey, e.domain, e.selector, e.sealed), `dkim:example.org:${e.selector}`),
+      sealed: seal(sealingKey, unsealKey(sealingKey, e.domain, e.selector, e.sealed), `dkim:example.org:${e.selector}`),
     };
     await signer.sign(data, bodyAt, [anew], AT);
     expect(opened).toHaveLength(5);

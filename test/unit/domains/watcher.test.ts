@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { checkAfterMs, watchDomains } from '../../../src/domains/watcher.ts';
-import type { AfterCheck, DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
+import { checkIntervalMs, watchDomains } from '../../../src/domains/watcher.ts';
+import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
@@ -22,7 +22,7 @@ const domain = (name: string, given: Partial<SendingDomain> = {}): SendingDomain
   ...given,
 });
 
-function watched(domains: SendingDomain[], event: AfterCheck['event'] = null) {
+function watched(domains: SendingDomain[], event: CheckEvaluation['event'] = null) {
   const clock = virtualClock(NOW);
   const checked: string[] = [];
   const news: string[] = [];
@@ -90,8 +90,10 @@ test('a domain that is failing or has keys staged is looked at more often', () =
     activatedAt: null,
     retireAt: null,
   } as const;
-  expect(checkAfterMs({ ...authenticated, status: 'failing' }, NOW)).toBeLessThan(checkAfterMs(authenticated, NOW));
-  expect(checkAfterMs({ ...authenticated, keys: [staged] }, NOW)).toBeLessThan(checkAfterMs(authenticated, NOW));
+  expect(checkIntervalMs({ ...authenticated, status: 'failing' }, NOW)).toBeLessThan(
+    checkIntervalMs(authenticated, NOW),
+  );
+  expect(checkIntervalMs({ ...authenticated, keys: [staged] }, NOW)).toBeLessThan(checkIntervalMs(authenticated, NOW));
 });
 
 test('news is told, and a fault is reported and does not end the watch', async () => {

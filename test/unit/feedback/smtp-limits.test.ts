@@ -6,7 +6,7 @@ import {
   PEER_ROLE_MESSAGE_RATE,
   TOTAL_ROLE_MESSAGE_RATE,
 } from '../../../src/feedback/smtp-limits.ts';
-import { peerOf } from '../../../src/model/address.ts';
+import { peerNetworkOf } from '../../../src/model/address.ts';
 
 test('one address sends so many messages at once, then so many a second; others are not held up', () => {
   const limits = createPeerLimits();
@@ -44,7 +44,7 @@ test.each([
   ['2001:db8::1', '2001:db8:0:0::/64'],
   ['::1', '0:0:0:0::/64'],
 ])('%s is the peer %s', (address, peer) => {
-  expect(peerOf(address)).toBe(peer);
+  expect(peerNetworkOf(address)).toBe(peer);
 });
 
 test('a network of IPv6 addresses has the limits of one address', () => {

@@ -21,7 +21,7 @@ import {
 import { MAX_SESSIONS } from '../../../src/feedback/smtp-sessions.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
-import type { FeedbackAnswer, FeedbackReport } from '../../../src/model/feedback.ts';
+import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
@@ -51,7 +51,7 @@ interface Rig {
 }
 
 async function rig(
-  record: (report: FeedbackReport) => Promise<FeedbackAnswer> = async () => ({
+  record: (report: FeedbackReport) => Promise<FeedbackResult> = async () => ({
     kind: 'noted',
     id: ID,
     verb: 'soft-bounced',
@@ -189,7 +189,7 @@ describe('who is taken mail for', () => {
 
 describe('when it says 250', () => {
   test('only after the store has the report; where the store fails the peer keeps it', async () => {
-    let commit: (answer: FeedbackAnswer) => void = () => undefined;
+    let commit: (answer: FeedbackResult) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
     const { dialog, reports, refusals, faults } = await rig(
       () =>

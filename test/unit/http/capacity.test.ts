@@ -2,25 +2,25 @@
 import { expect, test } from 'vitest';
 import {
   ConnectionTable,
+  divideDescriptors,
   MAX_CONNECTIONS,
-  type Member,
   readDescriptorLimit,
-  shareDescriptors,
+  type TableConnection,
 } from '../../../src/http/capacity.ts';
-import { withoutShare } from '../../../src/http/connections.ts';
+import { peerShareExemption } from '../../../src/http/connections.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 
 /** A table, and what it has closed, as `name reason`. */
 function tableOf(maxConnections: number) {
   const table = new ConnectionTable(maxConnections);
   const closed: string[] = [];
-  const member = (name: string): Member => ({
-    seat: null,
+  const member = (name: string): TableConnection => ({
+    tableEntry: null,
     close: (reason: DropReason) => void closed.push(`${name} ${reason}`),
   });
   const enter = (name: string, peer: string | null = null) => {
     const entered = member(name);
-    table.enter(entered, peer);
+    table.add(entered, peer);
     return entered;
   };
   return { table, closed, enter };
@@ -29,7 +29,7 @@ function tableOf(maxConnections: number) {
 test('a full listener closes its oldest keyless connection for each new one, and none that has presented a key', () => {
   const { table, closed, enter } = tableOf(4);
   const [a] = ['a', 'b', 'c', 'd'].map((name) => enter(name));
-  if (a !== undefined) table.identify(a);
+  if (a !== undefined) table.markAuthenticated(a);
   enter('e');
   enter('f');
   expect([closed, table.open]).toEqual([['b full', 'c full'], 4]);
@@ -38,11 +38,11 @@ test('a full listener closes its oldest keyless connection for each new one, and
 test('where every connection has presented a key, the new one is refused and the others stay', () => {
   const { table, closed, enter } = tableOf(3);
   const members = ['a', 'b', 'c'].map((name) => enter(name));
-  for (const member of members) table.identify(member);
+  for (const member of members) table.markAuthenticated(member);
   enter('late');
   expect([closed, table.open]).toEqual([['late full'], 3]);
   const [first] = members;
-  if (first !== undefined) table.leave(first);
+  if (first !== undefined) table.remove(first);
   enter('next');
   expect([closed, table.open]).toEqual([['late full'], 3]);
 });
@@ -58,7 +58,7 @@ test('a peer keeps its share of keyless connections once the listener is more th
 test('a peer over its share gets down to it while others fill the listener', () => {
   const { table, closed, enter } = tableOf(100);
   for (let n = 0; n < 30; n += 1) enter(`p${n}`, 'peer');
-  for (let n = 0; n < 40; n += 1) table.identify(enter(`k${n}`, `other${n}`));
+  for (let n = 0; n < 40; n += 1) table.markAuthenticated(enter(`k${n}`, `other${n}`));
   for (let n = 30; n < 60; n += 1) enter(`p${n}`, 'peer');
   expect(table.open).toBe(50);
   expect(closed.every((one) => one.startsWith('p') && one.endsWith('address-share'))).toBe(true);
@@ -66,7 +66,7 @@ test('a peer over its share gets down to it while others fill the listener', () 
 
 test('connections that have presented a key count for no share, nor do those of trusted peers', () => {
   const { table, closed, enter } = tableOf(20);
-  for (let n = 0; n < 10; n += 1) table.identify(enter(`k${n}`, 'peer'));
+  for (let n = 0; n < 10; n += 1) table.markAuthenticated(enter(`k${n}`, 'peer'));
   for (let n = 0; n < 10; n += 1) enter(`t${n}`, null);
   expect([closed, table.open]).toEqual([[], 20]);
 });
@@ -74,9 +74,9 @@ test('connections that have presented a key count for no share, nor do those of 
 test('a connection leaves once, whatever is said of it afterwards', () => {
   const { table, enter } = tableOf(4);
   const gone = enter('a', 'peer');
-  table.leave(gone);
-  table.leave(gone);
-  table.identify(gone);
+  table.remove(gone);
+  table.remove(gone);
+  table.markAuthenticated(gone);
   expect(table.open).toBe(0);
 });
 
@@ -91,17 +91,17 @@ test('a flood of 200,000 connections is answered in constant time each', () => {
 });
 
 test('this machine and trusted proxies have no share, by address, network and mapped address', () => {
-  const without = withoutShare(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']);
+  const without = peerShareExemption(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']);
   const exempt = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', '192.0.2.7', '::ffff:10.1.2.3', '2001:db8:1::5'];
   expect(exempt.filter((address) => !without(address))).toEqual([]);
   expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(without)).toEqual([]);
 });
 
 test('the listeners get their maximum where the limit of open files allows it, else the same part each', () => {
-  expect(shareDescriptors(Number.POSITIVE_INFINITY, 20)).toEqual(MAX_CONNECTIONS);
-  expect(shareDescriptors(20_000, 1_000)).toEqual(MAX_CONNECTIONS);
+  expect(divideDescriptors(Number.POSITIVE_INFINITY, 20)).toEqual(MAX_CONNECTIONS);
+  expect(divideDescriptors(20_000, 1_000)).toEqual(MAX_CONNECTIONS);
   for (const limit of [64, 256, 1_024, 4_096, 10_240]) {
-    const shares = shareDescriptors(limit, 20);
+    const shares = divideDescriptors(limit, 20);
     const all = shares.public + shares.operator + shares.events;
     expect(all, String(limit)).toBeLessThanOrEqual(limit / 2 + 24 + Math.max(0, limit / 2 - 148));
     expect(shares.public).toBeLessThan(MAX_CONNECTIONS.public);

@@ -9,9 +9,9 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts';
-import type { ListenerOptions } from '../../../src/http/ports.ts';
+import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { DropReason } from '../../../src/model/events.ts';
-import type { AcceptAnswer } from '../../../src/model/message.ts';
+import type { AcceptResult } from '../../../src/model/message.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { sampleOrFull } from '../../rig/sample.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
@@ -70,7 +70,7 @@ describe('answers below HTTP', () => {
   });
 
   test('a CONNECT behind a request that is being committed is answered after it, never in its place', async () => {
-    let commit = (_answer: AcceptAnswer): void => {};
+    let commit = (_answer: AcceptResult): void => {};
     const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, text, ended } = await client(rig);
     socket.write(`${keyed}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`);
@@ -81,7 +81,7 @@ describe('answers below HTTP', () => {
   });
 
   test('garbage behind several requests lets each of them be answered first', async () => {
-    const commits: ((answer: AcceptAnswer) => void)[] = [];
+    const commits: ((answer: AcceptResult) => void)[] = [];
     const rig = await rigged({ submit: () => new Promise((resolve) => commits.push(resolve)) });
     const { socket, text, ended } = await client(rig);
     socket.write(`${keyed}${keyed}garbage garbage\r\n\r\n`);
@@ -132,7 +132,7 @@ describe('pipelining', () => {
   });
 
   test('clients that pipeline and never read are not read, are closed, and delay nobody', async () => {
-    const rig = await rigged({ limits: { unreadTimeoutMs: 400, timeoutCheckMs: 50 } });
+    const rig = await rigged({ limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 } });
     const clients = await Promise.all(Array.from({ length: sampleOrFull(3, 30) }, () => client(rig, true)));
     const flood = Buffer.from(HEALTH.repeat(200_000));
     for (const { socket } of clients) socket.write(flood);
@@ -148,7 +148,7 @@ describe('pipelining', () => {
   });
 
   test('at most so many connections wait with pipelined requests; one more is closed', async () => {
-    const rig = await rigged({ limits: { maxHeld: 3 }, submit: () => new Promise(() => undefined) });
+    const rig = await rigged({ limits: { maxPaused: 3 }, submit: () => new Promise(() => undefined) });
     const clients = await Promise.all(Array.from({ length: 6 }, () => client(rig)));
     for (const { socket } of clients) socket.write(`${HEALTH}${keyed.repeat(30)}`);
     await until(() => clients.filter(({ ended }) => ended()).length === 3);
@@ -164,12 +164,12 @@ test('keyless connections that pipeline are read on one at a time, and only when
     clock: {
       now: systemClock.now,
       after(delayMs, run) {
-        if (delayMs === CONNECTION_LIMITS.keylessTurnMs) turns.push(run);
+        if (delayMs === CONNECTION_LIMITS.unauthenticatedReadIntervalMs) turns.push(run);
         return () => undefined;
       },
     },
-    sharesNothing: () => true,
-    dropped: () => undefined,
+    isExemptFromPeerShare: () => true,
+    onDrop: () => undefined,
   });
   const served = new Map<number, number>();
   const server = createServer((incoming, response) => {
@@ -177,7 +177,7 @@ test('keyless connections that pipeline are read on one at a time, and only when
     served.set(port, (served.get(port) ?? 0) + 1);
     response.end('ok');
   });
-  connections.watch(server);
+  connections.attach(server);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -218,15 +218,15 @@ describe('an answer larger than what the system buffers', () => {
   async function downloads(tls: boolean): Promise<{ readonly port: number; readonly dropped: DropReason[] }> {
     const dropped: DropReason[] = [];
     const connections = new Connections({
-      limits: { ...CONNECTION_LIMITS, unreadTimeoutMs: 400, timeoutCheckMs: 50 },
+      limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 },
       clock: systemClock,
-      sharesNothing: () => true,
-      dropped: (reason) => dropped.push(reason),
+      isExemptFromPeerShare: () => true,
+      onDrop: (reason) => dropped.push(reason),
     });
     const answer: RequestListener = (_request, response) => response.end(Buffer.alloc(bytes));
     const server = tls ? createTlsServer(await certificateFor(), answer) : createServer(answer);
-    server.on('connect', (_request, socket) => connections.endWith(socket, 'HTTP/1.1 404 Not Found\r\n\r\n'));
-    connections.watch(server);
+    server.on('connect', (_request, socket) => connections.endWithResponse(socket, 'HTTP/1.1 404 Not Found\r\n\r\n'));
+    connections.attach(server);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     onTestFinished(() => {
@@ -339,7 +339,7 @@ describe('a full listener', () => {
   });
 
   test('a keyless connection idles for a short time, one with a key for long, and each is told how long', async () => {
-    const rig = await rigged({ limits: { keylessKeepAliveTimeoutMs: 1_000, keepAliveTimeoutMs: 65_000 } });
+    const rig = await rigged({ limits: { unauthenticatedKeepAliveTimeoutMs: 1_000, keepAliveTimeoutMs: 65_000 } });
     const [stranger, known] = [await client(rig), await client(rig)];
     known.socket.write(keyed);
     stranger.socket.write(HEALTH);
@@ -351,7 +351,7 @@ describe('a full listener', () => {
   });
 
   test('a keyless connection is not held open by empty lines, and one with a key is left alone', async () => {
-    const rig = await rigged({ limits: { keylessGapMs: 500, timeoutCheckMs: 50 } });
+    const rig = await rigged({ limits: { unauthenticatedHeadersTimeoutMs: 500, timeoutCheckMs: 50 } });
     const [stranger, known] = [await client(rig), await client(rig)];
     known.socket.write(keyed);
     stranger.socket.write(HEALTH);

@@ -1,7 +1,7 @@
 /** The first command of a newcomer: what it says to curl, once a shell has read it. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { firstCurl, firstRecipient } from '../../../src/http/curl.ts';
+import { firstCurlCommand, firstRecipient } from '../../../src/http/curl.ts';
 
 /** The arguments as `sh` hands them over. */
 function read(command: string): readonly string[] {
@@ -14,7 +14,7 @@ test.each([
   ['https://mail.example', '-ik'],
 ])('for %s any shell reads the URL, the key and a whole mail', (publicUrl, option) => {
   const mail = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
-  expect(read(firstCurl({ publicUrl, ...mail }))).toEqual([
+  expect(read(firstCurlCommand({ publicUrl, ...mail }))).toEqual([
     option,
     `${publicUrl}/api/v1/send-mail`,
     '-H',

@@ -1,7 +1,7 @@
 /** Which unknown members of a body are named, and in which order. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ignoredFields } from '../../../src/http/wire.ts';
+import { ignoredFields } from '../../../src/http/protocol.ts';
 
 const MAIL = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parseJson } from '../../../src/http/protocol.ts';
 import { ErrorAnswer, MailCreated, MailRequest } from '../../../src/http/schema.ts';
-import { parseJson } from '../../../src/http/wire.ts';
-import { admit } from '../../../src/model/submission.ts';
+import { validateSubmission } from '../../../src/model/submission.ts';
 import { MAIL, post, type Rig, startRig } from './rig.ts';
 
 interface Repeat {
@@ -112,7 +112,7 @@ describe('any body', () => {
       fc.property(bodies, (bytes) => {
         const value = parseJson(bytes);
         if (value === undefined) return;
-        const admission = admit(value);
+        const admission = validateSubmission(value);
         const structural =
           admission.kind === 'refused' &&
           ['invalid-json', 'missing-fields', 'not-strings'].includes(admission.refusal.code);

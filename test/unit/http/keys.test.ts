@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import {
-  GatheredLookups,
-  KeyDirectory,
-  type KeyDirectoryParts,
-  MAX_DIGESTS,
-  MAX_WAITING,
+  ApiKeyCache,
+  type ApiKeyCacheParts,
+  BatchedLookups,
+  MAX_DIGESTS_PER_QUERY,
+  MAX_WAITING_LOOKUPS,
 } from '../../../src/http/keys.ts';
 import type { FoundKeys } from '../../../src/model/account.ts';
 import { virtualClock } from '../../rig/clock.ts';
@@ -12,8 +12,8 @@ import { account, apiKey } from './rig.ts';
 
 const RAW = `pr_${'d'.repeat(43)}`;
 
-function keyDirectory(publish: KeyDirectoryParts['publish'] = () => undefined): KeyDirectory {
-  return new KeyDirectory({ clock: { now: () => 0 }, publish });
+function keyDirectory(publish: ApiKeyCacheParts['publish'] = () => undefined): ApiKeyCache {
+  return new ApiKeyCache({ clock: { now: () => 0 }, publish });
 }
 
 test('knows a key by its raw value alone', () => {
@@ -39,7 +39,7 @@ test('an account that comes, changes or is locked later counts for its keys; a k
   const directory = keyDirectory();
   directory.apply({ revision: 1, accounts: [], keys: [apiKey(RAW)] });
   expect(directory.lookup(RAW, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW).hash });
-  expect(directory.works(RAW, 0)).toBe(false);
+  expect(directory.isValid(RAW, 0)).toBe(false);
   directory.apply({ revision: 2, accounts: [account({ name: 'late' })], keys: [] });
   expect(directory.lookup(RAW, 0)).toMatchObject({ kind: 'valid', account: { name: 'late' } });
   directory.apply({ revision: 3, accounts: [account({ locked: { reason: 'x', at: 1 } })], keys: [] });
@@ -92,15 +92,15 @@ test('the use of a key is reported once a minute, and only where it opened', () 
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW)] });
   directory.lookup(RAW, 1000);
   directory.lookup(RAW, 2000);
-  expect(directory.takeUsed()).toEqual([{ id: 1, at: 1000 }]);
+  expect(directory.drainUsedKeys()).toEqual([{ id: 1, at: 1000 }]);
   directory.lookup(RAW, 60_999);
-  expect(directory.takeUsed()).toEqual([]);
+  expect(directory.drainUsedKeys()).toEqual([]);
   directory.apply({ revision: 2, accounts: [], keys: [apiKey(RAW, { lastUsedAt: 1000 })] });
   directory.lookup(RAW, 61_000);
-  expect(directory.takeUsed()).toEqual([{ id: 1, at: 61_000 }]);
+  expect(directory.drainUsedKeys()).toEqual([{ id: 1, at: 61_000 }]);
   directory.apply({ revision: 3, accounts: [account({ locked: { reason: 'x', at: 1 } })], keys: [] });
   directory.lookup(RAW, 200_000);
-  expect(directory.takeUsed()).toEqual([]);
+  expect(directory.drainUsedKeys()).toEqual([]);
 });
 
 // Credentials that are not known here: asked of the store in few queries, in turn by peer, and never refused for being many.
@@ -112,7 +112,7 @@ function rigged(find: (hashes: readonly string[]) => Promise<FoundKeys> = () => 
   const queries: { readonly at: number; readonly hashes: readonly string[] }[] = [];
   const answers: FoundKeys[] = [];
   const faults: unknown[] = [];
-  const lookups = new GatheredLookups({
+  const lookups = new BatchedLookups({
     find: (hashes) => {
       queries.push({ at: clock.now(), hashes });
       return find(hashes);
@@ -122,7 +122,7 @@ function rigged(find: (hashes: readonly string[]) => Promise<FoundKeys> = () => 
   /** Asks, and keeps what it came to. */
   const ask = (hash: string, peer: string) => {
     const one = { outcome: 'waiting' };
-    const asked = lookups.ask(hash, peer);
+    const asked = lookups.find(hash, peer);
     if (asked === null) one.outcome = 'full';
     asked?.then(
       (found) => {
@@ -155,7 +155,7 @@ test('a flood of guesses costs one query in 10 ms, of at most 1,000 digests, and
   await clock.advance(200);
   expect(asked.filter(({ outcome }) => outcome !== 'looked up')).toEqual([]);
   expect(queries).toHaveLength(11);
-  expect(Math.max(...queries.map(({ hashes }) => hashes.length))).toBe(MAX_DIGESTS);
+  expect(Math.max(...queries.map(({ hashes }) => hashes.length))).toBe(MAX_DIGESTS_PER_QUERY);
   for (const [n, { at }] of queries.entries()) expect(at).toBe(1_000 + 10 * n);
 });
 
@@ -203,23 +203,23 @@ test('a guesser delays himself: a new key from elsewhere is in the next query, b
 test('with more peers than a query has room for, each has its turn', async () => {
   const { clock, queries, ask } = rigged();
   ask('first', 'first');
-  const peers = 2 * MAX_DIGESTS + 1;
+  const peers = 2 * MAX_DIGESTS_PER_QUERY + 1;
   for (let n = 0; n < peers; n += 1) {
     ask(`${n}-a`, `peer-${n}`);
     ask(`${n}-b`, `peer-${n}`);
   }
   await clock.advance(30);
   const hashes = queries.slice(1).flatMap((query) => query.hashes);
-  expect(hashes).toHaveLength(3 * MAX_DIGESTS);
+  expect(hashes).toHaveLength(3 * MAX_DIGESTS_PER_QUERY);
   expect(hashes.slice(0, peers)).toEqual(Array.from({ length: peers }, (_, n) => `${n}-a`));
 });
 
 test('what waits is bounded, and one peer never takes all of the room', async () => {
   const { clock, ask } = rigged();
-  const first = Array.from({ length: MAX_WAITING }, (_, n) => ask(`guess-${n}`, 'guesser'));
+  const first = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, n) => ask(`guess-${n}`, 'guesser'));
   const shed = first.filter(({ outcome }) => outcome === 'full').length;
   // The first of them is under way at once and waits no more.
-  expect(MAX_WAITING - shed).toBe(MAX_WAITING / 2 + 1);
+  expect(MAX_WAITING_LOOKUPS - shed).toBe(MAX_WAITING_LOOKUPS / 2 + 1);
   const fresh = ask('new-key', 'client');
   expect(fresh.outcome).toBe('waiting');
   await clock.advance(10);

@@ -3,14 +3,14 @@
 import { hash } from 'node:crypto';
 import { connect } from 'node:net';
 import { systemClock } from '../../../src/clock.ts';
-import { KeyDirectory } from '../../../src/http/keys.ts';
+import { ApiKeyCache } from '../../../src/http/keys.ts';
 import { createListener } from '../../../src/http/listener.ts';
-import type { BoundAt, Listener, ListenerOptions } from '../../../src/http/ports.ts';
+import type { ListenAddress, Listener, ListenerOptions } from '../../../src/http/listener-options.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
 import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
 import type { DropReason, ServiceEvent } from '../../../src/model/events.ts';
-import type { AcceptAnswer, NewMessage } from '../../../src/model/message.ts';
-import { mailIds } from '../../../src/model/submission.ts';
+import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
+import { createMessageIdGenerator } from '../../../src/model/submission.ts';
 
 export const KEY = `pr_${'k'.repeat(43)}`;
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
@@ -47,7 +47,7 @@ export function apiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey {
   };
 }
 
-export const ACCEPTED: AcceptAnswer = { kind: 'accepted', state: 'queued', limits: { rate: null } };
+export const ACCEPTED: AcceptResult = { kind: 'accepted', state: 'queued', limits: { rate: null } };
 
 export interface Seen {
   readonly submitted: NewMessage[];
@@ -63,9 +63,9 @@ export interface Seen {
 }
 
 export interface Rig {
-  readonly at: BoundAt;
+  readonly at: ListenAddress;
   readonly listener: Listener;
-  readonly directory: KeyDirectory;
+  readonly directory: ApiKeyCache;
   readonly seen: Seen;
 }
 
@@ -82,7 +82,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     replayed: 0,
     passed: 0,
   };
-  const directory = new KeyDirectory({ clock: systemClock, publish: () => undefined });
+  const directory = new ApiKeyCache({ clock: systemClock, publish: () => undefined });
   directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
   const publish = (event: ServiceEvent): void => {
     switch (event.type) {
@@ -123,10 +123,10 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
       maxRequestBytes: 65_536,
       trustedProxies: [],
     },
-    directory,
+    keyCache: directory,
     findKeys: () => Promise.resolve({ revision: 0, accounts: [], keys: [] }),
     throttle: new Throttle(),
-    ids: mailIds(null, () => '00000000-0000-4000-8000-000000000000'),
+    ids: createMessageIdGenerator(null, () => '00000000-0000-4000-8000-000000000000'),
     clock: systemClock,
     ready: () => null,
     domains: { authenticated: () => false },
@@ -142,7 +142,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     },
   };
   const listener = createListener(options);
-  return { at: await listener.start(), listener, directory: options.directory, seen };
+  return { at: await listener.start(), listener, directory: options.keyCache, seen };
 }
 
 export interface Got {

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { fingerprint } from '../../../src/http/idempotency.ts';
-import type { ListenerOptions } from '../../../src/http/ports.ts';
-import type { AcceptAnswer } from '../../../src/model/message.ts';
+import type { ListenerOptions } from '../../../src/http/listener-options.ts';
+import type { AcceptResult } from '../../../src/model/message.ts';
 import {
   ACCEPTED,
   account,
@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 const error = (message: string) => ({ result: 'error', message });
-const answering = (answer: AcceptAnswer) => ({ submit: () => Promise.resolve(answer) });
+const answering = (answer: AcceptResult) => ({ submit: () => Promise.resolve(answer) });
 const settings = (changes: Partial<ListenerOptions['settings']>): { settings: ListenerOptions['settings'] } => ({
   settings: {
     listen: { host: '127.0.0.1', port: 0 },
@@ -86,7 +86,7 @@ describe('201', () => {
   });
 
   test('comes only after the commit', async () => {
-    let commit = (_answer: AcceptAnswer): void => {};
+    let commit = (_answer: AcceptResult): void => {};
     const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
     let answered = false;
     const answer = post(rig, MAIL).finally(() => {
@@ -384,7 +384,7 @@ describe('429', () => {
 
   test('load is shed after the key check, by the signal and above the bound of requests in flight', async () => {
     let shed = true;
-    const pending: ((answer: AcceptAnswer) => void)[] = [];
+    const pending: ((answer: AcceptResult) => void)[] = [];
     const rig = await rigged({
       load: () => (shed ? { shed: true, retryAfterMs: 2500 } : { shed: false }),
       limits: { maxInFlight: 2 },

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { askTogether, SharedThrottle, Throttle, type ThrottleAnswer } from '../../../src/http/throttle.ts';
+import { batchTokenRequests, SharedThrottle, Throttle, type ThrottleResult } from '../../../src/http/throttle.ts';
 import type { TokenRequest } from '../../../src/model/node.ts';
 
 test('lets the burst through, then one for each interval, and says exactly when the next may come', () => {
@@ -71,11 +71,11 @@ function bucket() {
   const seen = { asked: 0 };
   let level: number | null = null;
   let at = 0;
-  const ask = async ({ perSecond, burst, wanted }: TokenRequest) => {
+  const ask = async ({ perSecond, burst, requested }: TokenRequest) => {
     seen.asked += 1;
     level = Math.min(burst, (level ?? burst) + ((time.now - at) * perSecond) / 1000);
     at = time.now;
-    const granted = Math.min(Math.floor(level), wanted);
+    const granted = Math.min(Math.floor(level), requested);
     level -= granted;
     return { granted, left: Math.floor(level), nextMs: level >= 1 ? 0 : Math.ceil(((1 - level) * 1000) / perSecond) };
   };
@@ -127,7 +127,7 @@ test('an account over its limit is refused without a question until its next tok
   const { asked } = shared.seen;
   expect(await passes(throttle, 100, limit, 0)).toBe(0);
   expect(shared.seen.asked).toBe(asked);
-  const refused = (await throttle.take(1, limit, 0)) as Extract<ThrottleAnswer, { ok: false }>;
+  const refused = (await throttle.take(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
   expect(refused.retryAfterMs).toBe(500);
   shared.time.now = 500;
   expect(await passes(throttle, 1, limit, 500)).toBe(1);
@@ -155,14 +155,14 @@ test('where the store does not answer, requests pass on and the fault is told', 
 
 test('the questions of one turn travel together, and each gets its own answer', async () => {
   const batches: number[] = [];
-  const ask = askTogether(
+  const ask = batchTokenRequests(
     async (batch) => {
       batches.push(batch.length);
-      return batch.map(({ wanted }) => ({ granted: wanted, left: 0, nextMs: 0 }));
+      return batch.map(({ requested }) => ({ granted: requested, left: 0, nextMs: 0 }));
     },
     () => 0,
   );
-  const request = (accountId: number, wanted: number) => ({ accountId, perSecond: 1, burst: 9, wanted });
+  const request = (accountId: number, requested: number) => ({ accountId, perSecond: 1, burst: 9, requested });
   const answers = await Promise.all([ask(request(1, 1)), ask(request(2, 5))]);
   expect([batches, answers.map(({ granted }) => granted)]).toEqual([[2], [1, 5]]);
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ListenerOptions } from '../../../src/http/ports.ts';
+import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import { watchCertificate } from '../../../src/http/tls.ts';
 import { KEY, MAIL, type Rig, startRig, until } from './rig.ts';
 

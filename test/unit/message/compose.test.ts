@@ -11,14 +11,14 @@ import {
   encodeBase64,
   encodeQuotedPrintable,
   encodeText,
-  type Mail,
-  QUOTED_PRINTABLE_SLACK,
+  type MessageSource,
+  QUOTED_PRINTABLE_SLACK_BYTES,
 } from '../../../src/message/compose.ts';
-import { admit } from '../../../src/model/submission.ts';
+import { validateSubmission } from '../../../src/model/submission.ts';
 import { addressText } from '../model/address-texts.ts';
 import { decodeBase64, decodeEncodedWords, decodeParts, decodeQuotedPrintable, splitPart } from './part-decoder.ts';
 
-const mail: Mail = {
+const mail: MessageSource = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   to: 'ann@example.com',
   from: 'shop@example.org',
@@ -76,7 +76,7 @@ describe('a composed message', () => {
     (name) => {
       const file = new URL(`../../corpus/messages/composed/${name}`, import.meta.url);
       const kept = JSON.parse(readFileSync(file, 'utf8')) as {
-        mail: Mail;
+        mail: MessageSource;
         smtputf8: boolean;
         lines: readonly string[];
       };
@@ -183,7 +183,7 @@ describe('a composed message', () => {
         const attack = `${mail[field]}${c}Bcc: mallory@example.net`;
         const attacked = { ...mail, [field]: attack };
         if (field === 'to' || field === 'from') {
-          expect(admit({ ...mail, [field]: attack }).kind).toBe('refused');
+          expect(validateSubmission({ ...mail, [field]: attack }).kind).toBe('refused');
           expect(() => compose(attacked)).toThrow(TypeError);
         } else if (field === 'id') {
           expect(() => compose(attacked)).toThrow(TypeError);
@@ -239,7 +239,7 @@ describe('the kind of a message', () => {
 // Transfer encodings: strictly decoded, they are the text with line ends as CRLF; the shorter one is taken.
 
 function quotedPrintable(octets: Uint8Array): string {
-  const out = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK + 100);
+  const out = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK_BYTES + 100);
   return out.toString('latin1', 0, encodeQuotedPrintable(octets, octets.length, out));
 }
 
@@ -284,7 +284,7 @@ describe('quoted-printable', () => {
     for (const text of ['=', 'a', ' ', '\n', '😀', `${'a'.repeat(74)} \n`]) {
       const source = Buffer.from(text.repeat(200));
       const whole = quotedPrintable(source);
-      for (let size = 0; size < whole.length + QUOTED_PRINTABLE_SLACK + 2; size += 7) {
+      for (let size = 0; size < whole.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
         // A typed array ignores writes past its end, so what was cut off would be missed by the length alone.
         const written = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
         expect(written === -1 || written === whole.length).toBe(true);

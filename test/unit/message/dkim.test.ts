@@ -5,24 +5,24 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { describe, expect, it } from 'vitest';
-import { compose, type ExtraHeader, type Mail } from '../../../src/message/compose.ts';
+import { compose, type ExtraHeader, type MessageSource } from '../../../src/message/compose.ts';
 import {
   bodyHash,
+  prepareSignable,
+  prependSignatures,
   relaxedBody,
   relaxedField,
-  type Signable,
-  signable,
+  type SignableMessage,
   signatureField,
   signatureInput,
   splitFields,
-  withSignatures,
 } from '../../../src/message/dkim.ts';
 import type { DkimAlgorithm } from '../../../src/model/domain.ts';
 import { addressText } from '../model/address-texts.ts';
 import { literalBody, literalField, mailauthBodyHash, mailauthField, verify } from './dkim-verifier.ts';
 
 const ACCEPTED_AT = Date.UTC(2026, 10, 21, 10, 20, 30, 999);
-const mail: Mail = {
+const mail: MessageSource = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   to: 'ann@example.com',
   from: 'shop@example.org',
@@ -59,7 +59,7 @@ function recordOf({ algorithm, key }: TestKey): string {
   return `v=DKIM1; k=${algorithm}; p=${octets.toString('base64')}`;
 }
 
-function fieldOf(shared: Signable, key: TestKey, at: number): string {
+function fieldOf(shared: SignableMessage, key: TestKey, at: number): string {
   const input = signatureInput(shared, key, at);
   return signatureField(input, sign(key.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key.key));
 }
@@ -69,8 +69,8 @@ function signed(
   keys: readonly TestKey[] = both,
   except?: ReadonlySet<string>,
 ): Buffer {
-  const shared = signable(data, bodyAt, except);
-  return withSignatures(
+  const shared = prepareSignable(data, bodyAt, except);
+  return prependSignatures(
     keys.map((key) => fieldOf(shared, key, ACCEPTED_AT)),
     data,
   );
@@ -202,7 +202,7 @@ describe('a signature', () => {
           const fields = splitFields(data.toString('latin1'))
             .reverse()
             .filter((field) => list.some((name) => name.toLowerCase() === field.name));
-          const shared: Signable = {
+          const shared: SignableMessage = {
             header: {
               names: fields.map((field) => field.text.slice(0, field.text.indexOf(':'))),
               text: fields.map((field) => `${literalField(field.text)}\r\n`).join(''),
@@ -259,9 +259,13 @@ describe('a signature', () => {
     for (const except of excepts) {
       for (const header of headers) {
         const data = Buffer.from(header + body);
-        const shared = signable(data, data.indexOf('\r\n\r\n') + 4, except);
+        const shared = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, except);
         expect(fieldOf(shared, used, ACCEPTED_AT)).toBe(fieldOf(shared, { ...rsa }, ACCEPTED_AT));
-        const fresh = signable(Buffer.from(`X-One: 1\r\n${header}${body}`), data.indexOf('\r\n\r\n') + 14, except);
+        const fresh = prepareSignable(
+          Buffer.from(`X-One: 1\r\n${header}${body}`),
+          data.indexOf('\r\n\r\n') + 14,
+          except,
+        );
         expect(fresh).toEqual(shared);
       }
     }
@@ -269,7 +273,7 @@ describe('a signature', () => {
 
   it('names a field that stands twice twice, and from the last to the first', () => {
     const data = Buffer.from('To: b@example.com\r\nFrom: a@example.org\r\nTo: c@example.com\r\n\r\n');
-    const { header } = signable(data, data.length);
+    const { header } = prepareSignable(data, data.length);
     expect(header.text).toBe('from:a@example.org\r\nto:c@example.com\r\nto:b@example.com\r\n');
     expect(header.names.slice(0, 5)).toEqual(['From', 'From', 'To', 'To', 'To']);
     expect(header.names.filter((name) => name === 'Subject')).toHaveLength(1);
@@ -322,7 +326,7 @@ describe('a signature', () => {
       data: Buffer.from(`From: ${from}\r\n\r\nx\r\n`),
       bodyAt: 6 + Buffer.byteLength(from) + 4,
     };
-    expect(Buffer.from(signable(data, bodyAt).header.text, 'latin1').toString()).toBe(`from:${from}\r\n`);
+    expect(Buffer.from(prepareSignable(data, bodyAt).header.text, 'latin1').toString()).toBe(`from:${from}\r\n`);
   });
 });
 

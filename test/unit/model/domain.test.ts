@@ -2,14 +2,14 @@
 import { describe, expect, it } from 'vitest';
 import {
   advanceRotation,
-  afterCheck,
   beginRotation,
   cancelRotation,
+  evaluateChecks,
   maySend,
   type RecordCheck,
+  removeRetiredKeys,
   type SendingDomain,
   signingKeys,
-  withoutRetired,
 } from '../../../src/model/domain.ts';
 import { dkimCheck, dkimChecks, dkimKey, sendingDomain } from '../domains/sending-domain.ts';
 
@@ -18,7 +18,7 @@ const GRACE = 72 * HOUR;
 
 /** The domain as it is stored after a check. */
 function checked(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
-  const { event: _event, warnings: _warnings, ...state } = afterCheck(domain, dkimChecks(domain, found), now);
+  const { event: _event, warnings: _warnings, ...state } = evaluateChecks(domain, dkimChecks(domain, found), now);
   return { ...domain, ...state };
 }
 
@@ -26,7 +26,7 @@ describe('a pending domain', () => {
   it('is authenticated once the record of each signing key is found', () => {
     const domain = sendingDomain();
     expect(maySend(domain)).toBe(false);
-    const after = afterCheck(domain, dkimChecks(domain, 'found'), 10);
+    const after = evaluateChecks(domain, dkimChecks(domain, 'found'), 10);
     expect(after).toEqual({
       status: 'authenticated',
       checkedAt: 10,
@@ -41,7 +41,7 @@ describe('a pending domain', () => {
   it.each(['missing', 'wrong', 'unknown'] as const)('is authenticated by RSA alone while Ed25519 is %s', (found) => {
     const domain = sendingDomain();
     const checks = [dkimCheck(domain, 'pr20261121aaaaa', 'found'), dkimCheck(domain, 'pr20261121aaaae', found)];
-    const after = afterCheck(domain, checks, 10);
+    const after = evaluateChecks(domain, checks, 10);
     expect([after.status, after.event]).toEqual(['authenticated', 'authenticated']);
     expect(after.warnings).toEqual([`pr20261121aaaae._domainkey.example.org: is ${found}`]);
   });
@@ -49,7 +49,7 @@ describe('a pending domain', () => {
   it.each(['missing', 'wrong', 'unknown'] as const)('stays pending while RSA is %s', (found) => {
     const domain = sendingDomain();
     const checks = [dkimCheck(domain, 'pr20261121aaaaa', found), dkimCheck(domain, 'pr20261121aaaae', 'found')];
-    const after = afterCheck(domain, checks, 10);
+    const after = evaluateChecks(domain, checks, 10);
     expect([after.status, after.event, after.failingSince]).toEqual(['pending', null, null]);
     expect(after.warnings).toEqual([`pr20261121aaaaa._domainkey.example.org: is ${found}`]);
   });
@@ -65,16 +65,16 @@ describe('a pending domain', () => {
       seen: [],
       detail: 'no SPF record',
     };
-    const after = afterCheck(domain, [...dkimChecks(domain, 'found'), spf], 10);
+    const after = evaluateChecks(domain, [...dkimChecks(domain, 'found'), spf], 10);
     expect([after.status, after.warnings]).toEqual(['authenticated', ['example.org: no SPF record']]);
   });
 
   it('is not authenticated by checks that leave out a key, or by having no key', () => {
     const domain = sendingDomain();
-    expect(afterCheck(domain, [dkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
-    expect(afterCheck(domain, [], 10).status).toBe('pending');
+    expect(evaluateChecks(domain, [dkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
+    expect(evaluateChecks(domain, [], 10).status).toBe('pending');
     const keyless = sendingDomain({ keys: [dkimKey({ state: 'staged' })] });
-    expect(afterCheck(keyless, dkimChecks(keyless, 'found'), 10).status).toBe('pending');
+    expect(evaluateChecks(keyless, dkimChecks(keyless, 'found'), 10).status).toBe('pending');
   });
 });
 
@@ -82,13 +82,13 @@ describe('an authenticated domain', () => {
   const authenticated = checked(sendingDomain(), 'found', 1000);
 
   it('that loses a record is warned about at once, goes on for 72 hours, and is then blocked', () => {
-    const lost = afterCheck(authenticated, dkimChecks(authenticated, 'missing'), 2000);
+    const lost = evaluateChecks(authenticated, dkimChecks(authenticated, 'missing'), 2000);
     expect([lost.status, lost.event, lost.failingSince]).toEqual(['failing', 'lost', 2000]);
     expect(lost.warnings).toHaveLength(2);
     const failing = { ...authenticated, ...lost };
     expect(maySend(checked(failing, 'missing', 2000 + GRACE - 1))).toBe(true);
     expect(maySend(checked(failing, 'missing', 2000 + GRACE))).toBe(false);
-    const later = afterCheck(failing, dkimChecks(failing, 'wrong'), 2000 + HOUR);
+    const later = evaluateChecks(failing, dkimChecks(failing, 'wrong'), 2000 + HOUR);
     expect([later.event, later.failingSince]).toEqual([null, 2000]);
   });
 
@@ -96,14 +96,14 @@ describe('an authenticated domain', () => {
     const failing = checked(authenticated, 'missing', 2000);
     const silent = checked(failing, 'unknown', 2000 + GRACE + HOUR);
     expect(maySend(silent)).toBe(true);
-    const next = afterCheck(silent, dkimChecks(silent, 'missing'), 2000 + GRACE + 2 * HOUR);
+    const next = evaluateChecks(silent, dkimChecks(silent, 'missing'), 2000 + GRACE + 2 * HOUR);
     expect([next.event, maySend({ ...silent, ...next })]).toEqual(['blocked', false]);
   });
 
   it('is told once that it is blocked', () => {
     let domain = checked(authenticated, 'missing', 2000);
     const events = [HOUR, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR].map((after) => {
-      const next = afterCheck(domain, dkimChecks(domain, 'missing'), 2000 + after);
+      const next = evaluateChecks(domain, dkimChecks(domain, 'missing'), 2000 + after);
       domain = { ...domain, ...next };
       return next.event;
     });
@@ -111,7 +111,7 @@ describe('an authenticated domain', () => {
   });
 
   it('is not touched by a lookup that failed', () => {
-    const { event, warnings, ...state } = afterCheck(authenticated, dkimChecks(authenticated, 'unknown'), 9000);
+    const { event, warnings, ...state } = evaluateChecks(authenticated, dkimChecks(authenticated, 'unknown'), 9000);
     expect({ ...authenticated, ...state }).toEqual(authenticated);
     expect([event, warnings.length]).toEqual([null, 2]);
     const failing = checked(authenticated, 'missing', 2000);
@@ -120,7 +120,7 @@ describe('an authenticated domain', () => {
       dkimCheck(authenticated, 'pr20261121aaaaa', 'found'),
       dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
     ];
-    expect(afterCheck(authenticated, mixed, 9000).status).toBe('authenticated');
+    expect(evaluateChecks(authenticated, mixed, 9000).status).toBe('authenticated');
   });
 
   it('fails where the RSA record is known to be gone, whatever the other lookup did', () => {
@@ -128,19 +128,19 @@ describe('an authenticated domain', () => {
       dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
       dkimCheck(authenticated, 'pr20261121aaaaa', 'missing'),
     ];
-    expect(afterCheck(authenticated, mixed, 9000).event).toBe('lost');
+    expect(evaluateChecks(authenticated, mixed, 9000).event).toBe('lost');
   });
 
   it('recovers, and has a whole grace the next time', () => {
     const failing = checked(authenticated, 'missing', 2000);
-    const recovered = afterCheck(failing, dkimChecks(failing, 'found'), 2000 + GRACE + HOUR);
+    const recovered = evaluateChecks(failing, dkimChecks(failing, 'found'), 2000 + GRACE + HOUR);
     expect([recovered.status, recovered.event, recovered.failingSince]).toEqual(['authenticated', 'recovered', null]);
     const again = checked({ ...failing, ...recovered }, 'missing', 2000 + GRACE + 2 * HOUR);
     expect(maySend(checked(again, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
   });
 
   it('stays authenticated without news', () => {
-    const after = afterCheck(authenticated, dkimChecks(authenticated, 'found'), 5000);
+    const after = evaluateChecks(authenticated, dkimChecks(authenticated, 'found'), 5000);
     expect([after.event, after.authenticatedAt, after.checkedAt]).toEqual([null, 1000, 5000]);
   });
 });
@@ -161,7 +161,7 @@ describe('a rotation', () => {
     const checks = rotating.keys.map(({ selector }) =>
       dkimCheck(rotating, selector, selector.startsWith('new') ? 'missing' : 'found'),
     );
-    expect(afterCheck(rotating, checks, 6000).status).toBe('authenticated');
+    expect(evaluateChecks(rotating, checks, 6000).status).toBe('authenticated');
     expect(advanceRotation(rotating, checks, 6000, DAY)).toBe(rotating.keys);
     const unknown = rotating.keys.map(({ selector }) => dkimCheck(rotating, selector, 'unknown'));
     expect(advanceRotation(rotating, unknown, 6000, DAY)).toBe(rotating.keys);
@@ -183,13 +183,13 @@ describe('a rotation', () => {
     ]);
     const both = advanceRotation({ ...rotating, keys: one }, [dkimCheck(rotating, 'newe', 'found')], 7000, DAY);
     expect(signingKeys({ keys: both, published: ['newe'] }).map((key) => key.selector)).toEqual(['newa', 'newe']);
-    expect(withoutRetired(both, 6000 + 3 * DAY - 1)).toBe(both);
-    expect(selectors(withoutRetired(both, 6000 + 3 * DAY))).toEqual([
+    expect(removeRetiredKeys(both, 6000 + 3 * DAY - 1)).toBe(both);
+    expect(selectors(removeRetiredKeys(both, 6000 + 3 * DAY))).toEqual([
       'pr20261121aaaae retiring',
       'newa active',
       'newe active',
     ]);
-    expect(selectors(withoutRetired(both, 7000 + 3 * DAY))).toEqual(['newa active', 'newe active']);
+    expect(selectors(removeRetiredKeys(both, 7000 + 3 * DAY))).toEqual(['newa active', 'newe active']);
   });
 
   it('does not begin while another is under way', () => {
@@ -205,7 +205,7 @@ describe('a rotation', () => {
     const keys = advanceRotation(rotating, dkimChecks(rotating, 'found'), 6000, DAY);
     const domain = { ...rotating, keys };
     const checks = keys.map((key) => dkimCheck(domain, key.selector, key.state === 'retiring' ? 'missing' : 'found'));
-    expect(afterCheck(domain, checks, 7000).status).toBe('authenticated');
+    expect(evaluateChecks(domain, checks, 7000).status).toBe('authenticated');
   });
 });
 

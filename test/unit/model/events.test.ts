@@ -1,14 +1,20 @@
 /** The one definition of events: what their transactions write follows from it, and agrees with the table of states. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { type Tally, tallyOf } from '../../../src/model/account.ts';
-import { changeOf, RECORDED, type SettledType, STATES, TRANSITIONS } from '../../../src/model/message.ts';
+import { type ReputationDelta, reputationDelta } from '../../../src/model/account.ts';
+import {
+  RECORDED_EVENTS,
+  recordedChange,
+  type SettledEventType,
+  STATES,
+  TRANSITIONS,
+} from '../../../src/model/message.ts';
 
 const STORE = new URL('../../../src/store/', import.meta.url);
 
 test('a recorded change has the word and the state of its event', () => {
   const entry = { at: 1, by: 'node', detail: null, attempt: null };
-  const types: readonly SettledType[] = [
+  const types: readonly SettledEventType[] = [
     'message.delivered',
     'message.deferred',
     'message.bounced',
@@ -17,15 +23,15 @@ test('a recorded change has the word and the state of its event', () => {
     'message.uncertain',
   ];
   for (const type of types) {
-    const { verb, state } = RECORDED[type];
-    expect(changeOf(type, entry)).toMatchObject({ type, to: state, event: { ...entry, verb } });
+    const { verb, state } = RECORDED_EVENTS[type];
+    expect(recordedChange(type, entry)).toMatchObject({ type, to: state, event: { ...entry, verb } });
   }
 });
 
 test('every recorded event leads to a state that the table has, and every state but a lease has an event', () => {
   const reached = new Set(TRANSITIONS.map(({ to }) => to));
-  for (const { state } of Object.values(RECORDED)) expect(reached).toContain(state);
-  const states = new Set<string>(Object.values(RECORDED).map(({ state }) => state));
+  for (const { state } of Object.values(RECORDED_EVENTS)) expect(reached).toContain(state);
+  const states = new Set<string>(Object.values(RECORDED_EVENTS).map(({ state }) => state));
   expect(STATES.filter((state) => !states.has(state))).toEqual(['sending']);
 });
 
@@ -33,7 +39,7 @@ test('no store writes a word of the history of its own', () => {
   const files = ['sqlite/', 'postgres/'].flatMap((folder) =>
     readdirSync(new URL(folder, STORE)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
   );
-  const words = Object.values(RECORDED).map(({ verb }) => verb);
+  const words = Object.values(RECORDED_EVENTS).map(({ verb }) => verb);
   for (const file of files) {
     const text = readFileSync(new URL(file, STORE), 'utf8');
     expect(
@@ -44,10 +50,10 @@ test('no store writes a word of the history of its own', () => {
 });
 
 test('a message counts once as an email in the reputation, and evidence once', () => {
-  const sum = (...steps: Parameters<typeof tallyOf>[]): Tally => {
+  const sum = (...steps: Parameters<typeof reputationDelta>[]): ReputationDelta => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {
-      const { emails, bounces, complaints } = tallyOf(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
+      const { emails, bounces, complaints } = reputationDelta(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
       total.emails += emails;
       total.bounces += bounces;
       total.complaints += complaints;

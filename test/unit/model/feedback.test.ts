@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { afterNotices, type Evidence, isProviderSimulator, type Notice } from '../../../src/model/feedback.ts';
+import { decideFeedbackChange, type Evidence, isProviderSimulator, type Notice } from '../../../src/model/feedback.ts';
 import { STATES } from '../../../src/model/message.ts';
 
 const TO = 'Rita@example.com';
@@ -21,7 +21,7 @@ const complaint = (feedbackType: string, recipient: string | null = TO): Notice 
 
 describe('a permanent bounce', () => {
   test('of a missing mailbox ends delivered mail as bounced and suppresses the recipient, with the evidence', () => {
-    expect(afterNotices(DELIVERED, [bounce()])).toEqual({
+    expect(decideFeedbackChange(DELIVERED, [bounce()])).toEqual({
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
@@ -30,14 +30,14 @@ describe('a permanent bounce', () => {
   });
 
   test('for any other reason suppresses nobody', () => {
-    expect(afterNotices(DELIVERED, [bounce({ mailboxMissing: false })])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [bounce({ mailboxMissing: false })])).toMatchObject({
       to: 'bounced',
       suppress: null,
     });
   });
 
   test('that names no recipient is about the only one there is', () => {
-    expect(afterNotices(DELIVERED, [bounce(about(null))])).toMatchObject({ to: 'bounced', suppress: 'bounce' });
+    expect(decideFeedbackChange(DELIVERED, [bounce(about(null))])).toMatchObject({ to: 'bounced', suppress: 'bounce' });
   });
 
   test.each([
@@ -45,11 +45,11 @@ describe('a permanent bounce', () => {
     ['the recipient beside the mailbox it was forwarded to', TO, 'rita@elsewhere.example'],
     ['the mailbox it was forwarded to, and the recipient', 'rita@elsewhere.example', TO],
   ])('that names %s suppresses the recipient', (_, recipient, alias) => {
-    expect(afterNotices(DELIVERED, [bounce(about(recipient, alias))])).toMatchObject({ suppress: 'bounce' });
+    expect(decideFeedbackChange(DELIVERED, [bounce(about(recipient, alias))])).toMatchObject({ suppress: 'bounce' });
   });
 
   test('that names somebody else alone suppresses nobody, and says whom it named', () => {
-    const after = afterNotices(DELIVERED, [bounce(about('bob@elsewhere.example'))]);
+    const after = decideFeedbackChange(DELIVERED, [bounce(about('bob@elsewhere.example'))]);
     expect(after).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
     expect(after).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
@@ -59,20 +59,20 @@ describe('a permanent bounce', () => {
       bounce(about('bob@elsewhere.example')),
       { ...about('carol@elsewhere.example'), kind: 'delivered' } as const,
     ];
-    expect(afterNotices(DELIVERED, others)).toMatchObject({ kind: 'note', verb: 'bounce-reported' });
+    expect(decideFeedbackChange(DELIVERED, others)).toMatchObject({ kind: 'note', verb: 'bounce-reported' });
   });
 
   test('of somebody else beside the recipient’s own delivery changes nothing', () => {
     const notices = [bounce(about('bob@elsewhere.example')), { ...about(), kind: 'delivered' } as const];
-    expect(afterNotices(DELIVERED, notices)).toMatchObject({ kind: 'note', verb: 'delivery-reported' });
+    expect(decideFeedbackChange(DELIVERED, notices)).toMatchObject({ kind: 'note', verb: 'delivery-reported' });
   });
 
   test.each(['queued', 'sending'] as const)('waits for mail that is still %s', (state) => {
-    expect(afterNotices({ state, to: TO, trial: false }, [bounce()])).toEqual({ kind: 'wait' });
+    expect(decideFeedbackChange({ state, to: TO, trial: false }, [bounce()])).toEqual({ kind: 'wait' });
   });
 
   test('proves that uncertain mail was handed over', () => {
-    expect(afterNotices({ state: 'uncertain', to: TO, trial: false }, [bounce()])).toMatchObject({
+    expect(decideFeedbackChange({ state: 'uncertain', to: TO, trial: false }, [bounce()])).toMatchObject({
       kind: 'change',
       to: 'bounced',
     });
@@ -81,7 +81,7 @@ describe('a permanent bounce', () => {
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
     'of mail that is %s is history alone',
     (state) => {
-      expect(afterNotices({ state, to: TO, trial: false }, [bounce()])).toMatchObject({
+      expect(decideFeedbackChange({ state, to: TO, trial: false }, [bounce()])).toMatchObject({
         kind: 'note',
         verb: 'bounce-reported',
       });
@@ -97,14 +97,14 @@ test.each([
   ['a report that it is no spam', complaint('not-spam'), 'complaint-reported'],
   ['a report of an authentication failure', complaint('auth-failure'), 'complaint-reported'],
 ] as const)('%s is history alone', (_, notice, verb) => {
-  expect(afterNotices(DELIVERED, [notice])).toMatchObject({ kind: 'note', verb });
+  expect(decideFeedbackChange(DELIVERED, [notice])).toMatchObject({ kind: 'note', verb });
 });
 
 describe('a complaint', () => {
   test.each(['abuse', 'fraud', 'virus', 'opt-out'])(
     'of type %s ends delivered mail as complained and suppresses',
     (type) => {
-      expect(afterNotices(DELIVERED, [complaint(type)])).toMatchObject({
+      expect(decideFeedbackChange(DELIVERED, [complaint(type)])).toMatchObject({
         kind: 'change',
         to: 'complained',
         suppress: 'complaint',
@@ -114,20 +114,20 @@ describe('a complaint', () => {
   );
 
   test('whose recipient is blacked out is the recipient’s', () => {
-    expect(afterNotices(DELIVERED, [complaint('abuse', 'redacted-3f@example.com')])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [complaint('abuse', 'redacted-3f@example.com')])).toMatchObject({
       suppress: 'complaint',
     });
   });
 
   test('of somebody it was forwarded to suppresses nobody', () => {
-    expect(afterNotices(DELIVERED, [complaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED, [complaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
       to: 'complained',
       suppress: null,
     });
   });
 
   test('outweighs a bounce in the same report', () => {
-    expect(afterNotices(DELIVERED, [bounce(), complaint('abuse')])).toMatchObject({ to: 'complained' });
+    expect(decideFeedbackChange(DELIVERED, [bounce(), complaint('abuse')])).toMatchObject({ to: 'complained' });
   });
 });
 
@@ -143,33 +143,35 @@ test.each([
   ['a further complaint', 'complained', complaint('abuse'), null],
   ['a complaint about what never left', 'suppressed', complaint('abuse'), null],
 ] as const)('%s of mail that is %s changes no state, and suppresses for what it says', (_, state, notice, suppress) => {
-  expect(afterNotices({ state, to: TO, trial: false }, [notice])).toMatchObject({ kind: 'note', suppress });
+  expect(decideFeedbackChange({ state, to: TO, trial: false }, [notice])).toMatchObject({ kind: 'note', suppress });
 });
 
 test('what is not understood is kept with its reason, and what says nothing is kept too', () => {
-  expect(afterNotices(DELIVERED, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
+  expect(decideFeedbackChange(DELIVERED, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
     kind: 'keep',
     reason: 'no report in it',
   });
-  expect(afterNotices(DELIVERED, [])).toMatchObject({ kind: 'keep' });
+  expect(decideFeedbackChange(DELIVERED, [])).toMatchObject({ kind: 'keep' });
 });
 
 test('a provider’s simulator changes the state and suppresses nobody', () => {
   const to = 'bounce+1@simulator.amazonses.com';
-  expect(afterNotices({ state: 'delivered', to, trial: false }, [bounce(about(to))])).toMatchObject({
+  expect(decideFeedbackChange({ state: 'delivered', to, trial: false }, [bounce(about(to))])).toMatchObject({
     to: 'bounced',
     suppress: null,
   });
   expect(isProviderSimulator(to.toUpperCase())).toBe(true);
   expect(isProviderSimulator('bounce@simulator.amazonses.com.example')).toBe(false);
-  expect(afterNotices({ state: 'delivered', to: TO, trial: true }, [bounce()])).toMatchObject({ suppress: null });
+  expect(decideFeedbackChange({ state: 'delivered', to: TO, trial: true }, [bounce()])).toMatchObject({
+    suppress: null,
+  });
 });
 
 test('a detail is bounded, and there always is one', () => {
   const long = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
   const none = { status: null, diagnostic: null, reportingHost: null };
   const details = [long, none].map((told) =>
-    afterNotices(DELIVERED, [{ ...bounce(), ...about(), evidence: told } as Notice]),
+    decideFeedbackChange(DELIVERED, [{ ...bounce(), ...about(), evidence: told } as Notice]),
   );
   expect(details).toEqual([
     expect.objectContaining({ detail: 'x'.repeat(1_500) }),

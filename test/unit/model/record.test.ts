@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   afterAttempt,
-  allowed,
   expiredBeforeAttempt,
+  isAllowedTransition,
   localComplaint,
   retryDelayMs,
 } from '../../../src/model/message.ts';
@@ -59,7 +59,7 @@ test('whatever the outcome, the change is one the table has, and only a queued o
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
       const now = request.acceptedAt + later;
       const change = afterAttempt(request, attemptWith(what), rules, 'n', now, jitter);
-      expect(allowed('sending', change.to, 'queue')).toBe(true);
+      expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
       expect(change.dueAt !== null).toBe(change.to === 'queued');
       if (change.dueAt !== null) {
         expect(change.dueAt).toBeGreaterThanOrEqual(now);
@@ -81,8 +81,8 @@ test('a permanent state comes only from a permanent outcome: all that is unknown
 });
 
 test('the changes without an attempt are in the table too', () => {
-  expect(allowed('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
-  expect(allowed('delivered', localComplaint(1, 'simulator', 'complaint').to, 'feedback')).toBe(true);
+  expect(isAllowedTransition('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
+  expect(isAllowedTransition('delivered', localComplaint(1, 'simulator', 'complaint').to, 'feedback')).toBe(true);
 });
 
 describe('the retry schedule', () => {

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   advanceRunningTime,
-  beginRunningTime,
-  datedBefore,
+  cutoffForAge,
+  MAX_CLOCK_DEVIATION_MS,
   type RunningTime,
   runningAge,
-  TOLERANCE_MS,
+  startRunningTime,
 } from '../../../src/model/running-time.ts';
 
 const START = Date.UTC(2026, 0, 5);
@@ -20,7 +20,7 @@ const HISTORY = fc.array(
     passedMs: fc.integer({ min: 0, max: 3 * HOUR }),
     stepMs: fc.oneof(
       fc.constant(0),
-      fc.integer({ min: 2 * TOLERANCE_MS, max: 400 * DAY }),
+      fc.integer({ min: 2 * MAX_CLOCK_DEVIATION_MS, max: 400 * DAY }),
       fc.integer({ min: -400 * DAY, max: -(4 * HOUR) }),
     ),
     /** Which part of the time before the next reading passes before the step. */
@@ -38,7 +38,7 @@ interface Model {
 }
 
 function lived(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never): Model {
-  let time = beginRunningTime(START);
+  let time = startRunningTime(START);
   let aheadMs = 0;
   let realMs = 0;
   const messages: { at: number; realMs: number }[] = [];
@@ -61,7 +61,7 @@ describe('whatever the steps of the clock', () => {
       fc.property(HISTORY, (history) => {
         const { time, realMs, messages } = lived(history);
         for (const message of messages) {
-          expect(runningAge(time, message.at)).toBeLessThanOrEqual(realMs - message.realMs + TOLERANCE_MS);
+          expect(runningAge(time, message.at)).toBeLessThanOrEqual(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS);
         }
       }),
       runs,
@@ -72,9 +72,9 @@ describe('whatever the steps of the clock', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, realMs, messages } = lived(history);
-        const before = datedBefore(time, ageMs);
+        const before = cutoffForAge(time, ageMs);
         for (const message of messages.filter(({ at }) => at <= before)) {
-          expect(realMs - message.realMs + TOLERANCE_MS).toBeGreaterThanOrEqual(ageMs);
+          expect(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS).toBeGreaterThanOrEqual(ageMs);
         }
       }),
       runs,
@@ -85,7 +85,7 @@ describe('whatever the steps of the clock', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, messages } = lived(history);
-        const before = datedBefore(time, ageMs);
+        const before = cutoffForAge(time, ageMs);
         for (const { at } of messages.filter((message) => message.at <= before)) {
           expect(runningAge(time, at)).toBeGreaterThanOrEqual(ageMs);
         }
@@ -96,35 +96,35 @@ describe('whatever the steps of the clock', () => {
 });
 
 test('times are whole milliseconds, as a database takes them, whatever the monotonic clock counts in', () => {
-  const stepped = advanceRunningTime(beginRunningTime(START), START - 40 * DAY, 1_000.25);
-  expect(Number.isInteger(datedBefore(stepped, DAY))).toBe(true);
+  const stepped = advanceRunningTime(startRunningTime(START), START - 40 * DAY, 1_000.25);
+  expect(Number.isInteger(cutoffForAge(stepped, DAY))).toBe(true);
 });
 
 test('while the clock runs evenly, ages are by the clock', () => {
-  let time = beginRunningTime(START);
+  let time = startRunningTime(START);
   for (let now = START; now <= START + 2 * DAY; now += 10_000) time = advanceRunningTime(time, now, 10_000);
   expect(time.stretches).toHaveLength(1);
   expect(runningAge(time, START)).toBe(2 * DAY);
-  expect(datedBefore(time, DAY)).toBe(START + DAY);
+  expect(cutoffForAge(time, DAY)).toBe(START + DAY);
 });
 
 test('every message ends: once it has run for the age after a step, what was accepted before the step is past it', () => {
-  let time = advanceRunningTime(beginRunningTime(START), START + 3 * DAY, 10_000);
+  let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY, 10_000);
   expect(runningAge(time, START)).toBe(0);
-  expect(datedBefore(time, DAY)).toBeLessThan(START);
+  expect(cutoffForAge(time, DAY)).toBeLessThan(START);
   const stepped = START + 3 * DAY;
   for (let ms = 10_000; ms <= DAY; ms += 10_000) time = advanceRunningTime(time, stepped + ms, 10_000);
   expect(runningAge(time, START)).toBe(DAY);
-  expect(datedBefore(time, DAY)).toBeGreaterThanOrEqual(START);
+  expect(cutoffForAge(time, DAY)).toBeGreaterThanOrEqual(START);
 });
 
 test('time in which nothing ran makes no message older, but for the minute that a start may confirm', () => {
-  const time = advanceRunningTime(beginRunningTime(START), START + 2 * DAY, 60_000);
+  const time = advanceRunningTime(startRunningTime(START), START + 2 * DAY, 60_000);
   expect(runningAge(time, START - HOUR)).toBe(HOUR);
 });
 
 test('a clock stepped without end keeps a bounded record', () => {
-  let time = beginRunningTime(START);
+  let time = startRunningTime(START);
   for (let n = 0; n < 5_000; n += 1) time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY : -DAY / 2), 10);
   expect(time.stretches.length).toBeLessThanOrEqual(200);
 });

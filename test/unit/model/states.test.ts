@@ -1,6 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { allowed, STATE_MEANING, STATES, TERMINAL, TRANSITIONS } from '../../../src/model/message.ts';
+import {
+  isAllowedTransition,
+  STATE_DESCRIPTIONS,
+  STATES,
+  TERMINAL_STATES,
+  TRANSITIONS,
+} from '../../../src/model/message.ts';
 
 const page = readFileSync(new URL('../../../docs/states.md', import.meta.url), 'utf8');
 const rows = page
@@ -15,7 +21,7 @@ const cells = rows.map((line) =>
 
 test('docs/states.md lists every state with its meaning, and no other', () => {
   const listed = cells.filter((row) => row.length === 2);
-  expect(listed).toEqual(STATES.map((state) => [state, STATE_MEANING[state]]));
+  expect(listed).toEqual(STATES.map((state) => [state, STATE_DESCRIPTIONS[state]]));
 });
 
 test('docs/states.md lists every transition, and no other', () => {
@@ -29,12 +35,12 @@ test('docs/states.md names the terminal states', () => {
     .slice(0, sentence.indexOf('are terminal'))
     .match(/`[a-z]+`/g)
     ?.map((name) => name.slice(1, -1));
-  expect(new Set(named)).toEqual(TERMINAL);
+  expect(new Set(named)).toEqual(TERMINAL_STATES);
 });
 
 test('a terminal state is left by feedback alone, and only from delivered', () => {
   for (const { from, by } of TRANSITIONS) {
-    if (from === null || !TERMINAL.has(from)) continue;
+    if (from === null || !TERMINAL_STATES.has(from)) continue;
     expect([from, by]).toEqual(['delivered', 'feedback']);
   }
 });
@@ -43,14 +49,14 @@ test('every state is reached, and every state that is not terminal can be left',
   for (const state of STATES) {
     expect(TRANSITIONS.some(({ to }) => to === state)).toBe(true);
     expect(TRANSITIONS.some(({ from, to }) => from === state && to !== state)).toBe(
-      !TERMINAL.has(state) || state === 'delivered',
+      !TERMINAL_STATES.has(state) || state === 'delivered',
     );
   }
 });
 
 test('what the table does not have is not allowed', () => {
-  expect(allowed('delivered', 'queued', 'operator')).toBe(false);
-  expect(allowed('queued', 'delivered', 'queue')).toBe(false);
-  expect(allowed('sending', 'cancelled', 'operator')).toBe(false);
-  expect(allowed('sending', 'delivered', 'queue')).toBe(true);
+  expect(isAllowedTransition('delivered', 'queued', 'operator')).toBe(false);
+  expect(isAllowedTransition('queued', 'delivered', 'queue')).toBe(false);
+  expect(isAllowedTransition('sending', 'cancelled', 'operator')).toBe(false);
+  expect(isAllowedTransition('sending', 'delivered', 'queue')).toBe(true);
 });

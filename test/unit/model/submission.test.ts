@@ -3,18 +3,24 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { admit, counterOf, isMailId, mailIds, timeOf } from '../../../src/model/submission.ts';
+import {
+  counterOfId,
+  createMessageIdGenerator,
+  isMessageId,
+  timestampOfId,
+  validateSubmission,
+} from '../../../src/model/submission.ts';
 
 const valid = { to: 'Ann@Example.com', from: 'shop@example.org', subject: 'Hi', message: 'Hello' };
 
 function refusalOf(body: unknown): unknown {
-  const admission = admit(body);
+  const admission = validateSubmission(body);
   return admission.kind === 'refused' ? admission.refusal : 'valid';
 }
 
 describe('admission', () => {
   it('takes the four fields as given, with both addresses parsed and the suppression key', () => {
-    expect(admit({ ...valid, unknown: 1 })).toEqual({
+    expect(validateSubmission({ ...valid, unknown: 1 })).toEqual({
       kind: 'valid',
       mail: {
         ...valid,
@@ -51,7 +57,7 @@ describe('admission', () => {
     expect(refusalOf(Object.create(valid))).toMatchObject({ code: 'missing-fields' });
     expect(refusalOf(JSON.parse('{"constructor":{"to":"a@b.co"}}'))).toMatchObject({ code: 'missing-fields' });
     const extra = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(valid).slice(1)}`);
-    expect(admit(extra).kind).toBe('valid');
+    expect(validateSubmission(extra).kind).toBe('valid');
   });
 
   it('speaks of missing fields before types, and of types before content', () => {
@@ -126,7 +132,7 @@ describe('admission', () => {
       fc.property(fc.constantFrom('to', 'from'), wrong, wrong, wrong, (field, one, two, three) => {
         const other = field === 'to' ? 'from' : 'to';
         const body = (address: string) => ({ [field]: address, [other]: one, subject: two, message: three });
-        expect(admit(body('a\0@b.example'))).toEqual(admit(body('none')));
+        expect(validateSubmission(body('a\0@b.example'))).toEqual(validateSubmission(body('none')));
       }),
       { seed: 27, numRuns: 1_000 },
     );
@@ -147,7 +153,7 @@ describe('admission', () => {
         fault: expect.stringContaining('control'),
       });
     }
-    expect(admit({ ...valid, subject: 'a\tb' }).kind).toBe('valid');
+    expect(validateSubmission({ ...valid, subject: 'a\tb' }).kind).toBe('valid');
   });
 
   it('counts the subject in bytes of UTF-8, up to 998', () => {
@@ -161,7 +167,7 @@ describe('admission', () => {
       ['😀'.repeat(250), 'refused'],
       ['a'.repeat(1024 * 1024), 'refused'],
     ]) {
-      expect(admit({ ...valid, subject }).kind).toBe(kind);
+      expect(validateSubmission({ ...valid, subject }).kind).toBe(kind);
     }
   });
 
@@ -172,7 +178,10 @@ describe('admission', () => {
         fc.string({ minLength: 1 }),
         (subject, message) => {
           fc.pre(![...subject].some((c) => c < ' ' || c === '\x7f') && !message.includes('\0'));
-          expect(admit({ ...valid, subject, message })).toMatchObject({ kind: 'valid', mail: { subject, message } });
+          expect(validateSubmission({ ...valid, subject, message })).toMatchObject({
+            kind: 'valid',
+            mail: { subject, message },
+          });
         },
       ),
     );
@@ -184,8 +193,8 @@ describe('admission', () => {
         fc.jsonValue(),
         fc.dictionary(fc.constantFrom('to', 'from', 'subject', 'message'), fc.jsonValue()),
         (any, some) => {
-          admit(any);
-          admit(some);
+          validateSubmission(any);
+          validateSubmission(some);
         },
       ),
     );
@@ -199,46 +208,46 @@ function increasing(ids: readonly string[]): boolean {
 }
 
 test('an id is a lower-case UUIDv7 of its time', () => {
-  const id = mailIds(null, randomUUID).next(NOW);
-  expect(isMailId(id)).toBe(true);
-  expect([timeOf(id), counterOf(id)]).toEqual([NOW, 0]);
+  const id = createMessageIdGenerator(null, randomUUID).next(NOW);
+  expect(isMessageId(id)).toBe(true);
+  expect([timestampOfId(id), counterOfId(id)]).toEqual([NOW, 0]);
   expect(id).toBe(id.toLowerCase());
 });
 
 test('ids are strictly increasing whatever the clock does', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: NOW - 5_000, max: NOW + 5_000 }), { maxLength: 200 }), (times) => {
-      const ids = mailIds(null, randomUUID);
+      const ids = createMessageIdGenerator(null, randomUUID);
       const made = times.map((now) => ids.next(now));
       expect(increasing(made)).toBe(true);
-      expect(made.every(isMailId)).toBe(true);
+      expect(made.every(isMessageId)).toBe(true);
     }),
   );
 });
 
 test('more than 4096 in one millisecond go on in the next, still increasing and unique', () => {
-  const ids = mailIds(null, randomUUID);
+  const ids = createMessageIdGenerator(null, randomUUID);
   const made = Array.from({ length: 10_000 }, () => ids.next(NOW));
   expect(increasing(made)).toBe(true);
-  expect(made.map(timeOf).filter((ms) => ms === NOW)).toHaveLength(4_096);
-  expect(timeOf(made.at(-1) ?? '')).toBe(NOW + 2);
+  expect(made.map(timestampOfId).filter((ms) => ms === NOW)).toHaveLength(4_096);
+  expect(timestampOfId(made.at(-1) ?? '')).toBe(NOW + 2);
   // Borrowed milliseconds are made up for: the clock, once past them, leads again.
-  expect(timeOf(ids.next(NOW + 10))).toBe(NOW + 10);
+  expect(timestampOfId(ids.next(NOW + 10))).toBe(NOW + 10);
 });
 
 test('after a restart they go on behind the last one stored, also with the clock set back and a full counter', () => {
-  const before = mailIds(null, randomUUID);
+  const before = createMessageIdGenerator(null, randomUUID);
   let last = '';
   for (let n = 0; n < 4_096; n += 1) last = before.next(NOW);
-  expect(counterOf(last)).toBe(4_095);
-  const after = mailIds(last, randomUUID);
+  expect(counterOfId(last)).toBe(4_095);
+  const after = createMessageIdGenerator(last, randomUUID);
   const made = [after.next(NOW - 3_600_000), after.next(NOW), after.next(NOW + 60_000)];
   expect(increasing([last, ...made])).toBe(true);
-  expect(made.every(isMailId)).toBe(true);
+  expect(made.every(isMessageId)).toBe(true);
 });
 
 test('the last 62 bits are random, so an id tells nothing about its neighbour', () => {
-  const ids = mailIds(null, randomUUID);
+  const ids = createMessageIdGenerator(null, randomUUID);
   const tails = new Set(Array.from({ length: 1_000 }, () => ids.next(NOW).slice(19)));
   expect(tails.size).toBe(1_000);
 });
@@ -252,5 +261,5 @@ test.each([
   '01990000-0000-7000-8000-000000000001\n',
   '019900000000700080000000000000010000',
 ])('%j is no id', (text) => {
-  expect(isMailId(text)).toBe(false);
+  expect(isMessageId(text)).toBe(false);
 });

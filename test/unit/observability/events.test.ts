@@ -1,7 +1,7 @@
 /** Events after the commit: log, metrics, time series and runtime status derive from them, and no subscriber makes a publisher fail. */
 import { expect, test } from 'vitest';
 import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
-import type { SettledType } from '../../../src/model/message.ts';
+import type { SettledEventType } from '../../../src/model/message.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, logHandlers } from '../../../src/observability/log.ts';
 import { createMetrics, metricHandlers } from '../../../src/observability/metrics.ts';
@@ -10,7 +10,7 @@ import { startTrafficCounter, trafficHandlers } from '../../../src/observability
 import { attemptWith } from '../../rig/messages.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
-const SETTLED: readonly SettledType[] = [
+const SETTLED: readonly SettledEventType[] = [
   'message.delivered',
   'message.deferred',
   'message.bounced',
@@ -20,7 +20,10 @@ const SETTLED: readonly SettledType[] = [
 ];
 
 /** A change of state by the queue without an attempt; `given` replaces members. */
-function changed<Type extends SettledType>(type: Type, given: Partial<EventOf<SettledType>> = {}): EventOf<Type> {
+function changed<Type extends SettledEventType>(
+  type: Type,
+  given: Partial<EventOf<SettledEventType>> = {},
+): EventOf<Type> {
   const none = { acceptedAt: 0, attempts: 1, attempt: null, dueAt: null, reportedBy: null, detail: null };
   return { ...MESSAGE, ...none, suppresses: false, at: 5, ...given, type } as EventOf<Type>;
 }

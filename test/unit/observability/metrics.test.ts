@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { QueueFigures } from '../../../src/model/overview.ts';
+import type { QueueStatistics } from '../../../src/model/overview.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 
-const FIGURES: QueueFigures = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
+const FIGURES: QueueStatistics = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
 
-function made(queueFigures: () => Promise<QueueFigures> = () => Promise.resolve(FIGURES)) {
+function made(queueFigures: () => Promise<QueueStatistics> = () => Promise.resolve(FIGURES)) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
   return { clock, metrics: createMetrics({ clock, queueFigures, refusalReasons: ['invalid-key', 'throttled'] }) };
 }

@@ -2,7 +2,7 @@
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
-import type { Change } from '../../../src/model/message.ts';
+import type { StateChange } from '../../../src/model/message.ts';
 import { createTraces } from '../../../src/observability/traces.ts';
 import { attemptWith, newMessage } from '../../rig/messages.ts';
 
@@ -17,7 +17,7 @@ function record(): InMemorySpanExporter {
   return exporter;
 }
 
-const DELIVERED: Change = {
+const DELIVERED: StateChange = {
   to: 'delivered',
   dueAt: null,
   suppress: null,

@@ -42,7 +42,7 @@ const reported = async ({ store }: OperationRig): Promise<void> => {
       digest: '0'.repeat(64),
       summary: 'from nobody',
       raw: Buffer.from('hello'),
-      last: true,
+      isFinal: true,
     },
   ]);
 };

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../../src/model/account.ts';
-import { type HistoryEntry, STATE_MEANING, STATES, type StoredMessage, TERMINAL } from '../../../src/model/message.ts';
+import {
+  type HistoryEntry,
+  STATE_DESCRIPTIONS,
+  STATES,
+  type StoredMessage,
+  TERMINAL_STATES,
+} from '../../../src/model/message.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
@@ -107,14 +113,14 @@ describe('in one line', () => {
     expect(line({ dueAt: T0 }, ACCOUNT, null)).toBe('a running service whose next hop takes messages');
   });
 
-  it.each([...TERMINAL])('a %s one waits for nothing', (state) => {
+  it.each([...TERMINAL_STATES])('a %s one waits for nothing', (state) => {
     expect(line({ state })).toBeNull();
   });
 });
 
 describe('explain', () => {
   it.each(STATES.filter((state) => state !== 'bounced'))('names the state %s and its one true sentence', (state) => {
-    expect(told({ state })).toContain(`is ${state}: ${STATE_MEANING[state]}.`);
+    expect(told({ state })).toContain(`is ${state}: ${STATE_DESCRIPTIONS[state]}.`);
   });
 
   it('a bounced one says first whether it was refused at once or came back', () => {

@@ -32,7 +32,7 @@ function facts(environment: Record<string, string>, changes: Partial<OverviewInp
       nextDueAt: null,
       accounts: [],
       keys: [],
-      domains: { all: 1, authenticated: 1, troubled: [] },
+      domains: { all: 1, authenticated: 1, problems: [] },
       notUnderstood: 0,
     },
     nodes: [],

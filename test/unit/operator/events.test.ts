@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
-import { tokenHash } from '../../../src/model/credentials.ts';
+import { hashToken } from '../../../src/model/credentials.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
 import { createLiveUpdates, type LiveUpdates } from '../../../src/observability/live-updates.ts';
 import { MAX_STREAMS } from '../../../src/operator/events.ts';
@@ -36,7 +36,7 @@ async function started(
 ) {
   const at = { createdAt: 0, expiresAt: null, revokedAt: null, lastUsedAt: null };
   const store: { token: OperatorToken | null } = {
-    token: { id: 1, name: 'ci', prefix: 'po_', hash: tokenHash('po_ci'), ...at },
+    token: { id: 1, name: 'ci', prefix: 'po_', hash: hashToken('po_ci'), ...at },
   };
   const listener = createOperatorListener({
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },

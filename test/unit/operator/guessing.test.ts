@@ -4,9 +4,9 @@ import { afterEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
+import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
-import { tokenHash } from '../../../src/model/credentials.ts';
+import { hashToken } from '../../../src/model/credentials.ts';
 import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
@@ -32,7 +32,7 @@ async function started(holdsLookups = false) {
     after(delayMs, run) {
       // Bodies and heartbeats wait longer than any delay of an answer.
       if (delayMs > 5_000) return systemClock.after(delayMs, run);
-      if (delayMs === QUERY_INTERVAL_MS) {
+      if (delayMs === MIN_QUERY_INTERVAL_MS) {
         intervals.push(run);
         if (!holdsLookups) for (const held of intervals.splice(0)) queueMicrotask(held);
         return () => undefined;
@@ -46,7 +46,7 @@ async function started(holdsLookups = false) {
     id: 1,
     name: 'ci',
     prefix: 'po_aaa',
-    hash: tokenHash(TOKEN),
+    hash: hashToken(TOKEN),
     createdAt: 0,
     expiresAt: null,
     revokedAt: null,
@@ -198,8 +198,8 @@ test('wrong tokens are looked up together, and a token that was right before wai
   expect((await ask('/api/v1/session', { headers: bearer('po_first') })).status).toBe(401);
   const guesses = Array.from({ length: 50 }, (_, n) => ask('/api/v1/session', { headers: bearer(`po_wrong${n}`) }));
   for (let n = 0; n < 3; n += 1) expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
-  const right = tokenHash(TOKEN);
-  expect(queries).toEqual([[tokenHash('po_first')], [right], [right], [right]]);
+  const right = hashToken(TOKEN);
+  expect(queries).toEqual([[hashToken('po_first')], [right], [right], [right]]);
   let answered = false;
   const all = Promise.all(guesses).finally(() => {
     answered = true;

@@ -118,7 +118,7 @@ async function fill({ service, url, store }: Started, token: string) {
       digest: '0'.repeat(64),
       summary: 'from nobody',
       raw: Buffer.from('hello'),
-      last: true,
+      isFinal: true,
     },
   ]);
   const stateOf = async (id: string) => {

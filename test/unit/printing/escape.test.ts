@@ -5,8 +5,8 @@ import { createLog } from '../../../src/observability/log.ts';
 import { describeError } from '../../../src/printing/error-line.ts';
 import {
   escapeJson,
-  HIDDEN,
   isUnprintable,
+  MASK,
   maskSecrets,
   maskUrl,
   printable,
@@ -209,10 +209,10 @@ describe('masking', () => {
     const key = `pr_${'A'.repeat(43)}`;
     const token = `po_${'b-_9'.repeat(11)}`;
     expect(maskSecrets(`cannot reach "postgres://me:${SECRET}@db.example/mail", nor smtp://x:${SECRET}@h:25.`)).toBe(
-      `cannot reach "postgres://me:${HIDDEN}@db.example/mail", nor smtp://x:${HIDDEN}@h:25.`,
+      `cannot reach "postgres://me:${MASK}@db.example/mail", nor smtp://x:${MASK}@h:25.`,
     );
     expect(maskSecrets(`see https://h.example/?token=${SECRET} and ${key}, ${token}`)).toBe(
-      `see https://h.example/?token=${HIDDEN} and pr_AAAAAAA${HIDDEN}, po_b-_9b-_${HIDDEN}`,
+      `see https://h.example/?token=${MASK} and pr_AAAAAAA${MASK}, po_b-_9b-_${MASK}`,
     );
     for (const line of ['550 see https://x.example/@user for help', 'pr_short', 'a@b.example: //', 'x // y@z'])
       expect(maskSecrets(line)).toBe(line);
@@ -262,7 +262,7 @@ describe('masking', () => {
           const login = `${scheme}://user:`;
           const masked = maskSecrets(`${before}${login}x${one}${SECRET}${other}@${at.join('')}${after}`);
           expect(masked).not.toContain(SECRET);
-          expect(masked.startsWith(`${before}${login}${HIDDEN}`)).toBe(true);
+          expect(masked.startsWith(`${before}${login}${MASK}`)).toBe(true);
           expect(maskSecrets(masked)).toBe(masked);
         },
       ),

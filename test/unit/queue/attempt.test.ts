@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Change, LeasedMessage } from '../../../src/model/message.ts';
+import type { LeasedMessage, StateChange } from '../../../src/model/message.ts';
 import type { Outcome } from '../../../src/model/outcome.ts';
 import { createCircuitBreaker, createSuppressionCheck, LEASE_MS } from '../../../src/queue/attempt.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { newMessage } from '../../rig/messages.ts';
 import { START } from '../../rig/queue.ts';
 
-const change = (suppress: Change['suppress']): Change => ({
+const change = (suppress: StateChange['suppress']): StateChange => ({
   to: 'bounced',
   dueAt: null,
   event: { at: START, verb: 'bounced', by: 'n', detail: null, attempt: null },

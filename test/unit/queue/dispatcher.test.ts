@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AcceptAnswer, Lease, LeasedMessage, NewMessage } from '../../../src/model/message.ts';
+import type { AcceptResult, Lease, LeasedMessage, NewMessage } from '../../../src/model/message.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { createCircuitBreaker, LEASE_MS, MAX_ATTEMPT_MS } from '../../../src/queue/attempt.ts';
 import { createIntake } from '../../../src/queue/dispatcher.ts';
@@ -722,7 +722,7 @@ const LIMITS = { rate: null };
 const OVER_AT = 5_000_000_000;
 
 /** An intake over a store that gives `answer` and a dispatcher that gives `lease`; tells what was done. */
-function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
+function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const told: string[] = [];
   const offered: LeasedMessage[] = [];
   const committed: NewMessage[] = [];
@@ -758,7 +758,7 @@ function intakeRig(answer: AcceptAnswer | Error, lease: Lease | null) {
   };
 }
 
-const accepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptAnswer => ({
+const accepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResult => ({
   kind: 'accepted',
   state,
   limits: LIMITS,
@@ -781,7 +781,7 @@ test('one accepted without a lease wakes delivery', async () => {
 });
 
 describe('a lease that is not used is returned, once', () => {
-  const unused: readonly (readonly [string, AcceptAnswer])[] = [
+  const unused: readonly (readonly [string, AcceptResult])[] = [
     ['suppressed', accepted('suppressed')],
     ['replayed', { kind: 'replayed', id: newMessage().id }],
     ['in conflict', { kind: 'idempotency-conflict' }],
@@ -822,5 +822,5 @@ test('an idempotency key is held for 24 hours of running time, whatever the cloc
   const { submit, committed } = intakeRig(accepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));
-  expect(committed[0]?.idempotency).toEqual({ ...idempotency, overAt: OVER_AT - 24 * 3_600_000 });
+  expect(committed[0]?.idempotency).toEqual({ ...idempotency, expiredBefore: OVER_AT - 24 * 3_600_000 });
 });

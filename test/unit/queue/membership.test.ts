@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { advanceRunningTime, beginRunningTime, type RunningTime } from '../../../src/model/running-time.ts';
+import { advanceRunningTime, type RunningTime, startRunningTime } from '../../../src/model/running-time.ts';
 import { HEARTBEAT_MS, joinCluster, LIVENESS_TIMEOUT_MS, startAgeClock } from '../../../src/queue/membership.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
@@ -101,7 +101,7 @@ function storeRig() {
     writes: 0,
     async updateRunningTime(passedMs: number, now: number) {
       if (rig.away) throw new Error('the store is away');
-      rig.kept = advanceRunningTime(rig.kept ?? beginRunningTime(now), now, passedMs);
+      rig.kept = advanceRunningTime(rig.kept ?? startRunningTime(now), now, passedMs);
       rig.writes += 1;
       return rig.kept;
     },

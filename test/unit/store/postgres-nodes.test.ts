@@ -4,7 +4,7 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
 import type { FeedbackReport } from '../../../src/model/feedback.ts';
-import type { AcceptAnswer, NewMessage } from '../../../src/model/message.ts';
+import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { idAt, NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
@@ -37,12 +37,12 @@ async function installation(...accounts: readonly AccountLimits[]): Promise<Shar
 async function acceptEverywhere(
   { nodes }: Shared,
   batches: readonly (readonly NewMessage[])[],
-): Promise<readonly AcceptAnswer[]> {
+): Promise<readonly AcceptResult[]> {
   const answers = await Promise.all(batches.map((batch, n) => nodes[n % NODES]?.accept(batch) ?? []));
   return answers.flat();
 }
 
-const kinds = (answers: readonly AcceptAnswer[], kind: AcceptAnswer['kind']) =>
+const kinds = (answers: readonly AcceptResult[], kind: AcceptResult['kind']) =>
   answers.filter((answer) => answer.kind === kind).length;
 const leaseOf = (owner: string) => ({ owner, until: Date.now() + 600_000 });
 
@@ -247,7 +247,7 @@ describe('the end of leases on several nodes at once', () => {
 
 test('a token bucket gives no more than it holds to all nodes together', async () => {
   const { nodes } = await installation(NO_LIMITS, NO_LIMITS);
-  const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, wanted: 7 });
+  const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
   const given = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
       nodes[n % NODES]?.takeTokens(n % 2 === 0 ? [want(1), want(2)] : [want(2), want(1), want(1)], Date.now()),
@@ -319,6 +319,6 @@ function complaintAbout(id: string, name: string): FeedbackReport {
     at: Date.now(),
     summary: 'a complaint',
     raw: new Uint8Array([0]),
-    last: false,
+    isFinal: false,
   };
 }

@@ -131,7 +131,7 @@ describe('a token bucket', () => {
         for (const one of requests) {
           now += one.passedMs;
           passedMs += Math.max(0, one.passedMs);
-          const taken = takeTokens(bucket, { accountId: 1, perSecond, burst, wanted: one.wanted }, now);
+          const taken = takeTokens(bucket, { accountId: 1, perSecond, burst, requested: one.wanted }, now);
           bucket = taken.bucket;
           granted += taken.answer.granted;
           expect(taken.answer.granted).toBeLessThanOrEqual(one.wanted);
@@ -145,17 +145,17 @@ describe('a token bucket', () => {
   });
 
   test('a new one is full, and one that was full stays full under a new limit', () => {
-    const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, wanted: 0 }, NOW);
+    const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
     expect(first.answer.left).toBe(5);
-    const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, wanted: 0 }, NOW);
+    const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
     expect(wider.answer.left).toBe(9);
   });
 
   test('an empty one says when the next token is there', () => {
-    const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, wanted: 1 }, NOW);
+    const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW);
     expect(emptied.answer).toEqual({ granted: 1, left: 0, nextMs: 500 });
     expect(
-      takeTokens(emptied.bucket, { accountId: 1, perSecond: 2, burst: 1, wanted: 1 }, NOW + 500).answer.granted,
+      takeTokens(emptied.bucket, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW + 500).answer.granted,
     ).toBe(1);
   });
 });

@@ -1,7 +1,7 @@
 /** Reports and reputation, as both databases decide them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BUCKET_MS, tallyOf, WINDOW_HOURS } from '../../../src/model/account.ts';
+import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, reputationDelta } from '../../../src/model/account.ts';
 import type { FeedbackReport, Notice } from '../../../src/model/feedback.ts';
 import { STATES, type State } from '../../../src/model/message.ts';
 import {
@@ -32,7 +32,7 @@ function report(given: Partial<FeedbackReport> = {}): FeedbackReport {
   return {
     ...{ about: { id: 'm' }, notices: [BOUNCE], source: 'smtp', digest: 'd', at: NOW, summary: 's' },
     raw: new Uint8Array(),
-    last: false,
+    isFinal: false,
     ...given,
   };
 }
@@ -44,9 +44,17 @@ function message(state: State, keyId = 1) {
 describe('a report', () => {
   test.each([
     ['of no message', report({ about: null }), { kind: 'keep', early: false }],
-    ['of another program', report({ about: { reference: 'r' }, foreign: true }), { answer: { kind: 'foreign' } }],
+    [
+      'of another program',
+      report({ about: { reference: 'r' }, mayBeOtherProgram: true }),
+      { answer: { kind: 'foreign' } },
+    ],
     ['of an unknown provider id', report({ about: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
-    ['of one that never comes again', report({ about: { reference: 'r' }, last: true }), { kind: 'keep', early: true }],
+    [
+      'of one that never comes again',
+      report({ about: { reference: 'r' }, isFinal: true }),
+      { kind: 'keep', early: true },
+    ],
   ])('%s changes no message', (_, given, decision) => {
     expect(decideWithoutMessage(given)).toMatchObject(decision);
   });
@@ -59,7 +67,10 @@ describe('a report', () => {
     'of a message that is still %s waits, or is kept where it is the last',
     (state) => {
       expect(decideFeedback(report(), 'm', message(state))).toMatchObject({ answer: { kind: 'not-yet' } });
-      expect(decideFeedback(report({ last: true }), 'm', message(state))).toMatchObject({ kind: 'keep', early: true });
+      expect(decideFeedback(report({ isFinal: true }), 'm', message(state))).toMatchObject({
+        kind: 'keep',
+        early: true,
+      });
     },
   );
 
@@ -112,7 +123,7 @@ describe('reputation', () => {
           tallies.add(accountId, from, to, fresh, at);
         const expected = [1, 2, 3, 4].flatMap((accountId) => {
           const added = events.flatMap((one, at) => {
-            const tally = one.accountId === accountId ? tallyOf(one.from, one.to, one.fresh) : null;
+            const tally = one.accountId === accountId ? reputationDelta(one.from, one.to, one.fresh) : null;
             return tally === null ? [] : [{ ...tally, at }];
           });
           const sum = (of: 'emails' | 'bounces' | 'complaints') => added.reduce((total, one) => total + one[of], 0);
@@ -132,10 +143,10 @@ describe('reputation', () => {
   test('the window begins after the last bucket before it, and buckets are kept for two windows', () => {
     fc.assert(
       fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
-        expect(hourOf(now) * BUCKET_MS <= now && now < (hourOf(now) + 1) * BUCKET_MS).toBe(true);
-        expect(hourOf(now) - hourBeforeWindow(now)).toBe(WINDOW_HOURS);
+        expect(hourOf(now) * REPUTATION_BUCKET_MS <= now && now < (hourOf(now) + 1) * REPUTATION_BUCKET_MS).toBe(true);
+        expect(hourOf(now) - hourBeforeWindow(now)).toBe(REPUTATION_WINDOW_HOURS);
         expect(lastExpiredHour(now)).toBeLessThan(hourBeforeWindow(now));
-        expect(now - complaintWindowStart(now)).toBe(WINDOW_HOURS * BUCKET_MS);
+        expect(now - complaintWindowStart(now)).toBe(REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS);
       }),
       RUNS,
     );

@@ -1,8 +1,15 @@
 /** What happens to one message, as both databases decide it: tables of cases, and properties over random ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Account, type AccountLimits, countsOf } from '../../../src/model/account.ts';
-import { type AcceptAnswer, allowed, type Cause, STATES, type State, TERMINAL } from '../../../src/model/message.ts';
+import { type Account, type AccountLimits, limitUsageOf } from '../../../src/model/account.ts';
+import {
+  type AcceptResult,
+  type Cause,
+  isAllowedTransition,
+  STATES,
+  type State,
+  TERMINAL_STATES,
+} from '../../../src/model/message.ts';
 import {
   decideAcceptance,
   decideOperatorChange,
@@ -40,45 +47,51 @@ describe('acceptance', () => {
   const plain = newMessage({ acceptedAt: NOW });
   const full = { volume: 0 };
 
-  test.each<[string, AcceptAnswer['kind'], string | undefined, () => AcceptAnswer]>([
+  test.each<[string, AcceptResult['kind'], string | undefined, () => AcceptResult]>([
     ['an account that is gone', 'locked', undefined, () => decideAcceptance(plain, null, nothing)],
     [
       'a locked account',
       'locked',
       undefined,
-      () => decideAcceptance(plain, countsOf(account({}, { reason: 'abuse', at: 1 })), nothing),
+      () => decideAcceptance(plain, limitUsageOf(account({}, { reason: 'abuse', at: 1 })), nothing),
     ],
     [
       'a key used for the same message',
       'replayed',
       undefined,
-      () => decideAcceptance(keyed('aa'), countsOf(account(full)), { ...nothing, earlier: () => found }),
+      () => decideAcceptance(keyed('aa'), limitUsageOf(account(full)), { ...nothing, earlier: () => found }),
     ],
     [
       'a key used for another message',
       'idempotency-conflict',
       undefined,
-      () => decideAcceptance(keyed('bb'), countsOf(account(full)), { ...nothing, earlier: () => found }),
+      () => decideAcceptance(keyed('bb'), limitUsageOf(account(full)), { ...nothing, earlier: () => found }),
     ],
-    ['a volume that is used up', 'refused', undefined, () => decideAcceptance(plain, countsOf(account(full)), nothing)],
-    ['no lease', 'accepted', 'queued', () => decideAcceptance(plain, countsOf(account()), nothing)],
+    [
+      'a volume that is used up',
+      'refused',
+      undefined,
+      () => decideAcceptance(plain, limitUsageOf(account(full)), nothing),
+    ],
+    ['no lease', 'accepted', 'queued', () => decideAcceptance(plain, limitUsageOf(account()), nothing)],
     [
       'a lease',
       'accepted',
       'sending',
-      () => decideAcceptance({ ...plain, lease: LEASE }, countsOf(account()), nothing),
+      () => decideAcceptance({ ...plain, lease: LEASE }, limitUsageOf(account()), nothing),
     ],
     [
       'a suppressed recipient',
       'accepted',
       'suppressed',
-      () => decideAcceptance({ ...plain, lease: LEASE }, countsOf(account()), { ...nothing, isSuppressed: () => true }),
+      () =>
+        decideAcceptance({ ...plain, lease: LEASE }, limitUsageOf(account()), { ...nothing, isSuppressed: () => true }),
     ],
     [
       'a message that the transport suppresses',
       'accepted',
       'suppressed',
-      () => decideAcceptance({ ...plain, suppressedBy: 'simulator' }, countsOf(account()), nothing),
+      () => decideAcceptance({ ...plain, suppressedBy: 'simulator' }, limitUsageOf(account()), nothing),
     ],
   ])('%s is answered %s', (_, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
@@ -86,7 +99,7 @@ describe('acceptance', () => {
 
   test('a key is not asked for where a message has none', () => {
     const lookups = { ...nothing, earlier: () => found };
-    expect(decideAcceptance(plain, countsOf(account()), lookups).kind).toBe('accepted');
+    expect(decideAcceptance(plain, limitUsageOf(account()), lookups).kind).toBe('accepted');
   });
 
   test('a batch of any size accepts exactly what volume and rate allow, and counts nothing else', () => {
@@ -94,7 +107,7 @@ describe('acceptance', () => {
     fc.assert(
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
-        const counts = countsOf(account({ volume, rate }));
+        const counts = limitUsageOf(account({ volume, rate }));
         const kinds = Array.from({ length: size }, () => decideAcceptance(plain, counts, nothing).kind);
         const most = Math.min(size, volume ?? size, limit ?? size);
         expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(most);
@@ -110,7 +123,7 @@ test('a change of state that the table does not have is an error, and every othe
   for (const from of [null, ...STATES])
     for (const to of STATES)
       for (const by of CAUSES) {
-        if (allowed(from, to, by)) expect(transition(from, to, by)).toBe(to);
+        if (isAllowedTransition(from, to, by)) expect(transition(from, to, by)).toBe(to);
         else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'nothing'} to ${to} (${by})`);
       }
 });
@@ -120,10 +133,10 @@ test('the first change of a settlement is the attempt’s own, and only a later 
     for (const to of STATES) {
       const first = () => settledState(from, to, true);
       const later = () => settledState(from, to, false);
-      if (allowed(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
+      if (isAllowedTransition(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
       else {
         expect(first).toThrow('see docs/states.md');
-        if (allowed(from, to, 'feedback')) expect(later()).toBe(to);
+        if (isAllowedTransition(from, to, 'feedback')) expect(later()).toBe(to);
         else expect(later).toThrow('see docs/states.md');
       }
     }
@@ -171,7 +184,7 @@ describe('a packed settlement', () => {
   test.each(STATES)('that enters %s is terminal where the state is', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
     const [packed] = packSettlements([{ ...settlementOf(mail, { to, event }), excludedFromReputation: true }]);
-    expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL.has(to), attempt: null, reference: null });
+    expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
     expect(packed?.untallied).toBe(true);
   });
 });

@@ -12,7 +12,7 @@ function about() {
   const clock = virtualClock(1_000);
   const events = createEvents(clock);
   const works = new Set(['pr_first']);
-  const directory = { works: (key: string) => works.has(key) };
+  const directory = { isValid: (key: string) => works.has(key) };
   const { subscribe } = events;
   const told = aboutService({
     settings: loadSettings({}, null),

@@ -64,11 +64,11 @@ describe('what is repeated or early', () => {
   });
 
   test('near the end of SNS’s patience it is kept, but only where it still cannot be applied', async () => {
-    const { post, reports } = await rig({ take: async ({ last }) => (last ? 'recorded' : 'not-yet') });
+    const { post, reports } = await rig({ take: async ({ isFinal: last }) => (last ? 'recorded' : 'not-yet') });
     const aged = (seconds: number) => bounce({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
     expect((await post(snsMessage(signer.key, aged(30)))).status).toBe(503);
     expect((await post(snsMessage(signer.key, aged(55)))).status).toBe(200);
-    expect(reports.map(({ last }) => last)).toEqual([false, false, true]);
+    expect(reports.map(({ isFinal: last }) => last)).toEqual([false, false, true]);
   });
 
   test('opens and clicks are taken and mean nothing', async () => {

@@ -92,15 +92,15 @@ test('what the store does not take stays in the queue and comes again', async ()
 });
 
 test('after an hour in the queue a notice is kept for the operator, but only where it still cannot be applied', async () => {
-  const { queue, reports, start } = await rig({ take: async ({ last }) => (last ? 'recorded' : 'not-yet') });
+  const { queue, reports, start } = await rig({ take: async ({ isFinal: last }) => (last ? 'recorded' : 'not-yet') });
   await start();
   queue.send(bounce(), Date.now() - 2 * 3_600_000);
   await expect.poll(() => queue.remaining).toBe(0);
-  expect(reports.map(({ last }) => last)).toEqual([false, true]);
+  expect(reports.map(({ isFinal: last }) => last)).toEqual([false, true]);
   queue.send(bounce('ses-2'));
   await expect.poll(() => queue.visibilities).toEqual([30]);
   expect(queue.remaining).toBe(1);
-  expect(reports.map(({ last }) => last)).toEqual([false, true, false]);
+  expect(reports.map(({ isFinal: last }) => last)).toEqual([false, true, false]);
 });
 
 test('garbage and another topic’s message are kept for the operator, and do not come again', async () => {

@@ -7,16 +7,16 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
-import type { LimitsLeft } from '../model/message.ts';
-import { FIELDS } from '../model/submission.ts';
-import type { Shed } from './capacity.ts';
+import type { RemainingLimits } from '../model/message.ts';
+import { REQUEST_FIELDS } from '../model/submission.ts';
+import type { BodyRefusal } from './capacity.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
-import type { ThrottleAnswer, ThrottleLimit } from './throttle.ts';
+import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
 /** `{"result":{"id":"` + 36 characters + `"}}`. */
 const CREATED_BYTES = 56;
 
-export class Answers {
+export class ResponseWriter {
   readonly #clock: Clock;
   readonly #lingerMs: number;
   readonly #lingerBytes: number;
@@ -38,7 +38,7 @@ export class Answers {
   }
 
   /** 201 with the id; takes over `headers`. */
-  created(res: ServerResponse, id: string, headers: Headers): void {
+  created(res: ServerResponse, id: string, headers: ResponseHeaders): void {
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = CREATED_BYTES;
     if (this.#draining) headers.Connection = 'close';
@@ -50,7 +50,7 @@ export class Answers {
   /** 200 of a health report. */
   ok(res: ServerResponse, message: string): void {
     const body = JSON.stringify({ result: 'ok', message });
-    const headers: Headers = {
+    const headers: ResponseHeaders = {
       'Content-Type': 'application/json',
       'Content-Length': Buffer.byteLength(body),
       'Cache-Control': 'no-store',
@@ -61,7 +61,13 @@ export class Answers {
   }
 
   /** An error of the registry; takes over `headers`. */
-  error(req: IncomingMessage, res: ServerResponse, code: ErrorCode, detail: string | null, headers: Headers): void {
+  error(
+    req: IncomingMessage,
+    res: ServerResponse,
+    code: ErrorCode,
+    detail: string | null,
+    headers: ResponseHeaders,
+  ): void {
     const body = errorBody(code, detail);
     const unread = !req.complete && hasBody(req);
     headers['Content-Type'] = 'application/json';
@@ -104,7 +110,7 @@ export class Answers {
 // Questions to a request's headers that node:http does not answer. All linear.
 
 /** How often the header `name` (lower case) was sent; `rawHeaders` alternates names and values. */
-export function occurrences(rawHeaders: readonly string[], name: string): number {
+export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const candidate = rawHeaders[i];
@@ -114,8 +120,8 @@ export function occurrences(rawHeaders: readonly string[], name: string): number
 }
 
 /** True where the header `name` (lower case) was sent more than once. */
-export function repeats(rawHeaders: readonly string[], name: string): boolean {
-  return occurrences(rawHeaders, name) > 1;
+export function isHeaderRepeated(rawHeaders: readonly string[], name: string): boolean {
+  return countHeader(rawHeaders, name) > 1;
 }
 
 const JSON_TYPE = 'application/json';
@@ -132,13 +138,13 @@ export function isJsonType(value: string | undefined): boolean {
 
 /** The path of a request target in origin or absolute form (RFC 9112 section 3.2), the query left out. */
 export function pathOf(target: string): string {
-  const origin = originForm(target);
+  const origin = toOriginForm(target);
   const query = origin.indexOf('?');
   return query < 0 ? origin : origin.slice(0, query);
 }
 
 /** The origin form of a target; `http://host/path` becomes `/path`, as a server must accept it (section 3.2.2). */
-export function originForm(target: string): string {
+export function toOriginForm(target: string): string {
   if (target.charCodeAt(0) === 0x2f) return target;
   const scheme = target.indexOf('://');
   if (scheme < 0) return target;
@@ -150,7 +156,7 @@ export function originForm(target: string): string {
 // 10 and 11, structured fields) and Retry-After (RFC 9110 section 10.2.3). Whole seconds, rounded up, so that a client
 // that obeys them is never too early.
 
-export type Headers = Record<string, string | number>;
+export type ResponseHeaders = Record<string, string | number>;
 
 /** Milliseconds as whole seconds, at least 1. */
 export function wholeSeconds(ms: number): number {
@@ -158,11 +164,11 @@ export function wholeSeconds(ms: number): number {
 }
 
 /** Adds the RateLimit headers for whichever limits are set; none for none. */
-export function addLimits(
-  headers: Headers,
+export function addRateLimitHeaders(
+  headers: ResponseHeaders,
   throttle: ThrottleLimit | null,
-  taken: ThrottleAnswer | null,
-  rate: LimitsLeft['rate'],
+  taken: ThrottleResult | null,
+  rate: RemainingLimits['rate'],
 ): void {
   let policy = '';
   let state = '';
@@ -189,7 +195,7 @@ export function addLimits(
 // was given up is not kept; invalid UTF-8 is an error and never U+FFFD; calls back exactly once.
 
 /** The bytes, or why there are none: too many of them, no room for them, or the client went away. */
-export type Body = Buffer | 'body-too-large' | Shed | 'aborted';
+export type BodyResult = Buffer | 'body-too-large' | BodyRefusal | 'aborted';
 
 const EMPTY = Buffer.alloc(0);
 
@@ -200,7 +206,7 @@ function hasBody(req: IncomingMessage): boolean {
 }
 
 /** True where Content-Length alone shows that the body is too large. */
-export function announcesMoreThan(req: IncomingMessage, maxBytes: number): boolean {
+export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): boolean {
   const length = req.headers['content-length'];
   return length !== undefined && Number(length) > maxBytes;
 }
@@ -212,14 +218,14 @@ export function announcesMoreThan(req: IncomingMessage, maxBytes: number): boole
 export function readBody(
   req: IncomingMessage,
   maxBytes: number,
-  hold: (bytes: number) => Shed | null,
-  done: (body: Body) => void,
+  hold: (bytes: number) => BodyRefusal | null,
+  done: (body: BodyResult) => void,
 ): void {
   let first: Buffer | null = null;
   let rest: Buffer[] | null = null;
   let size = 0;
   let over = false;
-  const end = (body: Body): void => {
+  const end = (body: BodyResult): void => {
     over = true;
     first = null;
     rest = null;
@@ -287,7 +293,7 @@ const BRACE_END = 0x7d;
  * the four fields.
  */
 export function ignoredFields(bytes: Buffer, body: object): IgnoredFields | null {
-  const count = Object.keys(body).length - FIELDS.length;
+  const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: namesIn(bytes) };
 }
 
@@ -339,7 +345,7 @@ function nameOf(bytes: Buffer, from: number, end: number): string | null {
   const written = bytes.toString('latin1', from, end);
   const name: unknown = written.includes('\\') ? JSON.parse(`"${written}"`) : written;
   if (typeof name !== 'string' || !isPermitted(name)) return null;
-  return FIELDS.some((field) => field === name) ? null : name;
+  return REQUEST_FIELDS.some((field) => field === name) ? null : name;
 }
 
 function isPermitted(name: string): boolean {

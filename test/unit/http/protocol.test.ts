@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { ListenerOptions } from '../../../src/http/ports.ts';
-import type { AcceptAnswer } from '../../../src/model/message.ts';
+import type { ListenerOptions } from '../../../src/http/listener-options.ts';
+import type { AcceptResult } from '../../../src/model/message.ts';
 import {
   ACCEPTED,
   account,
@@ -70,7 +70,7 @@ describe('requests that are none', () => {
   });
 
   test('a request is submitted once at most, whatever follows on its connection', async () => {
-    let commit = (_answer: AcceptAnswer): void => {};
+    let commit = (_answer: AcceptResult): void => {};
     const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, text, ended } = await opened(rig);
     socket.write(request(body).replace('Connection: close\r\n', ''));
@@ -168,7 +168,7 @@ describe('slow clients', () => {
   const OTHER = `pr_${'o'.repeat(43)}`;
 
   test('slow bodies of one account refuse that account alone, and only until they end', async () => {
-    const rig = await rigged({ limits: { maxReading: 3, maxInFlight: 1 } });
+    const rig = await rigged({ limits: { maxReadingPerAccount: 3, maxInFlight: 1 } });
     rig.directory.apply({
       revision: 2,
       accounts: [account({ id: 2 })],
@@ -190,7 +190,7 @@ describe('slow clients', () => {
   });
 
   test('a body that arrives counts as in flight only once it is whole', async () => {
-    let commit = (_answer: AcceptAnswer): void => {};
+    let commit = (_answer: AcceptResult): void => {};
     const rig = await rigged({
       limits: { maxInFlight: 1 },
       submit: () => new Promise((resolve) => (commit = resolve)),
@@ -238,7 +238,7 @@ describe('slow clients', () => {
   });
 
   test('a client that leaves in the middle of its body counts no more', async () => {
-    const rig = await rigged({ limits: { maxReading: 1 } });
+    const rig = await rigged({ limits: { maxReadingPerAccount: 1 } });
     const { socket } = await opened(rig);
     socket.write(slow);
     await until(() => rig.seen.passed === 1);
@@ -318,7 +318,7 @@ describe('health', () => {
 
 describe('drain', () => {
   test('answers what is in flight, is no longer ready, takes no new connection, and ends', async () => {
-    let commit = (_answer: AcceptAnswer): void => {};
+    let commit = (_answer: AcceptResult): void => {};
     const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const idle = await opened(rig);
     const busy = await opened(rig);
@@ -334,7 +334,7 @@ describe('drain', () => {
   });
 
   test('readyz says draining on a connection that is still there', async () => {
-    let commit = (_answer: AcceptAnswer): void => {};
+    let commit = (_answer: AcceptResult): void => {};
     const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, text, ended } = await opened(rig);
     socket.write(request(body).replace('Connection: close\r\n', ''));
