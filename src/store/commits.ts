@@ -1,13 +1,13 @@
 /**
- * Commits of the store: what arrives together is committed together (`groupCommit`), and whether commits work (`watchHealth`).
+ * Group commit (`groupCommit`) and the health of the store's commits (`watchHealth`).
  *
- * Group commit: whatever arrives while the last commit runs goes into the next one. No timer: a lone item is committed
- * at the end of the event loop's turn it came in, a crowd shares one sync. Two batches may be under way: the store's thread works
- * on one while the answers of the other are handled. A batch that fails is committed in parts, so that one item that cannot be
- * stored fails alone.
+ * Group commit: items that arrive while a commit runs share the next commit. There is no timer: a single item is
+ * committed at the end of the current turn of the event loop. At most two batches run at a time, so that the store's
+ * thread commits one batch while the process handles the answers of the other. A batch that fails is committed again in
+ * parts, so that an item that cannot be stored fails alone.
  *
- * Health: a failed commit makes the store unhealthy at once; from then on, and whenever nobody has committed for a while, a small
- * synced write probes it.
+ * Health: a failed commit makes the store unhealthy at once. After a failure, and when no commit has run for one
+ * second, a small synced write probes the store.
  */
 import type { Clock } from '../clock.ts';
 import type { EventOf, Publish } from '../model/events.ts';
@@ -15,21 +15,21 @@ import type { Store } from './contract.ts';
 
 const UNDER_WAY = 2;
 /**
- * How long, and over how many failures in a row beyond the halvings that lead to one item, the parts of a failed batch are
- * tried: where the store itself is at fault, no item is.
+ * Bounds for committing a failed batch in parts: the time, and the number of failures in a row in addition to the
+ * halvings that isolate one item. Beyond them the store itself is at fault, and the remaining items are rejected.
  */
 const PARTS_MS = 2_000;
 const PARTS_FAILING = 8;
 /**
- * So many items waiting while a batch may begin do not wait for the end of the turn: the store works on them while the
- * turn goes on. Without it both sides fall into step and wait for each other.
+ * With this many items waiting, a batch starts at once instead of at the end of the turn. Otherwise the store's thread
+ * and the event loop wait for each other in turn.
  */
 const EAGER = 16;
 
 export interface GroupCommit<Item, Answer> {
-  /** Resolves with the item's answer once its batch is committed; rejects where the batch was not. */
+  /** Resolves with the item's answer after its batch is committed. Rejects if the item was not committed. */
   submit(item: Item): Promise<Answer>;
-  /** How long, in ms, the item waits that has waited longest for its batch to begin; 0 where none does. */
+  /** How long the oldest waiting item has waited for its batch to start, in ms. 0 if no item waits. */
   oldestWaitMs(): number;
 }
 
@@ -40,7 +40,7 @@ interface Pending<Item, Answer> {
   readonly reject: (error: unknown) => void;
 }
 
-/** `observe` is told each commit's size and duration; `now` is any clock in milliseconds. */
+/** Calls `observe` with the size and duration of each commit. `now` is any clock in milliseconds. */
 export function groupCommit<Item, Answer>(
   commit: (batch: readonly Item[]) => Promise<readonly Answer[]>,
   options: {
@@ -93,7 +93,10 @@ export function groupCommit<Item, Answer>(
     for (const { reject } of batch) reject(error);
   }
 
-  /** Halves the batch until what cannot be committed stands alone; refuses the rest where the store seems to be at fault. */
+  /**
+   * Commits the halves of a failed batch until each item that cannot be committed stands alone. Rejects the remaining
+   * items when the bounds are exceeded.
+   */
   async function inParts(batch: readonly Pending<Item, Answer>[], fault: unknown): Promise<void> {
     const until = options.now() + PARTS_MS;
     const most = Math.ceil(Math.log2(batch.length)) + PARTS_FAILING;
@@ -151,23 +154,26 @@ export function publishCommits(
   return (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind, size, tookMs });
 }
 
-/** An answer older than this is looked up again. */
+/** An answer older than this is refreshed by a probe. */
 const FRESH_MS = 1_000;
 
 export interface StoreHealth {
-  /** Null while the store commits; else why not, in words fit for the public. Cheap; looks again by itself. */
+  /**
+   * Null while the store commits, otherwise the reason in words that are safe to publish. Cheap; starts a probe when
+   * the answer is old.
+   */
   fault(): string | null;
-  /** The same call, whose successes and failures are noted. */
+  /** Returns the same call. Its successes and failures update the health. */
   observe<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
-  /** Looks no more. */
+  /** Stops probing. */
   stop(): void;
 }
 
 /**
- * Starts watching; nothing runs until someone asks or a watched call fails. `known` is a fault that the store has found by
- * itself, in words fit for the public, or null.
+ * Watches the health of `store`. Nothing runs until `fault` is called or an observed call fails. `known` returns a
+ * fault that the store has detected itself, in words that are safe to publish, or null.
  */
 export function watchHealth(
   store: Pick<Store, 'probe'>,
@@ -203,7 +209,7 @@ export function watchHealth(
 
   return {
     fault() {
-      // Also after a clock was set back.
+      // The absolute difference also covers a clock that was set back.
       if (Math.abs(clock.now() - knownAt) > FRESH_MS) look();
       return known() ?? (failing ? 'the store cannot commit' : null);
     },

@@ -1,11 +1,11 @@
 /**
- * The store contract, by role. One suite (test/contract) holds every implementation to it. A part of the service is handed the
- * roles that it uses, and no more. A new method is one line of its role, one of `METHODS`, and one implementation for each
- * database.
+ * The store contract, by role. One test suite (test/contract) checks every implementation. Each part of the service
+ * receives only the roles that it uses. A new method needs one line in its role, one line in `METHODS`, and one
+ * implementation per database.
  *
- * Promises: what `accept` answered as accepted is on disk, synced. A batch is one transaction: a rejected promise means that
- * nothing of the batch was stored. Times are milliseconds since the epoch, handed in by the caller. Rejections are StoreErrors.
- * Nothing here speaks HTTP or SMTP.
+ * Guarantees: a message that `accept` answers as accepted is on disk, synced. A batch is one transaction: if the
+ * promise rejects, nothing of the batch is stored. Times are milliseconds since the epoch and come from the caller.
+ * Methods reject with a StoreError. The contract knows neither HTTP nor SMTP.
  */
 
 import type {
@@ -46,54 +46,58 @@ import type { StoreError } from './error.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 
-/** How much a claim may lease. The first mail request is leased whatever its size, so that none is too large for ever. */
+/** Limits of one claim. The first message is leased whatever its size, so that every message is leased at some time. */
 export interface ClaimLimits {
   readonly mails: number;
-  /** Of message text, as UTF-8. */
+  /** Total message text, in bytes of UTF-8. */
   readonly bytes: number;
 }
 
 export interface Claimed {
   readonly mails: readonly LeasedMessage[];
-  /** Those that ended `suppressed` instead of being leased. */
+  /** Messages that ended as `suppressed` instead of being leased. */
   readonly suppressed: readonly Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
-  /** True where more may be due than was leased: another claim is worth while at once. */
+  /** True if more messages may be due. Then another claim should follow at once. */
   readonly more: boolean;
 }
 
-/** Taking messages in. */
+/** Accepting messages. */
 export interface AcceptStore {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
-  /** The greatest id stored, or null: new ids start after it. */
+  /** The greatest stored id, or null. New ids are greater. */
   newestId(): Promise<string | null>;
   /**
-   * Takes tokens out of the buckets that all nodes share, by the store's own time; a bucket not seen before is full. One
-   * whose limit has changed keeps its tokens as far as they fit, and a full one stays full.
+   * Takes tokens from the buckets that all nodes share, by the store's own time. A new bucket is full. After a change
+   * of the limit, a full bucket is full under the new limit; any other keeps its tokens up to the new burst.
    */
   takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokensGranted[]>;
 }
 
-/** Leases and their ends. */
+/** Leases and their settlement. */
 export interface QueueStore {
   /**
-   * Leases due mail requests, fairly over accounts and lanes; those of locked accounts wait. The work of one claim is
-   * bounded: where it ends before it has looked everywhere, `more` says so and the next one goes on from there.
+   * Leases due messages, fairly over accounts and lanes. Messages of locked accounts wait. The work of one claim is
+   * bounded: if it stops before it has examined every account, `more` is true and the next claim continues there.
    */
   claim(room: ClaimLimits, lease: Lease, now: number): Promise<Claimed>;
-  /** Policy `hold`: notes, synced, that these leases are about to hand over. Answers `lost` like `settle`. */
+  /**
+   * Policy `hold`: records, synced, that the messages of these leases are about to be transmitted. Answers `lost` like
+   * `settle`.
+   */
   markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleResult[]>;
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /**
-   * Gives leases back unused: queued in their old place, the attempt not counted, and no event written, so that a next
-   * hop that comes and goes does not fill histories.
+   * Returns unused leases: the messages keep their order in the queue and their attempt count, and no event is written.
+   * A next hop that fails repeatedly therefore adds nothing to histories.
    */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
   /**
-   * Takes back leases that ended without an answer: those whose time is over at `now`, of this node (`by`) and of nodes
-   * that are not alive; with `deadNodes` every lease of another node that is not alive (`beat`); with `everyLease`, at
-   * the start of the embedded store, all of them. Never those in `except`, whose outcome this node still holds. Marked
-   * ones become `uncertain` under `hold`, all others `queued`. Under `hold` the attempt of an unmarked one is given
-   * back; under `resend` it is not known whether it was made, so it stays counted. Resolves to how many.
+   * Recovers leases that ended without an answer: expired leases of this node (`by`) and of nodes that are not alive.
+   * `deadNodes` adds every lease of other nodes that are not alive (`recordHeartbeat`); `everyLease` adds all leases
+   * and is used when the embedded store starts. Leases in `except`, whose outcome this node still holds, are left
+   * alone. Under `hold` a marked message becomes `uncertain`; every other one becomes `queued`. Under `hold` the
+   * attempt of an unmarked message is not counted. Under `resend` it stays counted, because it may have been made.
+   * Resolves to the number of recovered leases.
    */
   recover(options: {
     readonly now: number;
@@ -102,113 +106,120 @@ export interface QueueStore {
     readonly onUncertain: 'resend' | 'hold';
     readonly by: string;
     /**
-     * Of its own leases, those that end by then; `now` where it is not given. A node that names all it holds in `except`
-     * gives back earlier what it has been leased without hearing of it (an answer of the store that was lost).
+     * Recovers this node's own leases that expire by this time; default `now`. A node that lists all its leases in
+     * `except` uses it to recover leases whose answer from the store was lost.
      */
     readonly ownUntil?: number;
     readonly except?: readonly string[];
   }): Promise<number>;
-  /** For each: false where its recipient is on a suppression list by now. */
+  /** For each message: false if its recipient is on a suppression list now. */
   checkSuppression(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
 }
 
-/** What time alone does to what is stored. */
+/** Expiry, retention and repair of due times. */
 export interface RetentionStore {
-  /** Ends up to `limit` queued mail requests accepted at or before `acceptedBefore` as `expired`. */
+  /** Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to their ids. */
   expire(acceptedBefore: number, now: number, limit: number, by: string): Promise<readonly string[]>;
   /**
-   * Makes due now up to `limit` queued mail requests due later than `latestDueAt`, which no retry can be: only a clock
-   * set back leaves such. Resolves to how many.
+   * Makes up to `limit` queued messages due now whose due time is after `latestDueAt`. Retries never wait that long;
+   * such times remain after a clock was set back. Resolves to the number of messages.
    */
   resetDistantDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
-   * Erases up to `limit` bodies whose terminal state was reached at or before `endedBefore`, and up to `limit`
-   * idempotency keys as old as `keysBefore`. Resolves to the greater count of the two: at `limit` there may be more.
+   * Purges up to `limit` bodies of messages that ended at or before `endedBefore`, and up to `limit` idempotency keys
+   * stored at or before `keysBefore`. Resolves to the greater of the two counts: if it equals `limit`, there may be
+   * more.
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
   /**
-   * Forgets up to `limit` reports that came at or before `before`, and as many provider's ids given at or before it, and
-   * of the kept ones all but the newest `keep`. Resolves to the greatest count: at `limit` there may be more.
+   * Purges up to `limit` reports received at or before `before`, up to `limit` provider references of the same age, and
+   * stored reports beyond the newest `keep`. Resolves to the greatest of the counts: if it equals `limit`, there may be
+   * more.
    */
   purgeFeedback(before: number, keep: number, limit: number): Promise<number>;
-  /** Deletes up to `limit` minutes that began before the one time and hours that began before the other; resolves to how many. */
+  /**
+   * Purges up to `limit` minute rows that began before `minutesBefore` and up to `limit` hour rows that began before
+   * `hoursBefore`. Resolves to their number.
+   */
   purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): Promise<number>;
 }
 
-/** What is reported of messages after they were handed over. */
+/** Reports about messages that a next hop has accepted. */
 export interface FeedbackStore {
-  /** Applies reports, in order, in one transaction; a rejected promise means that nothing of the batch was stored. */
+  /** Applies reports in order, in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
-  /** When the last report came, or null. */
+  /** When the last report was received, or null. */
   lastFeedbackAt(): Promise<number | null>;
 }
 
-/** Accounts, keys and domains as running nodes know them. */
+/** Accounts, keys and domains as running nodes cache them. */
 export interface DirectoryStore {
-  /** Calls back at once with everything, and again within a second of any change, by whichever process. */
+  /** Calls `onChange` at once with everything, then within one second of any change by any process. */
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
   /**
-   * The keys of these SHA-256 digests (hexadecimal, 1,000 at most) with their accounts; whatever was committed before the call is
-   * found. Digests without a key are left out.
+   * The keys with these SHA-256 digests (hexadecimal, at most 1,000) and their accounts. Finds everything committed
+   * before the call. Digests without a key are left out.
    */
   findKeys(hashes: readonly string[]): Promise<FoundKeys>;
-  /** On a store without accounts: makes one with its first key, both or neither. Null where there is any account. */
+  /** Creates an account with its first key, both or neither, if the store has no account. Otherwise null. */
   createFirstKey(
     accountName: string,
     key: { readonly name: string; readonly prefix: string; readonly hash: string },
     now: number,
   ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
-  /** Remembers when keys were last used. */
+  /** Records when keys were last used. */
   touchKeys(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
 }
 
-/** Who runs on this store, and the time that they share. */
+/** The nodes of this store, and the running time that they share. */
 export interface NodeStore {
   /**
-   * Reads the running time, advances it (`advanceRunningTime`) to the store's own time (the database server's where nodes
-   * share one, else `now`), and writes it back, in one transaction. Resolves to what it wrote.
+   * In one transaction: reads the running time, advances it (`advanceRunningTime`) to the store's own time, and writes
+   * it. The store's own time is the database server's where nodes share one, otherwise `now`. Resolves to the written
+   * value.
    */
   updateRunningTime(passedMs: number, now: number): Promise<RunningTime>;
   /**
-   * Says that this node lives, and will for `ttlMs` without saying so again. Resolves to the store's own time, in
-   * milliseconds since the epoch: the database server's where nodes share one, else `now`.
+   * Records a heartbeat: the node counts as alive for `ttlMs`. Resolves to the store's own time in milliseconds since
+   * the epoch: the database server's where nodes share one, otherwise `now`.
    */
   recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number): Promise<number>;
-  /** Says that this node ends: what it still holds may be taken over at once. */
+  /** Removes the node. Other nodes may recover its leases at once. */
   removeNode(name: string): Promise<void>;
-  /** Those alive, and those that died within the last hour, by name. */
+  /** The nodes that are alive and those that died within the last hour, by name. */
   listNodes(now: number): Promise<readonly NodeStatus[]>;
 }
 
-/** Figures over time. */
+/** Traffic over time. */
 export interface TrafficStore {
-  /** Writes rows of this node in place of what it wrote of the same spans before. A crash may lose the last of it. */
+  /** Writes rows of this node; replaces what it wrote for the same spans. A crash may lose the most recent rows. */
   writeTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
   /**
-   * Sums over all nodes for each step of `stepMs` from `since` up to, without, `until`, in order; steps without traffic are left
-   * out. Steps begin at multiples of `stepMs`, which is of minutes or of hours: whole hours are read from the hours.
+   * Sums over all nodes for each step of `stepMs` from `since` (inclusive) to `until` (exclusive), in order. Steps
+   * without traffic are left out. Steps begin at multiples of `stepMs`, which is a multiple of a minute or an hour;
+   * multiples of an hour are read from the hour rows.
    */
   readTraffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
 }
 
-/** The index of searches. */
+/** The search index. */
 export interface IndexStore {
-  /** The greatest id stored, or null: new ids start after it. */
+  /** The greatest stored id, or null. New ids are greater. */
   newestId(): Promise<string | null>;
   /**
-   * Indexes up to some thousand mail requests, so that searches need not look at each. Searches find the same without it. Only
-   * one process at a time does it; the others are told that nothing was done.
+   * Indexes up to some thousand messages, so that searches need not read each row. The index never changes a search
+   * result. One process at a time does the work; for the others the call does nothing.
    */
   indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
 
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
-  /** With `by`, here and below, the change is in the audit log, written in the same transaction. */
+  /** With `by`, here and below, the change is written to the audit log in the same transaction. */
   createAccount(name: string, limits: AccountLimits, now: number, by?: Actor): Promise<ChangeResult<Account>>;
   /**
-   * In one transaction. A new volume or rate begins its count again at zero; thresholds replace the defaults. With `expected`, here
-   * and below, nothing changes where the account has another `accountVersion` by now.
+   * In one transaction. A new volume or rate restarts its count at zero. New thresholds replace the defaults. With
+   * `expected`, here and below, nothing changes if the account's `accountVersion` differs.
    */
   setAccount(
     name: string,
@@ -228,7 +239,7 @@ export interface AccountStore {
   listAccounts(): Promise<readonly Account[]>;
   /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
   reputationOf(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
-  /** The same of all accounts that have any, by their numbers. */
+  /** The same for all accounts that have any, by account id. */
   reputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
   createKey(
     accountName: string,
@@ -238,7 +249,7 @@ export interface AccountStore {
   ): Promise<ChangeResult<ApiKey>>;
   listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
   revokeKey(id: number, now: number, by?: Actor): Promise<ChangeResult<ApiKey>>;
-  /** Makes a new key with the old one's name; the old one expires at `oldExpiresAt`. */
+  /** Creates a key with the old key's name. The old key expires at `oldExpiresAt`. */
   rotateKey(
     id: number,
     key: { readonly prefix: string; readonly hash: string },
@@ -250,7 +261,7 @@ export interface AccountStore {
 
 /** Sending domains. */
 export interface DomainStore {
-  /** `exists` where any account owns the name already. */
+  /** Answers `exists` if any account owns the name. */
   addDomain(
     accountName: string,
     domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
@@ -258,10 +269,13 @@ export interface DomainStore {
     by?: Actor,
   ): Promise<ChangeResult<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
-  /** What the last answered check of each record found; empty before the first. */
+  /** What the last answered check of each record found; empty before the first check. */
   domainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
-  /** Writes a check's result or a rotation; every node knows within a second. The revision stays where only times changed. */
+  /**
+   * Writes the result of a check or a rotation. Every node sees it within one second. The revision does not change if
+   * only times changed.
+   */
   updateDomain(update: DomainUpdate, by?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
   setSubdomains(name: string, subdomains: boolean, by?: Actor): Promise<ChangeResult<SendingDomain>>;
   removeDomain(name: string, by?: Actor): Promise<ChangeResult<SendingDomain>>;
@@ -269,12 +283,15 @@ export interface DomainStore {
 
 /** Suppression lists. */
 export interface SuppressionStore {
-  /** Puts addresses on a list; one that is there keeps its first reason and time. Resolves to how many were new, or `missing` for no such account. */
+  /**
+   * Adds addresses to a list. An address already listed keeps its reason and time. Resolves to the number of new
+   * addresses, or `missing` if there is no such account.
+   */
   addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<ChangeResult<number>>;
   /**
-   * Adds one batch of an import, as `addSuppressions` does. With `by` the whole import has one entry in the audit log: the first
-   * batch writes it, and each later one updates its counts, in the transaction of the batch. Resolves to how many were new, and
-   * to the number of the entry for the next batch (null without `by`).
+   * Adds one batch of an import, as `addSuppressions` does. With `by` the whole import has one audit log entry: the
+   * first batch writes it, and each later batch updates its counts in the same transaction. Resolves to the number of
+   * new addresses and to the entry's id for the next batch (null without `by`).
    */
   importSuppressions(
     list: ListName,
@@ -283,16 +300,19 @@ export interface SuppressionStore {
     by?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
   removeSuppression(list: ListName, address: string, by?: Actor): Promise<ChangeResult<boolean>>;
-  /** In order of address, after `after`. */
+  /** In order of address, starting after `after`. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
-  /** Those found, after the address `after`: in order of address, or of domain and then address. By an index, however long the list. */
+  /**
+   * The matching entries after the address `after`, in order of address, or of domain and then address. An index serves
+   * the search at any list size.
+   */
   searchSuppressions(
     list: ListName,
     search: SuppressionSearch,
     after: string | null,
     limit: number,
   ): Promise<ChangeResult<readonly Suppression[]>>;
-  /** Every list that has the address, `*` first. */
+  /** Every list that contains the address, `*` first. */
   findSuppression(address: string): Promise<readonly ListedSuppression[]>;
 }
 
@@ -300,46 +320,49 @@ export interface SuppressionStore {
 export interface MessageStore {
   listMessages(filter: MessageFilter): Promise<readonly StoredMessageSummary[]>;
   findMessage(id: string): Promise<StoredMessage | null>;
-  /** Of those that there are, in the order asked for. No message is read. */
+  /** Those that exist, in the order of `ids`. Reads no message text. */
   messageHistories(ids: readonly string[]): Promise<readonly MessageHistory[]>;
-  /** Works for about `budgetMs` at most, and answers with what it has found by then. */
+  /** Works for about `budgetMs` and answers with what it has found by then. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
-  /** Makes a queued one due now; puts an uncertain one back into the queue. */
+  /** Makes a queued message due now; requeues an uncertain one. */
   retryMessage(id: string, now: number, by?: Actor): Promise<OperatorChangeResult>;
   cancelMessage(id: string, now: number, by?: Actor): Promise<OperatorChangeResult>;
-  /** Kept ones, the newest first, before the number given. */
+  /** Stored reports, newest first, with ids less than `before`. */
   listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
   findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
 }
 
-/** The audit log, the tokens by which scripts of operators sign in, and who signed out. */
+/** The audit log, operator tokens, and ended sessions. */
 export interface AccessStore {
-  /** The newest first, before the number given. */
+  /** Newest first, with ids less than `before`. */
   listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
-  /** `exists` where another token that is not revoked has the name. */
+  /** Answers `exists` if another token that is not revoked has the name. */
   createToken(
     token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
     now: number,
     by?: Actor,
   ): Promise<ChangeResult<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
-  /** The tokens with these hashes (SHA-256, hexadecimal), expired and revoked ones included. */
+  /** The tokens with these SHA-256 hashes (hexadecimal), including expired and revoked ones. */
   findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
   revokeToken(id: number, now: number, by?: Actor): Promise<ChangeResult<OperatorToken>>;
   touchToken(id: number, at: number): Promise<void>;
-  /** Somebody signed out whose session would have ended by itself at `until`; such whose time has come are forgotten. */
+  /** Records a sign-out. The session would have expired at `until`. Entries that have expired by `now` are deleted. */
   endSession(hash: string, until: number, now: number): Promise<void>;
   isSessionEnded(hash: string): Promise<boolean>;
 }
 
-/** What an operator sees first. */
+/** The figures of the overview page. */
 export interface OverviewStore {
   queueFigures(): Promise<QueueStatistics>;
   overviewFacts(now: number): Promise<OverviewData>;
   changeFeedPosition(now: number): Promise<ChangeFeedPosition>;
 }
 
-/** Everything that an operator can see and change. With `by` a change is in the audit log, written in the same transaction. */
+/**
+ * Everything that an operator can see and change. With `by` a change is written to the audit log in the same
+ * transaction.
+ */
 export interface OperatorStore
   extends AccountStore,
     DomainStore,
@@ -353,7 +376,7 @@ export interface OperatorStore
     Pick<FeedbackStore, 'lastFeedbackAt'>,
     Pick<StoreLifecycle, 'probe'> {}
 
-/** Every method that asks the database, with what it does there. */
+/** Every method that accesses the database. */
 export type StoreMethods = AcceptStore &
   QueueStore &
   RetentionStore &
@@ -364,30 +387,36 @@ export type StoreMethods = AcceptStore &
   IndexStore &
   OperatorStore;
 
-/** The store as a whole: opened, failing, closed. */
+/** Health and shutdown of the store. */
 export interface StoreLifecycle {
-  /** Resolves when a write would work; rejects with the store's own reason. */
+  /** Resolves if a write works; otherwise rejects with the store's own reason. */
   probe(): Promise<void>;
-  /** Resolves, and never rejects, once the store can answer no more although nobody has closed it. */
+  /** Resolves, and never rejects, when the store fails for good without having been closed. */
   readonly failed: Promise<StoreError>;
-  /** Closes it and all that it has opened, whatever fails meanwhile. */
+  /** Closes the store and everything that it has opened, whatever fails meanwhile. */
   close(): Promise<void>;
 }
 
 export type Store = StoreMethods & StoreLifecycle;
 
-/** What a method does to the database, so that a store can choose where it runs and what it must not outlive. */
+/**
+ * What a method does to the database. A store decides by it on which thread the method runs and whether a file fault
+ * stops it.
+ */
 export type MethodKind =
-  /** A change. Its answer says that something is kept. */
+  /** A change. Its answer promises that something is stored. */
   | 'change'
-  /** A change that only records what is happening anyway. It goes on while the database's files are away, in case they return. */
+  /**
+   * A change that records what happens in any case. It continues while the database's files are missing, because they
+   * may return.
+   */
   | 'outcome'
-  /** A question on the path of messages, or whose answer decides the next change. It is short. */
+  /** A short read on the path of messages, or one that decides the next change. */
   | 'read'
-  /** A question of an operator. It may take long, and delays no change. */
+  /** A read for an operator. It may take long and must not delay a change. */
   | 'question';
 
-/** Methods that a store puts together from others. */
+/** Methods that a store composes from others. */
 export type ComposedMethod = 'watchDirectory' | 'indexMessages';
 export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 

@@ -1,4 +1,4 @@
-/** Time and chance, as a store is given them. */
+/** The clock and random source that a store receives. */
 import { type MonotonicClock, systemClock } from '../clock.ts';
 
 export interface StoreEnvironment {
@@ -6,13 +6,15 @@ export interface StoreEnvironment {
   /** In [0, 1). */
   readonly random: () => number;
   /**
-   * True for a run that is to be repeatable: the store starts no thread, and only `clock` says what time it is, where else a
-   * database server is asked. Time limits of connections to a server stay the machine's.
+   * True for a repeatable run: the store starts no thread, and `clock` replaces the database server's time. The time
+   * limits of server connections still use the system's clock.
    */
   readonly simulated: boolean;
 }
 
-/** Where a database server's own time counts, null; in a simulation the time that counts instead, in ms since the epoch. */
+/**
+ * Null where the database server's own time counts. In a simulation, the time that replaces it, in ms since the epoch.
+ */
 export type ServerTimeOverride = () => number | null;
 
 export function serverTimeOverride({ clock, simulated }: StoreEnvironment): ServerTimeOverride {

@@ -1,6 +1,6 @@
-/** The one error that a store rejects with. */
+/** The error that every store rejects with. */
 
-/** A fault of the store that a person can act on; the message is one clear line. */
+/** A fault of the store that an operator can correct. The message is one line. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
 }

@@ -1,27 +1,30 @@
-/** Chooses the store that the settings name. */
+/** Opens the store that the settings name. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import type { Store } from './contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from './environment.ts';
 import type { FilesFault } from './sqlite/thread.ts';
 
 export interface OpenOptions {
-  /** True for a service, which may be the only one on an embedded file. */
+  /** True for a service. Only one service may use an embedded file. */
   readonly exclusive: boolean;
-  /** True for a caller that asks little and ends: an embedded store starts no thread, and each call is done when it returns. */
+  /** True for a short command: an embedded store starts no thread, and each call is complete when it returns. */
   readonly inCaller?: boolean;
-  /** The node's name, shown by the database server. */
+  /** The node's name, which the database server shows. */
   readonly node?: string;
-  /** Told, in one line each, what endangers mail on this database. */
+  /** Called with one line for each setting of the database that endangers accepted messages. */
   readonly warn?: (line: string) => void;
-  /** Told in one line what the opening waits for, where that takes more than a few seconds. */
+  /** Called with one line if opening waits for more than a few seconds. */
   readonly onWait?: (line: string) => void;
-  /** Clock and random source of a simulation. Default: those of the machine. */
+  /** Clock and random source. A simulation replaces them. Default: those of the system. */
   readonly environment?: StoreEnvironment;
-  /** Called within one second after files of an embedded database were removed or replaced; with null when they are back. */
+  /**
+   * Called within one second after files of an embedded database were removed or replaced, and with null when they are
+   * back.
+   */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
-/** Opens the store; rejects with a StoreError. Only the files of that database are loaded. */
+/** Opens the store. Rejects with a StoreError. Loads only the modules of that database. */
 export async function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
   const {
     exclusive,

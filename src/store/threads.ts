@@ -1,19 +1,22 @@
-/** Threads of the store: the flags of V8 that each needs, a thread that is started on demand, and one of low priority. */
+/** Worker threads of the store: their V8 flags, a thread that starts on demand, and low priority. */
 
 import { setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { StoreError } from './error.ts';
 
 export interface Thread {
-  /** Resolves once it has ended although nobody closed it. */
+  /** Resolves when the thread has ended without having been closed. */
   readonly failed: Promise<unknown>;
   close(): Promise<void>;
 }
 
 export interface OnDemandThread<T extends Thread> {
-  /** Rejects where the thread cannot be started, or is closed for good, or as the work does. */
+  /**
+   * Runs `work` on the thread and starts the thread if necessary. Rejects if the thread cannot start or is closed, and
+   * with the fault of `work`.
+   */
   use<R>(work: (thread: T) => Promise<R>): Promise<R>;
-  /** For good: a thread that were started after it would keep the process alive. */
+  /** Closes the thread permanently: a thread started later would keep the process alive. */
   close(): Promise<void>;
 }
 
@@ -27,7 +30,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     if (running !== null) return running;
     const starting = start();
     running = starting;
-    // One that could not start, or has died, is started anew when it is next needed.
+    // A thread that could not start, or has died, is replaced when it is next needed.
     const forget = () => {
       if (running === starting) running = null;
     };
@@ -70,13 +73,13 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 }
 
 /**
- * Each thread strips types with WebAssembly of Node's own, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24)
- * frees one twice where a thread takes it while another ends a collection of dead WebAssembly code, and aborts the process
- * with `Check failed: jit_page.has_value()`. Without collections the code stays until the process ends; figures in
- * docs/decisions/embedded-store.md.
+ * Each thread strips types with Node's own WebAssembly, and V8 shares compiled wrappers among threads. V8 13.6 (Node
+ * 24) frees one twice if a thread uses it while another ends a collection of dead WebAssembly code, and aborts the
+ * process with `Check failed: jit_page.has_value()`. Without collections the code stays until the process ends; figures
+ * are in docs/decisions/embedded-store.md.
  *
- * `npm start` bounds the main thread's young generation by `--max-semi-space-size`, which V8 puts above what a thread is given
- * for itself. The main thread keeps its bound when the flag is taken back.
+ * `npm start` bounds the young generation of the main thread by `--max-semi-space-size`, which V8 prefers to a thread's
+ * own limits. The main thread keeps its bound after the flag is reset.
  */
 export function setThreadFlags(): void {
   setFlagsFromString('--no-wasm-code-gc');
@@ -86,17 +89,20 @@ export function setThreadFlags(): void {
 const NICENESS = 10;
 
 /**
- * What it makes is soon done with. Without bounds its heap grows to 130 MB before V8 finds that worth a collection; with
- * them it takes 70 MB at most, most of it V8's and Node's own.
+ * The index builder's garbage is short-lived. Without limits its heap grows to 130 MB before V8 collects it. With them
+ * the thread uses at most 70 MB, most of it V8's and Node's own.
  */
 export const INDEX_THREAD_MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
 
-/** For the thread that calls it, on Linux, where threads have a niceness of their own; elsewhere nothing happens. Never throws. */
+/**
+ * Lowers the priority of the calling thread on Linux, where each thread has its own niceness. Does nothing on other
+ * systems. Never throws.
+ */
 export function lowerThreadPriority(): void {
   if (process.platform !== 'linux') return;
   try {
     setPriority(0, NICENESS);
   } catch {
-    // Not allowed here: the index is made the same, only less politely.
+    // Without the permission, the index is built at normal priority.
   }
 }

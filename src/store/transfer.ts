@@ -1,15 +1,15 @@
 /**
- * Moving a store: the tables of the embedded one with their columns, as data, in the order in which they are moved. The
- * mail requests themselves go page by page, each with its body, its place in the queue and its history.
+ * Transfer of a store to another database: the tables of the embedded store with their columns, in the order in which
+ * they are copied. Messages are copied page by page, each with its body, its queue row and its history.
  */
 import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
 export interface TransferTable {
   readonly name: string;
-  /** Read and compared in this order. */
+  /** Rows are read and compared in this order. */
   readonly key: readonly string[];
   readonly columns: readonly string[];
-  /** 0 and 1 there, false and true here. */
+  /** 0 and 1 in the source, false and true in the target. */
   readonly booleans?: readonly string[];
 }
 
@@ -105,11 +105,14 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   },
 ];
 
-/** Tables that are moved with the mail requests, and those that mean nothing in another store or are made anew from the mail. */
+/**
+ * Tables that are copied with the messages, and tables that have no meaning in another store or are rebuilt from the
+ * messages.
+ */
 export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
 export const TABLES_NOT_TRANSFERRED: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
 
-/** A mail request on its way, with all that belongs to it. */
+/** A message with everything that belongs to it. The members are the columns. */
 export interface TransferredMessage {
   readonly id: string;
   readonly account_id: number;
@@ -139,28 +142,28 @@ export interface TransferredEvent {
 
 export type TransferredRow = Readonly<Record<string, unknown>>;
 
-/** Where a move reads from. */
+/** The source of a transfer. */
 export interface TransferSource {
-  /** What tells this source from any other. */
+  /** Identifies this source. */
   readonly name: string;
   count(): { readonly messages: number };
   rows(table: TransferTable): Iterable<TransferredRow>;
-  /** Mail requests behind `after`, in order of their ids. */
+  /** Messages with ids greater than `after`, in order of id. */
   mails(after: string | null, limit: number): readonly TransferredMessage[];
   close(): void;
 }
 
-/** Where a move writes to. */
+/** The target of a transfer. */
 export interface TransferTarget {
-  /** Begins, or goes on with, the move from this source; rejects where the database holds anything else. */
+  /** Starts or continues the transfer from this source. Rejects if the database holds anything else. */
   begin(source: string): Promise<void>;
-  /** The last mail request that is there, or null. */
+  /** The greatest copied id, or null. */
   lastMessageId(): Promise<string | null>;
   write(table: TransferTable, rows: readonly TransferredRow[]): Promise<void>;
   writeMessages(messages: readonly TransferredMessage[]): Promise<void>;
   rows(table: TransferTable): Promise<readonly TransferredRow[]>;
   mails(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
-  /** The move is whole: services may run. */
+  /** Marks the transfer as complete: services may start. */
   finish(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,4 +1,6 @@
-/** What every store promises of the audit log: a change by an operator and its entry are both there or neither is. */
+/**
+ * Guarantees of every store about the audit log: an operator's change and its entry are stored together or not at all.
+ */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -38,7 +40,7 @@ const manual = (address: string) => ({ address, reason: 'manual', source: null, 
 
 interface OpenedStore {
   readonly store: Store;
-  /** While true no entry can be written or updated: the statement fails in the database. */
+  /** While true, every write of an audit entry fails in the database. */
   refuseEntries(refused: boolean): Promise<void>;
 }
 
@@ -76,7 +78,7 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   };
 }
 
-/** What an operator can change, and what the tests change of it. */
+/** Every operator method, with the changes that the tests make. */
 async function prepared(store: Store) {
   const account = await store.createAccount('acme', NO_LIMITS, NOW);
   const accountId = account.kind === 'done' ? account.value.id : 0;
@@ -138,7 +140,7 @@ const CHANGES: Readonly<
   'token.revoke': (store, { tokenId }, by) => store.revokeToken(tokenId, NOW, by),
 };
 
-/** All that the changes above can change. */
+/** Everything that the changes above can affect. */
 async function everything(store: Store, { retried, cancelled }: Prepared) {
   return Promise.all([
     store.listAccounts(),
@@ -152,7 +154,7 @@ async function everything(store: Store, { retried, cancelled }: Prepared) {
 }
 
 describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
-  test('a change whose audit entry cannot be written is refused and does not happen', async () => {
+  test('a change whose audit entry cannot be written is rejected and not stored', async () => {
     const { store, refuseEntries } = await opened(name);
     const at = await prepared(store);
     const before = await everything(store, at);
@@ -165,11 +167,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 
-  test('a change by an operator has one entry, with what its transaction saw before and after, and no secret', async () => {
+  test('an operator’s change has one audit entry, with the values before and after from its transaction, and no secret', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     for (const [action, change] of Object.entries(CHANGES)) {
-      // Each change of a domain is computed from the domain as it is.
+      // Each change of a domain is computed from the current domain.
       const now = { ...at, domain: await store.findDomain('example.com') };
       expect((await change(store, now, BY)).kind, action).toBe('done');
     }
@@ -215,7 +217,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['token.revoke']).toEqual(['old', null, null]);
   });
 
-  test('an import of several batches has one entry, which is true after each of them', async () => {
+  test('an import of several batches has one entry with correct counts after each batch', async () => {
     const { store, refuseEntries } = await opened(name);
     await prepared(store);
     const shown = async () =>
@@ -236,7 +238,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     });
     const two = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
     expect(await shown()).toEqual([[head, two]]);
-    // A batch whose entry cannot be updated is not there either.
+    // A batch whose entry cannot be updated is not stored either.
     await refuseEntries(true);
     const lost = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
     await expect(lost).rejects.toThrow('no entry');
@@ -246,7 +248,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
     const { unfinished: _, ...counts } = two;
     expect(await shown()).toEqual([[head, { ...counts, stopped: true }]]);
-    // A second import has an entry of its own.
+    // A second import has its own entry.
     await store.importSuppressions('acme', again, step({ read: 2, end: 'complete' }), BY);
     expect((await shown()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
@@ -254,7 +256,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     ]);
   });
 
-  test('a refused change, and one that the service makes by itself, have no entry', async () => {
+  test('a rejected change, and a change by the service itself, have no entry', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     const stale = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);

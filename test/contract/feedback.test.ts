@@ -1,4 +1,4 @@
-/** What every store promises about what comes back. */
+/** Guarantees of every store about feedback reports. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
@@ -44,7 +44,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Mail that the next hop took, answering with this id of its own. */
+  /** A message that the next hop has accepted with this id. */
   async function delivered(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
     const mail = newMessage({ lease: LEASE, to });
     await store.accept([mail]);
@@ -66,7 +66,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return window.kind === 'done' ? window.value : null;
   };
 
-  test('a bounce changes its mail request alone: state, history, suppression and reputation together', async () => {
+  test('a bounce changes only its message: state, history, suppression and reputation in one transaction', async () => {
     const store = await storeWith();
     const [mail, other] = [await delivered(store), await delivered(store, 'otto@example.com')];
     const { endedAt } = (await store.findMessage(mail.id)) ?? {};
@@ -109,7 +109,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
   });
 
-  test('of the same report sent to two places at once one is applied', async () => {
+  test('of the same report received by two nodes at once, one is applied', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const twice = report({ id: mail.id }, COMPLAINT);
@@ -118,7 +118,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a complaint ends delivered mail as complained and suppresses; complaints lock the account', async () => {
+  test('a complaint changes a delivered message to complained and suppresses the recipient; complaints lock the account', async () => {
     const store = await storeWith();
     for (const to of ['a@example.com', 'b@example.com']) {
       const { id } = await delivered(store, to);
@@ -131,9 +131,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const locked = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
   const DAY_MS = 86_400_000;
 
-  test('one recipient who reports every message counts once, and locks nobody', async () => {
+  test('a recipient who reports every message counts once and locks no account', async () => {
     const store = await storeWith();
-    // Mail from before the first report; the spellings are those of one mailbox.
+    // A message accepted before the first report. The spellings are of one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const mails: NewMessage[] = [];
     for (const to of [...spellings, ...spellings]) mails.push(await delivered(store, to));
@@ -150,7 +150,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await locked(store))?.reason).toContain('2 complaints');
   });
 
-  test('one recipient counts once also where reports name somebody else, or the suppression is removed between them', async () => {
+  test('a recipient counts once even if reports name another address or the suppression is removed in between', async () => {
     const store = await storeWith();
     const about = (recipient: string): Notice => ({ ...HARD, kind: 'complaint', feedbackType: 'abuse', recipient });
     for (const notice of [about('a@elsewhere.example'), about('b@elsewhere.example'), COMPLAINT, COMPLAINT]) {
@@ -162,7 +162,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('one recipient counts once whatever reports the complaint: over SMTP, from SNS, from a queue', async () => {
+  test('a recipient counts once over all channels: SMTP, SNS and a queue', async () => {
     const store = await storeWith();
     const sent: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
@@ -175,7 +175,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a bounce and a complaint of one recipient are two pieces of evidence, and each counts once', async () => {
+  test('a bounce and a complaint of one recipient are separate evidence, and each counts once', async () => {
     const store = await storeWith();
     const sent: { notice: Notice; id: string }[] = [];
     for (const notice of [HARD, COMPLAINT, HARD, COMPLAINT])
@@ -185,7 +185,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a recipient counts again after the window, for each account, and not after an unlock within it', async () => {
+  test('a recipient counts again after the window and for another account, but not after an unlock within the window', async () => {
     const store = await storeWith();
     const now = Date.now();
     const complain = async (at: number) => {
@@ -201,7 +201,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toMatchObject({ complaints: 0 });
   });
 
-  test('whose complaint counted is forgotten with the reports of its time', async () => {
+  test('complainants are purged with the reports of the same time', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [{ id }, again] = [await delivered(store, 'rita@example.com'), await delivered(store, 'rita@example.com')];
@@ -211,7 +211,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toMatchObject({ complaints: 2 });
   });
 
-  test('complaints of a provider’s simulator lock nobody', async () => {
+  test('complaints of a provider’s simulator lock no account', async () => {
     const store = await storeWith();
     for (const label of ['', '+a', '+b']) {
       const { id } = await delivered(store, `complaint${label}@simulator.amazonses.com`);
@@ -221,7 +221,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a late soft bounce changes nothing but the history', async () => {
+  test('a late soft bounce changes only the history', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     expect(await one(store, report({ id: mail.id }, SOFT))).toMatchObject({
@@ -237,7 +237,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
   });
 
-  test('the provider’s own id finds the mail request; before the settlement it is not yet known', async () => {
+  test('the provider’s id identifies the message; before the settlement it is unknown', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-1' }, HARD);
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
@@ -246,7 +246,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({ kind: 'kept' });
   });
 
-  test('what may be another program’s is nothing to us, unless the provider’s id is known', async () => {
+  test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
     const store = await storeWith();
     const foreign = report({ reference: 'ses-7' }, HARD, { mayBeOtherProgram: true, isFinal: true });
     expect(await one(store, foreign)).toEqual({ kind: 'foreign' });
@@ -255,7 +255,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, foreign)).toMatchObject({ kind: 'applied', id: mail.id });
   });
 
-  test('a bounce of mail still under way is not yet applied, and kept where it will not come again', async () => {
+  test('a bounce of a message that is being sent is not applied yet, and is stored if it will not be repeated', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -269,7 +269,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await stateOf(store, mail)).toBe('sending');
   });
 
-  test('what was kept because it came too early is applied when it comes again, and kept once', async () => {
+  test('a stored premature report is applied when it is repeated, and is stored once', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-early' }, HARD, { isFinal: true });
     expect(await one(store, early)).toMatchObject({ kind: 'kept' });
@@ -279,7 +279,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, early)).toEqual({ kind: 'repeated' });
   });
 
-  test('a complaint about bounced mail changes no state, and still suppresses and counts', async () => {
+  test('a complaint about a bounced message changes no state but suppresses and counts', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     await store.recordFeedback([report({ id: mail.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
@@ -290,7 +290,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a trial of the way back changes its state, and neither suppresses nor counts', async () => {
+  test('a report about a test message changes its state, and neither suppresses nor counts', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE, keyId: 0 });
     await store.accept([mail]);
@@ -311,7 +311,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a bounce ends uncertain mail, and the queue never takes it again', async () => {
+  test('a bounce ends an uncertain message, and it is never queued again', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -332,7 +332,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.queueFigures()).toMatchObject({ uncertain: 0, queued: 0 });
   });
 
-  test('mail whose body is erased can still bounce, and mail that was never here is kept with the reason', async () => {
+  test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
@@ -341,11 +341,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const gone = idAt(Date.now() - 86_400_000);
     expect(await one(store, report({ id: gone }, COMPLAINT))).toMatchObject({
       kind: 'kept',
-      reason: 'its mail request is not stored here',
+      reason: 'the message that the report names is not stored here',
     });
   });
 
-  test('what is not understood is listed, the newest first, page by page, and shown whole', async () => {
+  test('reports that were not understood are listed newest first, by page, and shown in full', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const about = [{ id: mail.id }, null, { id: mail.id }] as const;
@@ -354,7 +354,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(await one(store, report(null, COMPLAINT))).toMatchObject({
       kind: 'kept',
-      reason: 'it names no mail request of this installation',
+      reason: 'the report names no message of this installation',
     });
     await store.purgeFeedback(0, 3, 10);
     const all = (await store.listFeedback(null, 3)).slice(1);
@@ -371,7 +371,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await stateOf(store, mail)).toBe('delivered');
   });
 
-  test('old reports, ids of the provider, and more kept ones than are wanted are forgotten in rounds', async () => {
+  test('old reports, provider references, and stored reports beyond the maximum are purged in batches', async () => {
     const store = await storeWith();
     expect(await store.lastFeedbackAt()).toBeNull();
     const mail = await delivered(store, 'rita@example.com', 'ses-9');

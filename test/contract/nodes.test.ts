@@ -1,4 +1,4 @@
-/** What every store promises to nodes that share it: who is alive, who takes over what, and token buckets. */
+/** Guarantees of every store to nodes that share it: liveness, recovery of leases, and token buckets. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
@@ -15,7 +15,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  test('running time advances by what the monotonic clock confirms, and a longer advance of the clock is a step', async () => {
+  test('running time advances by what the monotonic clock confirms; a greater advance of the clock is a step', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const first = await store.updateRunningTime(0, now);
@@ -24,7 +24,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const second = await store.updateRunningTime(MINUTE, first.seenAt + 1_000);
     expect(second.stretches).toEqual(first.stretches);
     expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
-    // A store that goes by its own time sees no step in what it is told.
+    // A store that uses its own time sees no step in the caller's time.
     const third = await store.updateRunningTime(10, second.seenAt + 3_600_000);
     const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
     expect(third.stretches).toHaveLength(1 + steps);
@@ -32,7 +32,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.updateRunningTime(MINUTE, third.seenAt)).toMatchObject({ stretches: third.stretches });
   });
 
-  test('a node that beats is listed with its roles until it leaves', async () => {
+  test('a node with heartbeats is listed with its roles until it leaves', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const time = await store.recordHeartbeat(beatOf('node-a'), MINUTE, now);
@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
-  test('what a dead node holds is taken over before its leases end, what a live one holds is not, even after they ended', async () => {
+  test('leases of a dead node are recovered before they expire; leases of a live node are not, even after they expire', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     for (const name of ['judge', 'live']) await store.recordHeartbeat(beatOf(name), 10 * MINUTE, now);
@@ -65,7 +65,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
 
-  test('a node taken for dead cannot settle what was taken over, and whoever has it now can', async () => {
+  test('a node presumed dead cannot settle recovered leases, and their new owner can', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE };
@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([settlementOf(mine)])).toEqual(['settled']);
   });
 
-  test('a node gives back its own lease that it does not know of, and keeps those that it names', async () => {
+  test('a node recovers its own leases except those that it names', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
@@ -98,7 +98,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(unheard.id))?.state).toBe('queued');
   });
 
-  test('a token bucket begins full, gives whole tokens, and says when the next one is there', async () => {
+  test('a token bucket starts full, grants whole tokens, and returns the time of the next one', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
@@ -109,7 +109,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
-  test('buckets are of accounts, and a full one stays full under a new limit', async () => {
+  test('buckets belong to accounts, and a full bucket stays full under a new limit', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };

@@ -1,4 +1,4 @@
-/** What every store promises operators: what was changed is told, and tokens of scripts. */
+/** Guarantees of every store about the audit log, operator tokens and ended sessions. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { STORES } from '../rig/stores.ts';
 
@@ -11,7 +11,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   };
 
-  test('changes are told the newest first, page by page, as they were written', async () => {
+  test('audit log entries are listed newest first, by page, as they were written', async () => {
     const store = await storeWith();
     const entry = (n: number) => ({
       at: n,
@@ -30,7 +30,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ subject }) => subject)).toEqual(['ünpaid 1']);
   });
 
-  test('a token is found by its hash, has its name alone, and is over once revoked', async () => {
+  test('a token is found by its hash, has a unique name, and stays revoked', async () => {
     const store = await storeWith();
     const made = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
     expect(made).toMatchObject({
@@ -57,7 +57,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('who signed out stays out, until the session would have ended by itself', async () => {
+  test('an ended session stays ended until its expiry', async () => {
     const store = await storeWith();
     await store.endSession(hash('a'), 100, 10);
     await store.endSession(hash('a'), 100, 20);

@@ -1,4 +1,7 @@
-/** What every store promises of searches: complete, newest first, the same whatever of the mail is in the index. */
+/**
+ * Guarantees of every store about searches: complete, newest first, and the same whatever part of the messages is
+ * indexed.
+ */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
@@ -41,7 +44,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Indexes everything accepted before `until`, in segments of at least so many. */
+  /** Indexes everything accepted before `until`, in segments of at least this many messages. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let steps = 0;
     while ((await store.indexMessages({ horizon: minIdAt(until), least: 1, now })).worked) steps += 1;
@@ -139,7 +142,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     },
   );
 
-  /** A mail request brought into the state. */
+  /** A message in the given state. */
   async function bringTo(store: Store, mail: NewMessage, state: State): Promise<void> {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
     await store.accept([{ ...mail, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
@@ -162,7 +165,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])('every state is found, alone and with words (indexed: %s)', async (indexed) => {
     const store = await storeWith();
     const mails = new Map<State, NewMessage>();
-    // What takes every lease back comes first.
+    // The state that needs the recovery of all leases comes first.
     for (const [n, state] of [...STATES].reverse().entries()) {
       const mail = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
       mails.set(state, mail);
@@ -211,7 +214,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     budgetMs: fc.constantFrom(0, 5_000),
   });
 
-  test('searches find what a plain filter over all rows finds, whatever is indexed and however the pages are cut', async () => {
+  test('searches find what a plain filter over all rows finds, for every part indexed and every page size', async () => {
     const store = await storeWith();
     const seed = fc.sample(mailOf, { numRuns: 160, seed: 6 });
     let at = START;
@@ -241,14 +244,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       }
     };
     await ask();
-    // The newest part, then more in small segments, then all.
+    // First the newest part, then more in small segments, then everything.
     for (const until of [START + 500, START + 700, START + 701, START + 1_200, at + 1]) {
       await indexUntil(store, until);
       if (until === START + 500 || until === at + 1) await ask();
     }
   });
 
-  test('pages have no gaps and no doubles while mail is accepted and indexed', async () => {
+  test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
     const store = await storeWith();
     const mails = Array.from({ length: 300 }, (_, n) =>
       newMessage({ acceptedAt: START + n, subject: `Number ${n % 3}` }),
@@ -272,7 +275,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(found.filter((id) => timestampOfId(id) < START + 1_000)).toEqual(expected);
   });
 
-  test('mail that was committed late is in the index some minutes later', async () => {
+  test('a message that was committed late is in the index some minutes later', async () => {
     const store = await storeWith();
     const early = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
     await store.accept(early);
@@ -283,13 +286,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await indexUntil(store, START + 100, START + 10 * MINUTE)).toBe(1);
     expect(await find(store, 'late@example.com')).toEqual([late.id]);
     expect(await find(store, 'receipt')).toHaveLength(21);
-    // It is looked at again, its forerunner's pages are thrown away, and then there is nothing more to do.
+    // The segment is verified, the pages of the replaced one are purged, and then no work is left.
     expect(await indexUntil(store, START + 100, START + 20 * MINUTE)).toBe(2);
     expect(await indexUntil(store, START + 100, START + 30 * MINUTE)).toBe(0);
     expect(await find(store, 'late@example.com')).toEqual([late.id]);
   });
 
-  test('nothing is indexed where there is nothing, nor past the horizon', async () => {
+  test('an empty store has nothing to index, and nothing after the horizon is indexed', async () => {
     const store = await storeWith();
     expect(await store.indexMessages({ horizon: minIdAt(START), least: 1, now: START })).toEqual({
       worked: false,

@@ -1,4 +1,7 @@
-/** A store in the caller's thread, on a clock and a source of chance that are handed in: the same run twice gives the same. */
+/**
+ * A store in the caller's thread with an injected clock and random source: two runs with the same seed give the same
+ * results.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
@@ -9,7 +12,7 @@ import { STORES } from '../rig/stores.ts';
 const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
 
-/** Numbers in [0, 1), the same from each seed (mulberry32). */
+/** Numbers in [0, 1), the same for each seed (mulberry32). */
 function chance(seed: number): () => number {
   let state = seed;
   return () => {
@@ -21,7 +24,7 @@ function chance(seed: number): () => number {
 }
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
-  /** Accepts, claims, settles and looks, as chance will have it; resolves to everything that the store said. */
+  /** Accepts, claims, settles and reads at random. Resolves to all answers of the store. */
   async function run(seed: number): Promise<readonly unknown[]> {
     const clock = virtualClock(START);
     const random = chance(seed);
@@ -85,11 +88,11 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     expect(first.length).toBeGreaterThan(90);
   });
 
-  test('another seed gives others', async () => {
+  test('another seed gives other results', async () => {
     expect(await run(8)).not.toEqual(await run(7));
   });
 
-  test('only the clock handed in says what time it is', async () => {
+  test('only the injected clock determines the time', async () => {
     const clock = virtualClock(START);
     const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
     onTestFinished(() => store.close());

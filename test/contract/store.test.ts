@@ -1,4 +1,4 @@
-/** What every store promises; the list of stores is at the end. */
+/** Guarantees of every store. The list of stores is at the end. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptResult, Lease } from '../../src/model/message.ts';
@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
-/** Room for so many mail requests, whatever their size. */
+/** Limits for this many messages of any size. */
 const room = (mails: number) => ({ mails, bytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -22,7 +22,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const kinds = (answers: readonly AcceptResult[]) =>
     answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
-  test('an accepted mail request is found again with its four fields', async () => {
+  test('an accepted message is found again with its four fields', async () => {
     const store = await storeWith();
     const mail = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([mail])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
@@ -38,12 +38,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
 
-  test('an unknown id shows nothing', async () => {
+  test('an unknown id finds nothing', async () => {
     const store = await storeWith();
     expect(await store.findMessage(newMessage().id)).toBeNull();
   });
 
-  test('the standings of several are what is shown of each, without the message', async () => {
+  test('the histories of several messages equal those of each, without the message text', async () => {
     const store = await storeWith();
     const mails = [newMessage(), newMessage({ to: 'max@example.com' })];
     await store.accept(mails);
@@ -56,7 +56,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(standings);
   });
 
-  test('volume is exact within a batch and over batches under way together', async () => {
+  test('volume is exact within a batch and over concurrent batches', async () => {
     const store = await storeWith({ volume: 25 });
     const batches = await Promise.all(
       Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMessage()))),
@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: now })]))).toEqual(['accepted']);
   });
 
-  test('a rate limit lets exactly its number through in each period and says what is left', async () => {
+  test('a rate limit accepts exactly its number in each period and reports what is left', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([
@@ -98,7 +98,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: at + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('a refused mail request leaves no row and costs no volume', async () => {
+  test('a refused message is not stored and uses no volume', async () => {
     const store = await storeWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
     const refused = newMessage();
     expect(kinds(await store.accept([newMessage(), refused]))).toEqual(['accepted', 'rate-limit-exceeded']);
@@ -114,7 +114,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage()]))).toEqual(['accepted']);
   });
 
-  test('the same idempotency key gives the first id, costs no volume, and clashes with another payload', async () => {
+  test('the same idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
     const store = await storeWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
     const first = newMessage({ idempotency });
@@ -129,7 +129,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.accept([newMessage({ idempotency })])).toEqual([{ kind: 'replayed', id: first.id }]);
   });
 
-  test('an idempotency key is free again after 24 hours, and belongs to its account alone', async () => {
+  test('an idempotency key expires after 24 hours and belongs to one account', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
@@ -143,7 +143,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
   });
 
-  test('an idempotency key that a step of the clock alone made old is not free', async () => {
+  test('an idempotency key does not expire by a step of the clock', async () => {
     const store = await storeWith();
     const at = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
@@ -158,7 +158,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([over]))).toEqual(['accepted']);
   });
 
-  test('a hard bounce suppresses that recipient of that account alone, whatever the case of letters', async () => {
+  test('a hard bounce suppresses that recipient for that account only, in any spelling of case', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const mail = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
@@ -176,7 +176,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('mail queued before its recipient was suppressed is not leased but ends suppressed', async () => {
+  test('a message queued before its recipient was suppressed is not leased but ends as suppressed', async () => {
     const store = await storeWith();
     const [waiting, bouncing] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([waiting, bouncing]);
@@ -187,7 +187,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
   });
 
-  test('a lease is given once, with the attempt counted and everything needed to send', async () => {
+  test('a message is leased once, with the attempt counted and everything needed to send it', async () => {
     const store = await storeWith();
     const mail = newMessage();
     await store.accept([mail]);
@@ -207,7 +207,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('nothing is leased before it is due', async () => {
+  test('no message is leased before it is due', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -217,7 +217,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, dueAt)).mails.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
-  test('accounts take turns, so a backlog of one does not starve another', async () => {
+  test('accounts are served in turn, so a backlog of one does not delay another', async () => {
     const store = await storeWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMessage()));
@@ -227,7 +227,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
 
-  test('with more accounts than one claim serves, each is served in turn', async () => {
+  test('if more accounts wait than one claim serves, each is served in turn', async () => {
     const store = await storeWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
@@ -249,12 +249,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
   });
 
-  test('where many accounts have a backlog, a claim serves at least 64 of them, each with no more than its turn', async () => {
+  test('if many accounts have a backlog, a claim serves at least 64 of them, each with its rows per turn', async () => {
     const store = await storeWith();
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, n) => newMessage({ accountId: (n % 200) + 2 })));
     const served = new Set<number>();
-    // Of 512, the lane of first attempts has all, since the other one has nothing.
+    // All 512 go to the lane of first attempts, because the other lane is empty.
     for (let round = 0; round < 4; round += 1) {
       const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
       expect(claimed).toHaveLength(512);
@@ -267,7 +267,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(served.size).toBe(200);
   });
 
-  /** Leases in claims of `mails` until nothing more is due; gives what each claim gave. */
+  /** Leases in claims of `mails` until nothing more is due. Returns the result of each claim. */
   async function claimAll(store: Store, mails: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 1_000; ) {
@@ -278,7 +278,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return claims;
   }
 
-  /** So many together as a store has room for, however slow the machine: a request for a connection waits for 10 s at most. */
+  /** As many at once as a store has capacity for on a slow machine: a call waits at most 10 s for a connection. */
   async function createAccounts(store: Store, count: number): Promise<void> {
     for (let from = 0; from < count; from += 100)
       await Promise.all(
@@ -288,7 +288,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
   }
 
-  test('a claim is filled over thousands of accounts with one mail each, and says that more is due until nothing is', async () => {
+  test('a claim over thousands of accounts with one message each is filled and reports more until nothing is due', async () => {
     const store = await storeWith();
     const accounts = 3_000;
     await createAccounts(store, accounts);
@@ -298,7 +298,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
   });
 
-  test('what is due in one of thousands of accounts is found, however many others wait for a later time', async () => {
+  test('a due message of one of thousands of accounts is found, however many others wait for a later time', async () => {
     const store = await storeWith();
     const accounts = 4_500;
     await createAccounts(store, accounts);
@@ -313,7 +313,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([again.flat(), again.length < 10]).toEqual([[], true]);
   });
 
-  test('a claim leases no more message text than it has room for, and the rest is still due', async () => {
+  test('a claim leases no more message text than its limit, and the rest stays due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
@@ -328,7 +328,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
-  test('a message larger than the room gets through alone, in either lane, whatever else is due', async () => {
+  test('a message larger than the limit is leased alone, in either lane, whatever else is due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const large = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
@@ -346,7 +346,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
     expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
-    // Long before the small ones, which never stop coming, are through.
+    // Long before the continuous stream of small messages ends.
     expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
@@ -366,7 +366,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
 
-  test('mail of a locked account waits, and goes on after unlock', async () => {
+  test('messages of a locked account wait and continue after the unlock', async () => {
     const store = await storeWith();
     await store.accept([newMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
@@ -375,7 +375,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, Date.now())).mails).toHaveLength(1);
   });
 
-  test('a settlement is fenced: another owner, another attempt or a second time is lost and changes nothing', async () => {
+  test('a settlement is fenced: another owner, another attempt or a repetition is lost and changes nothing', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -388,7 +388,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
   });
 
-  test('the history keeps each attempt with its conversation', async () => {
+  test('the history keeps each attempt with its transcript', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -397,7 +397,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
-  test('a lease given back without an attempt does not count as one', async () => {
+  test('a lease returned without an attempt does not count as one', async () => {
     const store = await storeWith();
     await store.accept([newMessage()]);
     const [mail] = (await store.claim(room(1), LEASE, Date.now())).mails;
@@ -406,7 +406,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(1), LEASE, Date.now())).mails[0]?.attempts).toBe(1);
   });
 
-  test('a lease given back unused is queued in its old place, uncounted, and leaves nothing in the history', async () => {
+  test('a released lease keeps its position in the queue, is not counted, and adds nothing to the history', async () => {
     const store = await storeWith();
     const at = Date.now();
     const [first, second] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
@@ -420,7 +420,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(1), LEASE, at)).mails.map(({ id }) => id)).toEqual([first.id]);
   });
 
-  test('a lease whose outcome its node still holds is not taken back, under either policy', async () => {
+  test('a lease whose outcome its node still holds is not recovered, under either policy', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
@@ -437,7 +437,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
   });
 
-  test('taken back under hold, what was not handed over has not been tried; under resend it may have been', async () => {
+  test('under hold, a recovered message that was not marked was not attempted; under resend it may have been', async () => {
     const store = await storeWith();
     const lease = { owner: 'dead', until: 1 };
     const [held, resent] = [newMessage({ lease }), newMessage({ lease })];
@@ -451,7 +451,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
-  test('a lease that ran out is taken back, one still running is not', async () => {
+  test('an expired lease is recovered, a valid one is not', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [over, running] = [
@@ -492,7 +492,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(third.id))?.state).toBe('queued');
   });
 
-  test('expiry goes by time, also for mail whose next try is hours away', async () => {
+  test('expiry depends on the time of acceptance, even if the next attempt is hours away', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
     const [old, young] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
@@ -507,7 +507,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a body is erased after its terminal state and never before it', async () => {
+  test('a body is purged after the end of its message and never before', async () => {
     const store = await storeWith();
     const at = Date.now() - 10_000;
     const [done, waiting] = [newMessage({ acceptedAt: at, lease: LEASE }), newMessage({ acceptedAt: at })];
@@ -522,7 +522,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('idempotency keys are forgotten as fast as bodies are erased', async () => {
+  test('idempotency keys are purged as fast as bodies', async () => {
     const store = await storeWith();
     const at = Date.now() - 100_000;
     const keyed = (n: number) => newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
@@ -535,7 +535,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([keyed(0), keyed(24)]))).toEqual(['accepted', 'accepted']);
   });
 
-  test('a clock set back starts the period again: no account waits for longer than its period', async () => {
+  test('a clock set back restarts the period: no account waits longer than its period', async () => {
     const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
     expect(kinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
@@ -546,14 +546,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('requests a little out of order get no more than the limit through', async () => {
+  test('requests slightly out of order get no more than the limit', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));
     expect(kinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
-  test('what a clock set back has left due too far ahead is made due, and nothing else', async () => {
+  test('due times left too far ahead by a clock set back are reset, and no others', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
@@ -577,7 +577,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator cancels what is queued, retries what waits, and is told when it is too late', async () => {
+  test('an operator cancels queued messages, retries waiting ones, and gets the state when it is too late', async () => {
     const store = await storeWith();
     const [queued, sending] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([queued, sending]);
@@ -610,7 +610,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await found({ since: at })).toEqual([2, 1]);
   });
 
-  test('queue figures count what is open and know the oldest', async () => {
+  test('queue figures count open messages and include the oldest', async () => {
     const store = await storeWith();
     const at = Date.now() - 5_000;
     const first = newMessage({ acceptedAt: at });
@@ -623,7 +623,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('keys are made, listed, rotated with grace and revoked', async () => {
+  test('keys are created, listed, rotated with a grace period, and revoked', async () => {
     const store = await storeWith();
     const now = Date.now();
     expect(await store.createKey('nobody', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
@@ -647,7 +647,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the first key is made with its account, both or neither, and only on an empty store', async () => {
+  test('the first key is created with its account, both or neither, and only in an empty store', async () => {
     const store = await open();
     onTestFinished(() => store.close());
     const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
@@ -658,12 +658,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listKeys('default')).toMatchObject({ kind: 'done', value: [key] });
   });
 
-  test('an account name is taken once', async () => {
+  test('an account name is unique', async () => {
     const store = await storeWith();
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
   });
 
-  test('the directory tells everything at first and then each change', async () => {
+  test('watching the directory reports everything at first and then each change', async () => {
     const store = await storeWith({ volume: 3 });
     const seen: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seen.push(changes));
@@ -673,7 +673,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
   });
 
-  test('keys are found by their digests with their accounts as soon as they are made; others are left out', async () => {
+  test('keys are found by their digests with their accounts as soon as they are created; unknown digests are left out', async () => {
     const store = await storeWith();
     const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
@@ -700,11 +700,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['default', null],
       ['second', 'abuse'],
     ]);
-    // As new as what the watch says by now.
+    // As recent as what the watch has reported by now.
     expect(all.revision).toBe(seen[0]?.revision);
   });
 
-  test('ids go on after the newest one stored', async () => {
+  test('new ids are greater than the newest stored id', async () => {
     const store = await storeWith();
     expect(await store.newestId()).toBeNull();
     const mails = [newMessage(), newMessage()];
@@ -712,7 +712,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.newestId()).toBe(mails[1]?.id);
   });
 
-  test('a settlement that the table of transitions does not have is refused, and changes nothing', async () => {
+  test('a settlement that the table of transitions lacks is rejected and changes nothing', async () => {
     const store = await storeWith();
     const [mail, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
     await store.accept([mail, other]);
@@ -726,7 +726,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(mail.id))?.state).toBe('sending');
   });
 
-  test('a closed store rejects instead of waiting', async () => {
+  test('a closed store rejects at once', async () => {
     const store = await open();
     await store.close();
     await expect(store.accept([newMessage()])).rejects.toThrow('the store is closed');

@@ -1,8 +1,8 @@
 /**
- * A database written by an older version opens, and every question is answered as that version answered it. test/corpus/stores has
- * the tables as commit c1fc4ea left them (before the model, the events and the roles of the store were separated), and what its
- * own store said of them: accounts, keys, domains, messages of every state, reports, suppressions, tokens, figures. What it asked of
- * `findToken` is asked of `findTokens`.
+ * A database written by an older version opens, and every read returns what that version returned. test/corpus/stores
+ * contains the tables as commit c1fc4ea left them (before the model, the events and the roles of the store were
+ * separated) and the answers of its own store: accounts, keys, domains, messages of every state, reports, suppressions,
+ * tokens, figures. Its calls of `findToken` are now calls of `findTokens`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,13 +18,13 @@ type Column = string | number | boolean | null;
 
 interface Written {
   readonly tables: Readonly<Record<string, readonly Readonly<Record<string, Column>>[]>>;
-  /** The last value of each sequence; of PostgreSQL alone. */
+  /** The last value of each sequence; PostgreSQL only. */
   readonly sequences?: Readonly<Record<string, number>>;
-  /** Method, arguments, answer; maps and bytes as `revived` reads them. */
+  /** Method, arguments, answer. `revived` restores maps and bytes. */
   readonly reads: readonly (readonly [method: string, args: readonly unknown[], answer: unknown])[];
 }
 
-/** Migrations that the version had. */
+/** The migrations of that version. */
 const KNOWN = { sqlite: 11, postgres: 10 } as const;
 
 function written(kind: 'sqlite' | 'postgres'): Written {
@@ -37,7 +37,7 @@ function migrationsOf(kind: 'sqlite' | 'postgres'): readonly string[] {
   return names.map((name) => readFileSync(new URL(name, folder), 'utf8'));
 }
 
-/** JSON with `$map` as a map and `$bytes` as the bytes of its text. */
+/** JSON with `$map` for a map and `$bytes` for the bytes of a text. */
 function revived(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(revived);
@@ -83,18 +83,21 @@ const WRITE = {
   },
 } as const;
 
-test.each(STORES)('the $name store answers of an older database as the version that wrote it did', async ({ name }) => {
-  const before = written(name);
-  const store = await openStore(await WRITE[name](before), { exclusive: true });
-  onTestFinished(() => store.close());
-  const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
-  for (const [method, args, answer] of before.reads) {
-    const said = await methods[method]?.(...args.map(revived));
-    expect(plain(said), `${method}(${JSON.stringify(args)})`).toEqual(plain(revived(answer)));
-  }
-});
+test.each(STORES)(
+  'the $name store answers about an older database as the version that wrote it did',
+  async ({ name }) => {
+    const before = written(name);
+    const store = await openStore(await WRITE[name](before), { exclusive: true });
+    onTestFinished(() => store.close());
+    const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
+    for (const [method, args, answer] of before.reads) {
+      const said = await methods[method]?.(...args.map(revived));
+      expect(plain(said), `${method}(${JSON.stringify(args)})`).toEqual(plain(revived(answer)));
+    }
+  },
+);
 
-/** Bytes as text, since a store may give them as any kind of array of bytes. */
+/** Bytes as text, because stores return different types of byte arrays. */
 function plain(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
   if (value instanceof Map) return [...value].map(plain);
@@ -103,7 +106,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]));
 }
 
-test.each(STORES)('the $name store goes on with what an older version has queued', async ({ name }) => {
+test.each(STORES)('the $name store continues with messages that an older version has queued', async ({ name }) => {
   const store = await openStore(await WRITE[name](written(name)), { exclusive: true });
   onTestFinished(() => store.close());
   const queued = await store.listMessages({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });

@@ -1,4 +1,4 @@
-/** The tokens that nodes share: each store gives what the one rule gives, PostgreSQL by a statement of its own. */
+/** Shared token buckets: each store follows the same rules. PostgreSQL implements them in a statement of its own. */
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';
@@ -18,7 +18,7 @@ const asked = fc.record({
   requested: fc.integer({ min: 0, max: 6 }),
 });
 
-test.each(STORES)('the $name store hands out tokens by the rule of the bucket', async ({ open }) => {
+test.each(STORES)('the $name store grants tokens by the rules of the bucket', async ({ open }) => {
   const clock = virtualClock(START);
   const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
   onTestFinished(() => store.close());

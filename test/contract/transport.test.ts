@@ -1,4 +1,4 @@
-/** One suite for every transport: what src/transports/transport.ts promises. */
+/** One suite for every transport: the guarantees of src/transports/transport.ts. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -14,9 +14,9 @@ import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface Subject {
   readonly transport: Transport;
-  /** Where messages go that cannot be taken: nowhere. */
+  /** Where messages go that cannot be delivered: nowhere. */
   readonly broken: Transport;
-  /** What arrived of this message, or null. */
+  /** The delivered copy of this message, or null. */
   arrived(message: OutgoingMessage): Promise<Buffer | null>;
 }
 
@@ -100,7 +100,7 @@ describe.each([
     expect((await arrived(message))?.equals(message.data)).toBe(true);
   });
 
-  test('delivers many at once, each of them once', async () => {
+  test('delivers many at once, each once', async () => {
     const { transport, arrived } = await make();
     const messages = Array.from({ length: 30 }, (_, n) => outgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
@@ -108,7 +108,7 @@ describe.each([
     for (const message of messages) expect(await arrived(message)).not.toBeNull();
   });
 
-  test('asks beforeHandover exactly once, before the message is complete', async () => {
+  test('calls beforeHandover exactly once, before the message is complete', async () => {
     const { transport, arrived } = await make();
     const message = outgoingMessage(BODY);
     let asked = 0;
@@ -121,7 +121,7 @@ describe.each([
     expect(await arrived(message)).not.toBeNull();
   });
 
-  test('completes nothing where beforeHandover rejects, and goes on with the next message', async () => {
+  test('completes nothing if beforeHandover rejects, and continues with the next message', async () => {
     const { transport, arrived } = await make();
     const refused = outgoingMessage(BODY);
     const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
@@ -133,7 +133,7 @@ describe.each([
     expect(await arrived(next)).not.toBeNull();
   });
 
-  test('never rejects: what cannot be taken is deferred and blames the transport', async () => {
+  test('never rejects: a message that cannot be delivered is deferred, with the transport as scope', async () => {
     const { broken } = await make();
     const attempt = await broken.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });

@@ -1,4 +1,4 @@
-/** What every store promises about trust: suppression lists, sending domains, reputation. */
+/** Guarantees of every store about suppression lists, sending domains and reputation. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DirectoryChanges } from '../../src/model/account.ts';
 import { accountVersion } from '../../src/model/account-version.ts';
@@ -31,7 +31,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
-  /** Ends so many mail requests of an account, each in this way. */
+  /** Ends this many messages of an account, each in this way. */
   async function end(
     store: Store,
     accountId: number,
@@ -59,7 +59,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   const account = async (store: Store, name: string) => (await store.listAccounts()).find((one) => one.name === name);
 
-  test('a suppressed recipient of one account is free for another, and one of the whole service is free for none', async () => {
+  test('a recipient suppressed for one account is free for another; one suppressed for the service is free for none', async () => {
     const store = await storeWith('other');
     await store.addSuppressions('default', [manual('a@example.com')]);
     await store.addSuppressions('*', [manual('b@example.com')]);
@@ -77,7 +77,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a suppression keeps its first reason, is listed in order page by page, and is gone when removed', async () => {
+  test('a suppression keeps its first reason, is listed in order by page, and disappears when removed', async () => {
     const store = await storeWith();
     const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounce, manual('a@example.com')])).toEqual({
@@ -99,7 +99,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.addSuppressions('nobody', [])).toEqual({ kind: 'missing' });
   });
 
-  test('a list is searched by the beginning of addresses or of their domains, page by page, of that list alone', async () => {
+  test('a list is searched by prefix of addresses or of domains, by page, within that list only', async () => {
     const store = await storeWith('other');
     const names = [
       'ada@example.com',
@@ -137,7 +137,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('every list that has an address is told, that of the whole service first', async () => {
+  test('every list that contains an address is returned, that of the service first', async () => {
     const store = await storeWith('other');
     await store.addSuppressions('other', [manual('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);
@@ -148,7 +148,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.findSuppression('b@example.com')).toEqual([]);
   });
 
-  test('a change that names what was seen is made only while the account is as it was seen', async () => {
+  test('a change with an expected version is made only if the account has that version', async () => {
     const store = await storeWith();
     const version = async () => {
       const found = await account(store, 'default');
@@ -163,7 +163,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('default', { volume: 6 }, 2, seen)).toEqual(stale);
     expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, seen)).toEqual(stale);
     expect(await store.lockAccount('default', 'unpaid', 3, seen)).toEqual(stale);
-    // Mail that is accepted is no change of what an operator has set.
+    // An accepted message is not a change of an operator's settings.
     const mine = await version();
     await store.accept([newMessage({})]);
     expect((await store.lockAccount('default', 'unpaid', 4, mine)).kind).toBe('done');
@@ -178,7 +178,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('nobody', {}, 7, seen)).toEqual({ kind: 'missing' });
   });
 
-  test('a domain has one owner, keeps its keys, and is free again once removed', async () => {
+  test('a domain has one owner, keeps its keys, and is free again after removal', async () => {
     const store = await storeWith('other');
     const added = await store.addDomain(
       'default',
@@ -204,7 +204,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.removeDomain('example.net')).toEqual({ kind: 'missing' });
   });
 
-  test('a check is written down with its keys, and every node hears of it and of a removal', async () => {
+  test('a check is stored with its keys, and every node sees it and a removal', async () => {
     const store = await storeWith();
     const seen: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seen.push(changes));
@@ -236,7 +236,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: { status: 'authenticated', keys: [{ selector: 's2' }] },
     });
     expect(await store.domainChecks('example.org')).toEqual(checks);
-    // Computed from what was before: a change in between must not be undone.
+    // Computed from the values before: a change in between must not be overwritten.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
     await expect.poll(() => seen.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');
@@ -247,7 +247,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await expect.poll(() => seen.flatMap(({ removed }) => removed)).toContain('example.org');
   });
 
-  test('a look at DNS that brings nothing new leaves the revision, and one without an answer the last answer', async () => {
+  test('a DNS check without a new result keeps the revision, and one without an answer keeps the last answer', async () => {
     const store = await storeWith();
     const added = await store.addDomain('default', { name: 'example.org', subdomains: false, keys: [key('s1')] }, 7);
     if (added.kind !== 'done') throw new Error(added.kind);
@@ -291,7 +291,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.accept([newMessage()])).toEqual([{ kind: 'locked' }]);
   });
 
-  test('soft bounces and the simulator lock nobody', async () => {
+  test('soft bounces and the simulator lock no account', async () => {
     const store = await storeWith();
     await end(store, 1, 60, 'soft');
     await end(store, 1, 60, 'hard', Date.now(), true);
@@ -302,7 +302,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('complaints lock too, and an unlock begins the window anew', async () => {
+  test('complaints lock too, and an unlock restarts the window', async () => {
     const store = await storeWith();
     await end(store, 1, 120, 'delivered');
     await end(store, 1, 1, 'complained');
@@ -322,7 +322,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await account(store, 'default'))?.locked).toBeNull();
   });
 
-  test('many bounces of one dead address are one piece of evidence, and lock nobody', async () => {
+  test('many bounces of one address are one piece of evidence and lock no account', async () => {
     const store = await storeWith();
     const mails = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(mails);
@@ -335,7 +335,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await account(store, 'default'))?.locked).toBeNull();
   });
 
-  test('a warning ends when good mail has made its cause small', async () => {
+  test('a warning ends when delivered messages have reduced the rate', async () => {
     const store = await storeWith();
     await end(store, 1, 94, 'delivered');
     await end(store, 1, 6, 'hard');
@@ -344,7 +344,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await account(store, 'default'))?.warning).toBeNull();
   });
 
-  test('mail in memory is screened against what was suppressed since it was leased', async () => {
+  test('messages in memory are checked against suppressions added since they were leased', async () => {
     const store = await storeWith();
     const mails = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
       newMessage({ to, lease: LEASE }),
@@ -356,7 +356,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.checkSuppression(mails)).toEqual([false, false, true]);
   });
 
-  test('what is older than 7 days does not count', async () => {
+  test('events older than 7 days do not count', async () => {
     const store = await storeWith();
     const now = Date.now();
     await end(store, 1, 9, 'hard', now - 169 * HOUR);

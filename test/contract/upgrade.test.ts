@@ -1,4 +1,4 @@
-/** What a migration fills in from what an older version wrote, over every store. */
+/** What a migration computes from the data of an older version, on every store. */
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -26,7 +26,7 @@ interface Complainant {
 
 interface Suppression extends Complainant {
   readonly reason: string;
-  /** The message that it follows from; null for an entry of an operator or an import. */
+  /** The message of the report; null for an entry of an operator or an import. */
   readonly source: string | null;
 }
 
@@ -35,7 +35,7 @@ const complaint = (recipient: string, at: number, more: Partial<Suppression> = {
   ...more,
 });
 
-/** The files before the one with this name, and the folder that they are in. */
+/** The migration files before the one with this name, and their folder. */
 function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly folder: URL; readonly names: string[] } {
   const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
   const names = readdirSync(folder).sort();
@@ -44,7 +44,7 @@ function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly fold
   return { folder, names: names.slice(0, at) };
 }
 
-/** Writes suppressions into a store as it was before the migration, upgrades it, and gives its complainants. */
+/** Writes suppressions into a store as it was before the migration, upgrades it, and returns its complainants. */
 const UPGRADES = {
   async sqlite(suppressions: readonly Suppression[]) {
     const path = join(temporaryFolder(), 'postrider.db');
@@ -116,7 +116,7 @@ for (const { name } of STORES) {
     ]);
   });
 
-  test(`${name}: the migration names a complainant as the code does, whatever the address`, async () => {
+  test(`${name}: the migration canonicalizes complainants as the code does, for every address`, async () => {
     const texts = fc.sample(addressText, { numRuns: 1_000, seed: 12 });
     const recipients = new Set(
       texts.map(parseAddress).flatMap((address) => (address === null ? [] : [canonicalAddress(address)])),

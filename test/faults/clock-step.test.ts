@@ -1,4 +1,7 @@
-/** A running service whose clock is stepped: on the embedded store the machine's clock, on PostgreSQL the server's. */
+/**
+ * A running service whose clock is stepped: the machine's clock on the embedded store, the server's clock on
+ * PostgreSQL.
+ */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -32,7 +35,7 @@ async function ofMachine(): Promise<SteppedClock> {
   };
 }
 
-/** The server's clock as its statements see it: a function that stands before the system's in the search path. */
+/** The server's clock as its statements see it: a function that precedes the system's in the search path. */
 async function ofServer(): Promise<SteppedClock> {
   const database = await temporaryDatabase();
   const name = new URL(database).pathname.slice(1);
@@ -57,7 +60,7 @@ const CLOCKS = [
 ];
 
 describe.each(CLOCKS)('$name', ({ open }) => {
-  test('stepped days ahead while the service runs expires no message: each is tried again, and delivered', async () => {
+  test('stepped days ahead while the service runs expires no message: each is tried again and delivered', async () => {
     const stepped = await open();
     const settings = loadSettings(
       {
@@ -97,7 +100,7 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     const triedTimes = (times: number) => ids.every((id) => (attempts.get(id) ?? 0) >= times);
     await expect.poll(() => triedTimes(1)).toBe(true);
     for (const times of [2, 3]) {
-      // Due by the new time at once; still refused, it waits on.
+      // Due at once by the new time. It is still refused and waits.
       await stepped.step(2 * DAY);
       await expect.poll(() => triedTimes(times)).toBe(true);
       await expect.poll(states).toEqual(['queued']);

@@ -1,4 +1,4 @@
-/** Everything that can be wrong around a start: one clear line, a non-zero exit, no stack trace, files left as they are. */
+/** Every fault at a start: one clear line, a non-zero exit code, no stack trace, files unchanged. */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -14,7 +14,7 @@ import { scenario } from '../scenarios/running-service.ts';
 const rig = scenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
-/** `serve` in `folder` must end by itself, with one line that matches. */
+/** Expects `serve` in `folder` to exit with one line that matches. */
 async function refusesToServe(folder: string, settings: Record<string, string>, said: RegExp): Promise<string> {
   const { code, stdout, stderr } = await runCommand(folder, ['serve'], settings);
   expect(stderr).toMatch(ONE_LINE);
@@ -42,11 +42,11 @@ describe('the database file', () => {
     database.close();
   });
 
-  test('that is garbage is named and left as it is', async () => {
+  test('that is garbage is named and left unchanged', async () => {
     const folder = temporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
     writeFileSync(databaseIn(folder), garbage);
-    await refusesToServe(folder, {}, /postrider\.db is damaged .*left as it is/);
+    await refusesToServe(folder, {}, /postrider\.db is damaged .*left unchanged/);
     const command = await runCommand(folder, ['account', 'list']);
     expect([command.code, command.stdout]).toEqual([1, '']);
     expect(command.stderr).toMatch(ONE_LINE);
@@ -79,28 +79,28 @@ describe('the database file', () => {
     },
   );
 
-  test('of something else is refused and left as it is', async () => {
+  test('of another program is refused and left unchanged', async () => {
     const folder = temporaryFolder();
     const other = new DatabaseSync(databaseIn(folder));
     other.exec('CREATE TABLE diary (day TEXT)');
     other.close();
     const before = readFileSync(databaseIn(folder));
-    await refusesToServe(folder, {}, /database of something else.*POSTRIDER_DATABASE/);
+    await refusesToServe(folder, {}, /is not a Postrider database.*POSTRIDER_DATABASE/);
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
-  test('of a later version is refused and left as it is', async () => {
+  test('of a later version is refused and left unchanged', async () => {
     const folder = temporaryFolder();
     copyFileSync(filled, databaseIn(folder));
     const later = new DatabaseSync(databaseIn(folder));
     later.exec('PRAGMA user_version = 99');
     later.close();
     const before = readFileSync(databaseIn(folder));
-    await refusesToServe(folder, {}, /schema version 99, newer/);
+    await refusesToServe(folder, {}, /schema version 99, but this version of Postrider supports at most/);
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
-  test('in a folder that cannot be made is named with the remedy', async () => {
+  test('in a folder that cannot be created is named with the remedy', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'file'), '');
     await refusesToServe(
@@ -111,10 +111,10 @@ describe('the database file', () => {
     await refusesToServe(folder, { POSTRIDER_DATABASE: 'sqlite:.' }, /postrider: .*(cannot|directory|folder)/);
   });
 
-  test('is served by one process: a second one ends, and the first goes on', async () => {
+  test('is used by one service: a second one exits, and the first continues', async () => {
     const folder = temporaryFolder();
     const first = await startProcess(folder);
-    await refusesToServe(folder, {}, /another service runs on .*postrider\.db/);
+    await refusesToServe(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);
     expect((await submit(first.publicUrl, first.key ?? '')).status).toBe(201);
     first.kill('SIGKILL');
     await first.ended;
@@ -123,7 +123,7 @@ describe('the database file', () => {
   });
 });
 
-test('a port in use is named, for either listener; the store is not held, and its first key not used up', async () => {
+test('a port in use is named, for either listener; the store is released, and its first key is not used up', async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));
@@ -145,7 +145,7 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: 
   [{ POSTRIDER_TRANSPORT: 'ses://' }, /POSTRIDER_TRANSPORT: .*names no region/],
   [{ POSTRIDER_TRANSPORT: 'mx:' }, /POSTRIDER_TRANSPORT: .*not supported/],
   [{ POSTRIDER_DATABASE: 'postgres://u:hidden@localhost' }, /POSTRIDER_DATABASE: (?!.*hidden).*names no database/],
-  [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*nothing listens there/],
+  [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*no server listens there/],
   [{ POSTRIDER_DATABASE: './postrider.db' }, /POSTRIDER_DATABASE: .*sqlite:/],
   [{ POSTRIDER_LISTEN: 'localhost' }, /POSTRIDER_LISTEN: /],
   [{ POSTRIDER_OPERATOR_LISTEN: '0.0.0.0:0' }, /POSTRIDER_OPERATOR_PASSWORD/],
@@ -160,7 +160,7 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: 
   [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN .*set POSTRIDER_RETURN_PATH_DOMAIN/],
 ];
 
-test.each(BAD_SETTINGS)('%j stops the start with one line and makes no database', async (settings, said) => {
+test.each(BAD_SETTINGS)('%j stops the start with one line and creates no database', async (settings, said) => {
   const folder = temporaryFolder();
   await refusesToServe(folder, settings, said);
   const early = !('POSTRIDER_TLS_CERT' in settings);

@@ -1,6 +1,6 @@
 /**
- * The database goes away and comes back: whatever was acknowledged is there, what was not has failed with one clear line
- * in bounded time, and the same store works again without anybody's doing.
+ * The database becomes unavailable and returns: acknowledged messages are stored, other calls have failed with one line
+ * in bounded time, and the same store works again without intervention.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -14,7 +14,7 @@ import { settingOf } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
 const SENDERS = 6;
-/** One statement's time limit, in tests that wait for it. */
+/** Time limit of one statement in tests that wait for it. */
 const LIMIT_MS = 2_000;
 const PATIENCE = { timeout: 60_000 };
 
@@ -25,7 +25,7 @@ async function storeOn(url: string): Promise<Store> {
   return store;
 }
 
-/** Accepts without pause, several batches at once, until ended. */
+/** Accepts continuously, several batches at once, until ended. */
 function startAccepting(accept: Store['accept']) {
   const acknowledged: string[] = [];
   const faults: unknown[] = [];
@@ -46,7 +46,7 @@ function startAccepting(accept: Store['accept']) {
   return {
     acknowledged,
     faults,
-    /** Resolves once so many more are acknowledged. */
+    /** Resolves after this many more acknowledgements. */
     async more(count: number): Promise<void> {
       const goal = acknowledged.length + count;
       await expect.poll(() => acknowledged.length).toBeGreaterThanOrEqual(goal);
@@ -58,7 +58,7 @@ function startAccepting(accept: Store['accept']) {
   };
 }
 
-/** Ids acknowledged that are not in the queue, or not all there: none is right. */
+/** Acknowledged ids that are missing from the queue or incomplete. None may be. */
 async function missing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(settingOf(url), { exclusive: false });
   try {
@@ -76,7 +76,7 @@ function expectClear(faults: readonly unknown[]): void {
   }
 }
 
-test('a server that crashes again and again under accepts loses nothing acknowledged, and the store goes on each time', async () => {
+test('a server that crashes repeatedly during accepts loses nothing acknowledged, and the store continues each time', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -91,7 +91,7 @@ test('a server that crashes again and again under accepts loses nothing acknowle
   expectClear(accepting.faults);
 }, 120_000);
 
-test('while the server is away each call fails in about two seconds with what to do, and works at once when it is back', async () => {
+test('while the server is down each call fails in about two seconds with the remedy, and works at once when it is back', async () => {
   const server = await startPostgres();
   const store = await storeOn(await server.createDatabase());
   let failed = false;
@@ -102,17 +102,17 @@ test('while the server is away each call fails in about two seconds with what to
   const took: number[] = [];
   while (took.length < 4) {
     const startedAt = performance.now();
-    await expect(store.accept([newMessage()])).rejects.toThrow(/nothing listens there\. Start PostgreSQL/);
+    await expect(store.accept([newMessage()])).rejects.toThrow(/no server listens there\. Start PostgreSQL/);
     took.push(performance.now() - startedAt);
   }
-  // A machine that is slow for a moment does not make all of them slow.
+  // A short delay of the machine must not slow down all of them.
   expect(Math.min(...took)).toBeLessThan(3_000);
   await server.start();
   await vi.waitFor(() => store.accept([newMessage()]), PATIENCE);
   expect(failed).toBe(false);
 }, 120_000);
 
-test('a directory that was watched hears of changes again after the server was away', async () => {
+test('a watched directory reports changes again after the server was down', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -125,7 +125,7 @@ test('a directory that was watched hears of changes again after the server was a
   await expect.poll(() => locked).toEqual(['default']);
 }, 120_000);
 
-test('an administrator who ends connections at random under accepts loses nothing, and nothing is stored twice', async () => {
+test('ending random connections during accepts loses nothing, and nothing is stored twice', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -144,13 +144,13 @@ test('an administrator who ends connections at random under accepts loses nothin
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
   const stored = await countOf(server, url);
-  // What was counted is what is stored; what was not acknowledged may be there, at most one batch for each fault.
+  // The counts equal the stored rows. Each fault may leave one batch that was stored without an acknowledgement.
   expect(account?.volumeUsed).toBe(stored);
   expect(stored - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
   expect(stored - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
-test('a path that falls silent holds no call for longer than its time limit, and the store goes on when there is a path again', async () => {
+test('a silent network path blocks no call longer than its time limit, and the store continues when a path exists again', async () => {
   const url = new URL(await temporaryDatabase());
   await storeOn(url.href);
   const proxy = await startTcpProxy(Number(url.port));
@@ -167,7 +167,7 @@ test('a path that falls silent holds no call for longer than its time limit, and
   expect(await missing(accepting, url.href)).toEqual([]);
 }, 120_000);
 
-test('after a failover to the promoted standby the same store goes on there, and everything acknowledged is there', async () => {
+test('after a failover to the promoted standby the same store continues there with everything acknowledged', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   const { pathname } = new URL(url);
@@ -190,7 +190,7 @@ test('after a failover to the promoted standby the same store goes on there, and
   expect(await missing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 
-test('nothing is acknowledged while the standby that has to have it is away', async () => {
+test('nothing is acknowledged while a required standby is down', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   await storeOn(url);
@@ -203,7 +203,7 @@ test('nothing is acknowledged while the standby that has to have it is away', as
   await vi.waitFor(() => accept([newMessage()]), PATIENCE);
 }, 120_000);
 
-test('a server that does not sync is warned of at the start of a service, in one line', async () => {
+test('the start of a service warns of a server that does not sync, in one line', async () => {
   const server = await startPostgres({ settings: { fsync: 'off' } });
   const url = await server.createDatabase();
   const lines: string[] = [];
@@ -211,7 +211,7 @@ test('a server that does not sync is warned of at the start of a service, in one
   await store.close();
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(
-    /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted mail\. Set fsync=on/,
+    /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted messages\. Set fsync=on/,
   );
 });
 

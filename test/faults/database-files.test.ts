@@ -1,4 +1,6 @@
-/** One SQLite file is served once, by whatever name it is reached; files that go under a running service are noticed. */
+/**
+ * One service per SQLite file, whatever path names it. A running service detects files that are removed or replaced.
+ */
 import {
   copyFileSync,
   existsSync,
@@ -29,7 +31,7 @@ interface Listed {
 
 const at = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
 
-test('a second service is refused by symbolic link to the file and to the folder, and a command through them reads and writes the same store', async () => {
+test('a second service is refused by symbolic link to the file and to the folder, and a command through them uses the same store', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, at('./data/postrider.db'));
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
@@ -38,18 +40,21 @@ test('a second service is refused by symbolic link to the file and to the folder
   symlinkSync('data', join(folder, 'folder'));
   for (const path of ['other/linked.db', 'folder/postrider.db']) {
     const { code, stderr } = await runCommand(folder, ['serve'], at(path));
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^postrider: another service runs on [^\n]+\n$/)]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/),
+    ]);
   }
   expect((await runJsonCommand<Listed[]>(folder, ['message', 'list'], at('other/linked.db')))[0]?.id).toBe(id);
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], at('other/linked.db'));
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(201);
-  // Keys are sealed with the secret of the service, which lies beside the file.
+  // The service's secret, which encrypts keys, is beside the file.
   await runJsonCommand(folder, ['domain', 'add', 'default', 'example.org'], at('other/linked.db'));
   expect(existsSync(join(folder, 'other/secret'))).toBe(false);
   expect(existsSync(join(folder, 'other/linked.db-wal'))).toBe(false);
 });
 
-test('a file with a second hard link is refused by serve and by every command, and is as it was', async () => {
+test('a file with a second hard link is refused by serve and by every command, and is unchanged', async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'one.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
@@ -63,7 +68,7 @@ test('a file with a second hard link is refused by serve and by every command, a
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
-test('the second link of an interrupted restore does not prevent the start, and is taken away by it', async () => {
+test('the second hard link of an interrupted restore does not prevent the start, which removes it', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, `${path}.before-2026-01-31T12-00-00-000Z`);
@@ -77,7 +82,7 @@ test('the second link of an interrupted restore does not prevent the start, and 
   await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow(/hard links/);
 });
 
-test('a file that another process has open under the name it had before is refused', async () => {
+test('a file that another process has open under its former name is refused', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, at('./data/postrider.db'));
   mkdirSync(join(folder, 'moved'));
@@ -88,7 +93,7 @@ test('a file that another process has open under the name it had before is refus
   await expect.poll(async () => (await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
 });
 
-test('symbolic links are followed to the real path, also to a file that is not there yet', () => {
+test('symbolic links are resolved to the real path, also to a missing file', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'real'));
   symlinkSync('real', join(folder, 'link'));
@@ -100,7 +105,7 @@ test('symbolic links are followed to the real path, also to a file that is not t
   expect(resolveDatabasePath('data/postrider.db')).toBe('data/postrider.db');
 });
 
-/** What happens to the files, what the service says, and how it is put right; null where only a new start does. */
+/** What happens to the files, what the service reports, and how it is repaired; null if only a new start repairs it. */
 const FATES: readonly (readonly [
   name: string,
   reason: string,
@@ -126,13 +131,13 @@ const FATES: readonly (readonly [
   ],
   [
     'the database gets a second hard link',
-    'the database file has got a second hard link',
+    'the database file has a second hard link',
     (path) => linkSync(path, `${path}.away`),
     (path) => unlinkSync(`${path}.away`),
   ],
   [
     'the folder cannot be entered',
-    'the database file cannot be reached (ELOOP)',
+    'the database file is not accessible (ELOOP)',
     (path) => {
       renameSync(dirname(path), `${dirname(path)}.away`);
       symlinkSync(basename(dirname(path)), dirname(path));
@@ -173,7 +178,7 @@ test.each(FATES)(
     };
     expect((await submit(url, key)).status).toBe(201);
     harm(path);
-    // At once, and not only when the files are compared again.
+    // At once, and not only at the next check of the files.
     expect((await submit(url, key)).status).toBe(500);
     expect(await ready()).toEqual([503, `Not ready: ${reason}`]);
     if (mend !== null) {
@@ -185,7 +190,7 @@ test.each(FATES)(
   },
 );
 
-test('files that go while nobody submits are noticed within a second, and told with the remedy; settlements go on', async () => {
+test('removed files are detected within a second without submissions, and reported with the remedy; settlements continue', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const told = Promise.withResolvers<{ reason: string; remedy: string } | null>();
   const store = await openSqliteStore({ path, exclusive: true, onFilesFault: told.resolve });
@@ -193,14 +198,14 @@ test('files that go while nobody submits are noticed within a second, and told w
   renameSync(path, `${path}.away`);
   expect(await told.promise).toEqual({
     reason: 'the database file was removed',
-    remedy: expect.stringMatching(/Put the file that was at .* back/),
+    remedy: expect.stringMatching(/Put the file back at /),
   });
   await expect(store.accept([newMessage()])).rejects.toThrow(/was removed/);
   await expect(store.probe()).rejects.toThrow(/was removed/);
   await expect(
     store.createAccount('x', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1),
   ).rejects.toThrow();
-  // What is accepted already is still delivered and recorded.
+  // Messages accepted before are still delivered and recorded.
   await store.settle([]);
   renameSync(`${path}.away`, path);
   await expect
@@ -214,7 +219,7 @@ test('files that go while nobody submits are noticed within a second, and told w
   await store.close();
 });
 
-test('what a deleted log held is in the database after a stop, and the next start has it', async () => {
+test('the content of a deleted log is in the database after a stop, and the next start has it', async () => {
   const folder = temporaryFolder();
   const settings = at('./data/postrider.db');
   const service = await startProcess(folder, settings);
@@ -227,7 +232,7 @@ test('what a deleted log held is in the database after a stop, and the next star
   expect(list.map((mail) => mail.id)).toContain(id);
 });
 
-test('a database that was removed is never followed by an empty store: the next start refuses, and doctor says it is missing', async () => {
+test('a removed database is never replaced by an empty store: the next start refuses, and doctor reports it missing', async () => {
   const folder = temporaryFolder();
   const settings = at('./data/postrider.db');
   const service = await startProcess(folder, settings);

@@ -1,12 +1,12 @@
-/** A disk that fills up: the limit on file size of the shell stands for it, since it needs no root. */
+/** A full disk, simulated by the shell's limit on file size, because that needs no root. */
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 
-/** Blocks of 512 bytes that each file may have: about 1.5 MB. Ignoring the signal makes writes fail as on a full disk. */
+/** In blocks of 512 bytes: about 1.5 MB per file. With the signal ignored, writes fail as on a full disk. */
 const LIMIT = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
 
-test('a full disk gives 500s, loses nothing acknowledged before, and recovers when there is space', async () => {
+test('a full disk causes 500s, loses nothing acknowledged before, and recovers when there is space', async () => {
   const folder = temporaryFolder();
   const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, LIMIT);
   const key = full.key ?? '';

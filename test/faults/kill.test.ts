@@ -1,4 +1,7 @@
-/** kill -9 in a loop under load: every 201 is accounted for, and nothing arrives twice but what was not recorded yet. */
+/**
+ * kill -9 in a loop under load: every 201 is accounted for, and only messages whose outcome was not recorded arrive
+ * twice.
+ */
 import { expect, test } from 'vitest';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
@@ -9,7 +12,7 @@ const ROUNDS = 5;
 const SENDERS = 16;
 const CONNECTIONS = 8;
 
-test('every 201 given before a kill -9 ends delivered, and only what was handed over and not recorded arrives twice', async () => {
+test('every 201 before a kill -9 ends as delivered, and only messages with unrecorded outcomes arrive twice', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink();
   const settings = {
@@ -43,7 +46,7 @@ test('every 201 given before a kill -9 ends delivered, and only what was handed 
       ...['--limit', '100000'],
     ]);
     const unrecorded = leased.filter(({ id }) => sink.received.has(id)).length;
-    // One message on each connection, and the outcomes that may be on their way into the store.
+    // One message per connection, and the outcomes that are being stored.
     expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
     repeatable += unrecorded;
   }
@@ -68,7 +71,7 @@ test('every 201 given before a kill -9 ends delivered, and only what was handed 
   expect(await last.ended).toBe(0);
 });
 
-test('under hold, what a killed node was handing over waits as uncertain, and nothing arrives twice', async () => {
+test('under hold, messages that a killed node was transmitting become uncertain, and none arrives twice', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink({ answerContent: false });
   const settings = {
@@ -99,7 +102,7 @@ test('under hold, what a killed node was handing over waits as uncertain, and no
   await expect.poll(() => sink.received.get(held)).toBe(2);
 });
 
-test('SIGTERM ends within its bound with nothing left leased', async () => {
+test('SIGTERM ends the service within its bound with no lease left', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink();
   const service = await startProcess(folder, {

@@ -1,4 +1,7 @@
-/** `restore` meets left-over files, is killed, or cannot go on: the old database or the new one, whole, or one line that says what to do. */
+/**
+ * `restore` meets leftover files, is killed, or fails: the result is the old database or the new one, complete, or one
+ * line with the remedy.
+ */
 import { spawn } from 'node:child_process';
 import {
   copyFileSync,
@@ -32,7 +35,7 @@ const ONE_LINE = /^postrider: [^\n]+\n$/;
 const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 const ENDS = ['', '-wal', '-shm'] as const;
 
-/** The accounts of a database, read as a service reads them. */
+/** The accounts of a database, as a service reads them. */
 async function accountsOf(path: string): Promise<readonly string[]> {
   const store = await openSqliteStore({ path, exclusive: true });
   try {
@@ -52,7 +55,7 @@ function makeDatabase(path: string, accounts: readonly string[]): void {
   database.close();
 }
 
-/** A database whose account `in-the-log` is in the `-wal` alone, as after a SIGKILL. */
+/** A database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
 function makeCrashed(path: string): void {
   const folder = temporaryFolder();
   const live = join(folder, 'live.db');
@@ -76,13 +79,13 @@ beforeAll(() => {
 const OLD = ['in-the-log', 'old'];
 const NEW = ['new'];
 
-/** A restore that is killed before its Nth step; resolves to its exit code or signal. */
+/** A restore that is killed before its Nth step. Resolves to its exit code or signal. */
 function killedRestore(path: string, step: number, links: string): Promise<number | string> {
   const child = spawn(process.execPath, [KILLED, backup, path, String(step), links], { stdio: 'ignore' });
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
 }
 
-/** How a database stands before its restore. */
+/** The state of a database before its restore. */
 const STANDINGS = {
   'with a log that only the -wal holds': makeCrashed,
   'that is damaged': (path: string) => {
@@ -96,7 +99,7 @@ const STANDINGS = {
   'on a new machine': () => undefined,
 } as const satisfies Record<string, (path: string) => void>;
 
-/** Standing, file system, and what the old database holds. */
+/** State, file system, and content of the old database. */
 const CASES = [
   ['with a log that only the -wal holds', 'links', OLD],
   ['that is damaged', 'links', null],
@@ -110,8 +113,8 @@ const MORE_CASES = [
 describe.each(LONG ? [...CASES, ...MORE_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
   (standing, links, before) => {
-    // Killed before a step is killed after the one before it.
-    test('leaves the old or the new database whole, or one line to follow', async () => {
+    // A kill before a step equals a kill after the previous step.
+    test('leaves the old or the new database complete, or one line to follow', async () => {
       let refusals = 0;
       for (let step = 1; ; step += 1) {
         const path = join(temporaryFolder(), 'postrider.db');
@@ -126,12 +129,12 @@ describe.each(LONG ? [...CASES, ...MORE_CASES] : CASES)(
         const found = await accountsOf(path).catch((error: Error) => error.message);
         if (typeof found === 'string') {
           refusals += 1;
-          // What the line says: `postrider restore FILE` again, or the database is damaged as it was.
-          expect(found).toMatch(/restore/);
+          // The line names `postrider restore FILE`, or reports the old damage of the database.
+          expect(found).toMatch(/restore/i);
           restoreDatabase(backup, path, new Date());
           expect(await accountsOf(path)).toEqual(NEW);
           if (standing === 'with a log that only the -wal holds') {
-            // What was there is whole under its new name; beside it may be what the killed restore had put there.
+            // The old database is complete under its new name. Files of the killed restore may be beside it.
             const names = readdirSync(join(path, '..')).filter((name) => /\.before-[^.]+Z$/.test(name));
             const all = await Promise.all(names.map((name) => accountsOf(join(path, '..', name))));
             expect(all).toContainEqual(OLD);
@@ -141,7 +144,7 @@ describe.each(LONG ? [...CASES, ...MORE_CASES] : CASES)(
             for (const end of ['Z', 'Z-wal', 'Z-shm']) expect(names.some((name) => name.endsWith(end))).toBe(true);
           }
         } else if (found.length === 0) {
-          // An empty store is right only where there never was one, and nothing of the restore is left.
+          // An empty store is right only if there was none before, and no file of the restore is left.
           expect([standing, before]).toEqual(['on a new machine', []]);
         } else if (before === null) expect(found).toEqual(NEW);
         else expect([OLD, NEW]).toContainEqual(found);
@@ -154,7 +157,7 @@ describe.each(LONG ? [...CASES, ...MORE_CASES] : CASES)(
   },
 );
 
-test('a restore beside a left-over -wal replays nothing of it, and keeps it', async () => {
+test('a restore beside a leftover -wal file replays nothing of it, and keeps it', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const log = readFileSync(`${path}-wal`);
@@ -181,7 +184,7 @@ test.each(['missing', 'empty'])(
       const { code, stdout, stderr } = await runCommand(folder, command, EMBEDDED);
       expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toMatch(ONE_LINE);
-      expect(stderr).toMatch(/(missing|empty), but its log .*-wal is there.*postrider restore FILE/);
+      expect(stderr).toMatch(/(missing|empty), but its log .*-wal exists.*postrider restore FILE/);
     }
     const doctor = await runCommand(folder, ['doctor'], EMBEDDED);
     expect(doctor.stdout).not.toContain('not there yet');
@@ -190,7 +193,7 @@ test.each(['missing', 'empty'])(
   },
 );
 
-test('serve refuses where the database is missing and a draft of an earlier version stands there', async () => {
+test('serve refuses if the database is missing and a draft of an earlier version exists', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   copyFileSync(backup, `${path}.restore`);
   await expect(accountsOf(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
@@ -199,7 +202,7 @@ test('serve refuses where the database is missing and a draft of an earlier vers
   expect(existsSync(`${path}.restore`)).toBe(false);
 });
 
-test('what a restore kept can be restored, with what only its log holds', async () => {
+test('a database kept by a restore can be restored, including the content of its log', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const kept = join(temporaryFolder(), 'kept.db');
@@ -209,7 +212,7 @@ test('what a restore kept can be restored, with what only its log holds', async 
   expect(await accountsOf(path)).toEqual(OLD);
 });
 
-test('a restore keeps what was there by a hard link, whole in one file, readable by its owner alone', async () => {
+test('a restore keeps the old database by a hard link, complete in one file, readable by its owner only', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const was = statSync(path).ino;
@@ -221,12 +224,12 @@ test('a restore keeps what was there by a hard link, whole in one file, readable
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
-test('a restore refuses the database itself, a service, another restore and an open command, and changes nothing', async () => {
+test('a restore refuses the database itself, and refuses while a service, another restore or a command has it open; nothing changes', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeDatabase(path, ['old']);
   expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);
   const unlock = acquireServeLock(path);
-  expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another service runs on .*or a restore/);
+  expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another service, a restore or a transfer uses .*/);
   unlock();
   const command = openDatabase(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another process has .* open.*restore again/i);
@@ -235,14 +238,14 @@ test('a restore refuses the database itself, a service, another restore and an o
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
-test('two restores at once: at least one succeeds, the other is refused in one line, and the database is whole', async () => {
+test('two concurrent restores: at least one succeeds, the other fails with one line, and the database is complete', async () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'data'));
   makeCrashed(join(folder, 'data/postrider.db'));
   const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED)));
   expect(ends.some(({ code }) => code === 0)).toBe(true);
   for (const { code, stderr } of ends)
-    if (code !== 0) expect(stderr).toMatch(/^postrider: another service runs on [^\n]+\n$/);
+    if (code !== 0) expect(stderr).toMatch(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/);
   expect(await accountsOf(join(folder, 'data/postrider.db'))).toEqual(NEW);
 });
 
@@ -272,7 +275,7 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
   },
 );
 
-test('a restore onto a full disk fails in one line, and the database is as it was', async () => {
+test('a restore onto a full disk fails with one line, and the database is unchanged', async () => {
   const folder = temporaryFolder();
   const first = await startProcess(folder, EMBEDDED);
   const id = await submitAccepted(first.publicUrl, first.key ?? '');
@@ -295,10 +298,10 @@ test('a restore onto a full disk fails in one line, and the database is as it wa
   expect(list.map((mail) => mail.id)).toEqual([id]);
 });
 
-test('a backup that cannot be read is named, and the database is as it was', () => {
+test('a backup that cannot be read is named, and the database is unchanged', () => {
   const folder = temporaryFolder();
   const path = join(folder, 'postrider.db');
-  // A file whose reading fails, for root too: on Linux no memory is at address 0; elsewhere a file without permissions.
+  // A file whose reading fails even for root: on Linux no memory is at address 0; elsewhere a file without permissions.
   const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
   makeDatabase(path, ['old']);
@@ -307,12 +310,12 @@ test('a backup that cannot be read is named, and the database is as it was', () 
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
-test('a restore into a folder where nothing can be written fails in one line', () => {
-  // Refuses root too.
+test('a restore into a folder without write access fails with one line', () => {
+  // Even root cannot write here.
   expect(() => restoreDatabase(backup, '/proc/postrider.db', new Date())).toThrow(/^cannot lock [^\n]+$/);
   const file = join(temporaryFolder(), 'file');
   writeFileSync(file, '');
   expect(() => restoreDatabase(backup, join(file, 'postrider.db'), new Date())).toThrow(
-    /^cannot make the folder [^\n]+$/,
+    /^cannot create the folder [^\n]+$/,
   );
 });

@@ -1,7 +1,7 @@
 /**
- * The synchronous standby is away and an administrator cancels what waits for it: PostgreSQL then calls each commit done,
- * although only the primary has it. Nothing of that is acknowledged, neither by the call itself nor by a later one that
- * finds the row there, so that after a failover everything acknowledged is on the standby.
+ * The synchronous standby is down and an administrator cancels the waits for it: PostgreSQL then reports each commit as
+ * done although only the primary has it. Nothing of that is acknowledged, neither by the call itself nor by a later one
+ * that finds the row, so that after a failover the standby has everything acknowledged.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -42,9 +42,9 @@ interface Pair {
   /** Names both. */
   readonly url: string;
   readonly store: Store;
-  /** Cancels every wait for the standby; resolves to how many there were. */
+  /** Cancels every wait for the standby. Resolves to their number. */
   cancelWaits(end?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
-  /** The primary is lost and the standby takes its place. */
+  /** The primary is lost and the standby is promoted. */
   failOver(): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ async function pair(): Promise<Pair> {
   };
 }
 
-/** What a call ends with while every wait for the standby is ended, again and again. */
+/** The result of a call while every wait for the standby is cancelled repeatedly. */
 async function endOf(
   call: Promise<unknown>,
   { cancelWaits }: Pair,
@@ -102,13 +102,13 @@ async function endOf(
 interface Operation {
   readonly name: string;
   readonly run: (store: Store) => Promise<unknown>;
-  /** The same call again acknowledges nothing. */
+  /** A repetition of the call acknowledges nothing. */
   readonly once?: boolean;
-  /** What the same call is answered once the standby is there. */
+  /** The answer to the same call once the standby is back. */
   readonly again: unknown;
 }
 
-/** Every change that is acknowledged to a client, an operator or a peer, made ready while the standby is there. */
+/** Every change that is acknowledged to a client, an operator or a peer, prepared while the standby is up. */
 async function operations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
@@ -211,7 +211,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
   ];
 }
 
-/** Objects may have more members than those given. */
+/** Objects may have more members than the given ones. */
 function matching(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(matching);
   if (value === null || typeof value !== 'object') return value;
@@ -220,7 +220,7 @@ function matching(value: unknown): unknown {
 
 const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
 
-test('no change is acknowledged whose wait for the standby was cancelled, nor is it said to be there already', async () => {
+test('no change is acknowledged whose wait for the standby was cancelled, nor reported as existing', async () => {
   const both = await pair();
   const { store, standby } = both;
   const all = await operations(store);
@@ -241,7 +241,7 @@ test('no change is acknowledged whose wait for the standby was cancelled, nor is
   }
 }, 240_000);
 
-test('after rounds of cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
+test('after repeated cancelled waits and a failover, every 201 and every suppression is on the standby', async () => {
   const both = await pair();
   const { store, standby, database, url, cancelWaits } = both;
   const folder = temporaryFolder();
@@ -259,7 +259,7 @@ test('after rounds of cancelled waits and a failover, every 201 and every suppre
   const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
     for (let turn = 0; !over; ) if (await attempt(turn)) turn += 1;
   };
-  // What was refused is asked for again: under its key, and on the list, it may be found.
+  // Refused requests are repeated: with the same key, and for the same list, they may find the row.
   const senders = Array.from({ length: SENDERS }, (_, number) =>
     keepTrying(async (turn) => {
       const headers = { 'Idempotency-Key': `${number}-${turn}` };
@@ -306,7 +306,7 @@ test('after rounds of cancelled waits and a failover, every 201 and every suppre
   expect(lost).toEqual([]);
 }, 600_000);
 
-test('a commit whose connection is ended while it waits for the standby is not believed, whatever the primary says of it', async () => {
+test('a commit whose connection is ended while it waits for the standby is not acknowledged, whatever the primary reports', async () => {
   const both = await pair();
   const { store, standby, primary, database } = both;
   const proxy = await startCommitProxy(primary.port);
@@ -323,7 +323,7 @@ test('a commit whose connection is ended while it waits for the standby is not b
   expect(proxy.lost()).toBe(1);
 }, 120_000);
 
-test('while the standby is away, what was given up holds no connection of the server', async () => {
+test('while the standby is down, abandoned calls hold no server connection', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const setting = settingOf(url);
@@ -337,7 +337,8 @@ test('while the standby is away, what was given up holds no connection of the se
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  // A backend applies the reloaded setting at one of its next statements; from then on both calls wait and are given up.
+  // A backend applies the reloaded setting at one of its next statements; from then on both calls wait and are
+  // abandoned.
   const given = async () => {
     const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];
     return (await Promise.allSettled(calls)).map(({ status }) => status);
@@ -346,7 +347,7 @@ test('while the standby is away, what was given up holds no connection of the se
   await expect.poll(waits, PATIENCE).toBe(0);
 }, 120_000);
 
-test('a start that waits for an absent standby says so once, with the remedy, and goes on without it', async () => {
+test('a start that waits for a missing standby reports it once, with the remedy, and continues without it', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
@@ -377,7 +378,7 @@ test('a start that waits for an absent standby says so once, with the remedy, an
   expect(told).toHaveLength(1);
 }, 120_000);
 
-test('behind a pooler that drops startup options, nothing acknowledged is lost in an immediate shutdown although the role has synchronous_commit=off', async () => {
+test('behind a pooler that drops startup options, an immediate shutdown loses nothing acknowledged although the role has synchronous_commit=off', async () => {
   const server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
   const url = new URL(await server.createDatabase());
   await runStatement(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');

@@ -1,4 +1,4 @@
-/** The store's thread dies under a running service: the process says so and ends, so that a supervisor starts it anew. */
+/** The store's thread dies while a service runs: the process reports it and exits, so that a supervisor restarts it. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ import { runJsonCommand, startProcess, submit, submitAccepted } from '../rig/ser
 
 const MORTAL = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
-test('serve ends by itself, promptly, with one line and a code that is not zero; the next one has everything', async () => {
+test('serve exits promptly with one line and a non-zero code; the next start has everything', async () => {
   const folder = temporaryFolder();
   const first = await startProcess(folder, { NODE_OPTIONS: `--import ${MORTAL}` });
   const id = await submitAccepted(first.publicUrl, first.key ?? '');
@@ -38,7 +38,7 @@ function settingsFor(path: string, more: Record<string, string> = {}) {
   );
 }
 
-test('until the process has ended, readiness tells it and no request is acknowledged', async () => {
+test('until the process has exited, readiness reports the fault and no request is acknowledged', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const worker = new URL('../unit/store/dying-worker.ts', import.meta.url);
   const store = await openSqliteStore({ path, exclusive: true, worker });
@@ -52,7 +52,7 @@ test('until the process has ended, readiness tells it and no request is acknowle
   await service.stop();
 });
 
-test('a start that fails says why, whatever then fails to stop, and frees the store', async () => {
+test('a start that fails reports the reason, whatever then fails to stop, and releases the store', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const openStore = async () => {
     const store = await openSqliteStore({ path, exclusive: true });
@@ -71,13 +71,13 @@ test('a start that fails says why, whatever then fails to stop, and frees the st
   await again.close();
 });
 
-test('a stop goes on where one part cannot stop, and tells the fault', async () => {
+test('a shutdown continues if one part cannot stop, and reports the fault', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true });
   const service = await startService(settingsFor(path), {
     openStore: async () => ({
       ...store,
-      // The last things written before the store is closed.
+      // The last writes before the store is closed.
       touchKeys: () => Promise.reject(new Error('no keys')),
       release: () => Promise.reject(new Error('no release')),
       close: async () => {

@@ -1,4 +1,4 @@
-/** No 201 before the sync: a slow one makes the client wait, a failing one gives it a 500. */
+/** No 201 before the sync: a slow sync makes the client wait, a failing one causes a 500. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -48,8 +48,8 @@ test('the embedded database is opened in WAL mode with full sync', () => {
   expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
 });
 
-test('the client waits while the sync does, and the 201 comes after it', async () => {
-  // Without delivery, so that the only commits are those of the requests.
+test('the client waits during the sync, and the 201 follows it', async () => {
+  // Without delivery, so that only the requests commit.
   const { path, decide, send, url } = await serviceWithFate({ POSTRIDER_ROLES: 'api' });
   expect((await send()).status).toBe(201);
   decide('slow');
@@ -61,14 +61,14 @@ test('the client waits while the sync does, and the 201 comes after it', async (
   });
   const held = () => (existsSync(`${path}-held`) ? readFileSync(`${path}-held`, 'utf8') : null);
   await expect.poll(held).toBe('2');
-  // The rows are written and wait for their sync alone. An answer given too early would be here before these are.
+  // The rows are written and wait only for their sync. A premature answer would arrive before they do.
   for (let n = 0; n < 5; n += 1) expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(answered).toBe(false);
   decide('well');
   expect(await answer).toEqual({ status: 201, synced: true });
 });
 
-test('a failing sync is a 500 and never a 201, and readiness tells it until commits work again', async () => {
+test('a failing sync is a 500 and never a 201, and readiness reports it until commits work again', async () => {
   const { decide, send, url } = await serviceWithFate();
   decide('fail');
   const response = await send();
@@ -85,7 +85,7 @@ test('a failing sync is a 500 and never a 201, and readiness tells it until comm
   expect((await send()).status).toBe(201);
 });
 
-test('readiness notices a store that cannot commit also when nobody sends', async () => {
+test('readiness detects a store that cannot commit even without requests', async () => {
   const { decide, url } = await serviceWithFate();
   decide('fail');
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);

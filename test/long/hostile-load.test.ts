@@ -1,6 +1,6 @@
 /**
- * Twenty minutes of hostile clients (resets, unread pipelines, idle connections, hostile reports, kills) beside a steady
- * load, in windows with and without them. The rates are printed, and no test fails on them; `npm run bench -- hostile`
+ * Twenty minutes of hostile clients (resets, unread pipelines, idle connections, hostile reports, kills) beside a
+ * steady load, in windows with and without them. The rates are printed and fail no test; `npm run bench -- hostile`
  * measures them.
  */
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { runHostile } from '../../bench/hostile.ts';
 const WINDOW_SECONDS = 60;
 const WINDOWS = 10;
 
-test('hostile clients and kills end neither the service nor lose an acknowledged message', {
+test('hostile clients and kills neither end the service nor lose an acknowledged message', {
   timeout: 3_600_000,
 }, async () => {
   const result = await runHostile({

@@ -207,7 +207,7 @@ test('a database with accounts of its own takes no other store', async () => {
     {},
     url,
   );
-  expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('holds accounts of its own')]);
+  expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('already contains accounts')]);
 });
 
 test('no table of the embedded store is forgotten by a move', async () => {

@@ -1,10 +1,10 @@
 /**
- * Accepting: idempotency, exact volume and rate, suppression, the rows, in one transaction that waits twice for the server
- * and once for the sync. Within a batch each message sees what those before it did.
+ * Accepting: idempotency, exact volume and rate, suppression, and the rows, in one transaction with two round trips and
+ * one synced commit. Within a batch each message sees the effects of those before it.
  *
- * Accounts with a limit are locked in order of their number, so that all nodes together count exactly and no two batches
- * wait for each other in a circle. Accounts without one are not locked at all: what they use is added up by connection slot.
- * Each statement is for a whole batch; arrays of one length are its columns.
+ * Accounts with a limit are locked in order of their id, so that all nodes together count exactly and batches cannot
+ * deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement handles
+ * a whole batch; its arrays of equal length are the columns.
  */
 
 import { type Account, type LimitUsage, limitUsageOf, remainingLimits } from '../../model/account.ts';
@@ -29,13 +29,13 @@ import {
   type Transaction,
 } from './session.ts';
 
-/** Only those with a limit: what they have left is then read, and written, by nobody else. */
+/** Locks accounts with a limit only, so that no other transaction reads or writes what they have left. */
 const HOLD: Statement = {
   name: 'accept_hold',
   text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
     ORDER BY id FOR NO KEY UPDATE`,
 };
-// A statement of its own after the locks: it sees what was committed while they were waited for.
+// A separate statement after the locks: it sees what was committed while waiting for them.
 const READ: Statement = { name: 'accept_read', text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])` };
 const READ_KEYS: Statement = {
   name: 'accept_read_keys',
@@ -51,7 +51,8 @@ const READ_IDS: Statement = {
   text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
 };
-// In order of the keys, so that no two batches wait for each other in a circle. What was stored up to `over_at` is free again.
+// In order of the keys, so that batches cannot deadlock. A key stored at or before `over_at` has expired and is
+// replaced.
 const WRITE_KEYS: Statement = {
   name: 'accept_write_keys',
   text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
@@ -93,10 +94,16 @@ const WRITE_USAGE: Statement = {
     ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`,
 };
 
-/** How long after a batch whose fate was unknown ids are looked up before they are stored: a part of it may come again. */
+/**
+ * For this long after a batch with an unknown result, ids are looked up before they are stored, because a part of that
+ * batch may be submitted again.
+ */
 const DOUBT_MS = 60_000;
 
-/** What was read is true no longer: the whole is done again, and sees it. The code is that of a serialization fault. */
+/**
+ * The data read has changed meanwhile: the transaction is retried and sees the change. The code is that of a
+ * serialization failure.
+ */
 class ChangedMeanwhile extends Error {
   readonly code = '40001';
 }
@@ -107,16 +114,16 @@ interface Found {
   /** By account and key. */
   readonly keys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressed: ReadonlySet<string>;
-  /** Ids that are stored already, and their states. */
+  /** States of ids that are already stored. */
   readonly stored: ReadonlyMap<string, Row>;
 }
 
 type Written = NewMessage & { readonly state: AcceptedState };
 
-/** Answers that say of an earlier mail request that it is stored. */
+/** Answers that state that an earlier message is stored. */
 const RESTS_ON_STORED: ReadonlySet<AcceptResult['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
 
-/** `monotonic` bounds the time of doubt after a batch whose fate is unknown. */
+/** `monotonic` measures the time after a batch with an unknown result. */
 export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
   let doubtUntil = 0;
 
@@ -161,7 +168,8 @@ async function acceptIn(
       found.keys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
     return answer;
   });
-  // What is answered from rows of another transaction is proven by this one's commit, which has to write for that.
+  // An answer that relies on another transaction's rows needs a durable commit. A transaction without a write has to
+  // force one.
   const proven = written.length > 0 || !answers.some(({ kind }) => RESTS_ON_STORED.has(kind));
   await Promise.all([write(transaction, written, found), proven ? undefined : forceDurableCommit(transaction)]);
   return answers;
@@ -183,7 +191,8 @@ async function read(transaction: Transaction, batch: readonly NewMessage[], doub
     doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
   ]);
   const counts = accounts.map((row) => limitUsageOf(rows.account(row)));
-  // A limit that was set between the two statements: others count under it already, and nothing locks it here.
+  // The limit was set between the two statements: others already count under it, but this transaction holds no lock on
+  // the account.
   const locked = new Set(held.map((row) => rows.int(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !locked.has(account.id)))
     throw new ChangedMeanwhile('an account was given a limit meanwhile');
@@ -201,7 +210,7 @@ async function read(transaction: Transaction, batch: readonly NewMessage[], doub
   };
 }
 
-/** True where every mail request that is to be answered as accepted is stored. */
+/** True if every message that would be answered as accepted is stored. */
 async function allStored(
   session: Session,
   batch: readonly NewMessage[],
@@ -212,7 +221,7 @@ async function allStored(
   return found.length === accepted.length;
 }
 
-/** A mail request that an earlier try has stored although its answer was lost. */
+/** The answer for a message that an earlier try has stored although its answer was lost. */
 function again(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
@@ -223,7 +232,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
   const ids = written.map(({ id }) => id);
   const accountIds = written.map(({ accountId }) => accountId);
   const times = written.map(({ acceptedAt }) => acceptedAt);
-  // Of a key used again after a day within one batch, the last one stands.
+  // If one batch uses a key twice because it has expired in between, the last use is stored.
   const keyed = new Map(
     written.flatMap((mail) =>
       mail.idempotency === null
@@ -298,7 +307,7 @@ async function write(transaction: Transaction, written: readonly Written[], foun
 
 async function writeCounts(transaction: Transaction, { accounts, usedBefore }: Found): Promise<void> {
   const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (usedBefore.get(id) ?? 0);
-  // What is only refused changes nothing, so that a flood of it writes nothing.
+  // Refused messages change no counts, so a flood of them writes nothing.
   const changed = [...accounts.values()].filter(
     (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
@@ -325,7 +334,7 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
   await Promise.all(work);
 }
 
-/** True where it is counted in its own row, which the accepting transaction holds. */
+/** True if usage is counted in the account's own row, which the accepting transaction locks. */
 function isLimited({ limits: { volume, rate } }: Account): boolean {
   return volume !== null || rate !== null;
 }

@@ -1,4 +1,7 @@
-/** Accounts and API keys. Every change takes the directory's revision, whose row orders changes of all nodes. */
+/**
+ * Accounts and API keys. Every change increments the directory's revision; the lock on that row orders the changes of
+ * all nodes.
+ */
 
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
 import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
@@ -29,7 +32,7 @@ const FORGET_USAGE: Statement = {
   name: 'account_usage_forget',
   text: 'DELETE FROM account_usage WHERE account_id = $1',
 };
-/** What was counted beside the account's own row, moved into it: from now on one row counts exactly. */
+/** Moves usage counted per slot into the account's row. From then on that row counts exactly. */
 const GATHER_USAGE: Statement = {
   name: 'account_usage_gather',
   text: `WITH gone AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
@@ -75,7 +78,10 @@ type Operations = Pick<
 >;
 
 export function prepareAccounts(database: Database): Operations {
-  /** A change of the account of that name, behind the directory's row: one at a time on all nodes, and as it was seen. */
+  /**
+   * Changes the account with that name while holding the directory's row: changes of all nodes are serialized, and
+   * `expected` is compared.
+   */
   function change(
     [by, action]: readonly [Actor | undefined, string],
     name: string,
@@ -106,7 +112,7 @@ export function prepareAccounts(database: Database): Operations {
       name,
       expected,
       async (session, { id }, revision) => {
-        // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
+        // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
         if (reason === null) await forgive(session, id);
         await session.query(SET_LOCK, [reason, at, revision, id]);
       },
@@ -214,7 +220,7 @@ async function find(session: Session, name: string): Promise<Account | null> {
   return row === undefined ? null : rows.account(row);
 }
 
-/** A key by its number, which may be anything a person typed. */
+/** A key by its id. `id` may be any number that an operator has entered. */
 async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
   const [row] = await session.query(KEY, [id]);

@@ -1,4 +1,7 @@
-/** The audit log's writer. It takes the transaction of the change, so that an entry and its change stand together. */
+/**
+ * Writes the audit log in the transaction of the change, so that an entry and its change are stored together or not at
+ * all.
+ */
 import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
@@ -18,7 +21,7 @@ export async function writeEntry(
   return rows.int(row, 'id');
 }
 
-/** Writes the entry of a change; nothing where no operator makes it. */
+/** Writes the entry of a change. Does nothing if no operator made the change. */
 export async function writeChange(
   transaction: Session,
   by: Actor | undefined,
@@ -30,7 +33,7 @@ export async function writeChange(
   if (by !== undefined) await writeEntry(transaction, auditEntry(by, action, subject, before, after));
 }
 
-/** Writes the entry of an import, or updates its counts; resolves to its number, null where no operator imports. */
+/** Writes the entry of an import, or updates its counts. Resolves to the entry's id, or null if no operator imports. */
 export async function noteImport(
   transaction: Session,
   by: Actor | undefined,

@@ -1,11 +1,12 @@
 /**
- * One connection to PostgreSQL: the first host of the setting that takes writes, statements in libpq's pipeline mode, each
- * with a time limit after which the connection is destroyed, so that a path broken in silence holds nothing up for ever.
+ * One connection to PostgreSQL: to the first configured host that accepts writes. Statements use libpq's pipeline mode.
+ * Each has a time limit after which the connection is destroyed, so that a broken network path blocks nothing
+ * permanently.
  *
- * Array parameters travel in PostgreSQL's binary form (array_send in src/backend/utils/adt/arrayfuncs.c): the server reads them
- * without parsing text, which takes a fifth of its processor time from a batch (docs/decisions/hot-path.md). A statement says the
- * type of each array parameter with a cast where it is used (`$1::uuid[]`). A value that does not fit its type stays as it is, so
- * that the server refuses it as it does in text form.
+ * Array parameters are sent in PostgreSQL's binary form (array_send in src/backend/utils/adt/arrayfuncs.c): the server
+ * then parses no text, which saves a fifth of its processor time per batch (docs/decisions/hot-path.md). A statement
+ * declares the type of each array parameter by a cast (`$1::uuid[]`). A value that does not fit the type is sent as
+ * text, so that the server refuses it as usual.
  */
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
@@ -31,62 +32,68 @@ import type { Row, Session, Statement } from './session.ts';
 
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
-/** Server versions before this lack what the schema uses. */
+/** Older servers lack features that the schema uses. */
 const OLDEST_SERVER = 150_000;
-/** How long one host may take until it is known to take writes; less where there is another one to try. */
+/**
+ * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if another host
+ * follows.
+ */
 const CONNECT_MS = 5_000;
 const CONNECT_NEXT_MS = 2_000;
-/** A statement that has no answer by then is given up, on the server a little earlier than here. */
+/** Time limit of one statement. The server's own limit is slightly shorter. */
 const STATEMENT_MS = 15_000;
 const KEEPALIVE_MS = 10_000;
-/** How long a polite end may take on a path that may be broken. */
+/** Time limit for closing a connection gracefully; the network path may be broken. */
 const CLOSE_MS = 1_000;
 /**
- * The function of the server that waits for the synchronous standby, as a warning names it in every language. It warns of
- * nothing else than a wait that was cancelled (syncrep.c).
+ * The server function that waits for the synchronous standby. Warnings name it in every language. Its only warning is
+ * that the wait was cancelled (syncrep.c).
  */
 const STANDBY_WAIT = 'SyncRepWaitForLSN';
 const INT8 = 20;
 const HISTORY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
   || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time() AS history`;
-/** Slots of counters: enough that the connections of some nodes seldom meet in one. */
+/** Number of counter slots: large enough that connections of several nodes rarely share one. */
 const SLOTS = 64;
 
 export interface Connection extends Session {
-  /** Small number that differs for connections open at the same time, mostly. */
+  /** A small number that differs for most connections open at the same time. */
   readonly slot: number;
-  /** The server's number for this connection. */
+  /** The process id of the server connection. */
   readonly pid: number;
   readonly host: HostPort;
   /**
-   * The history that the server writes: the cluster, its timeline, which a promotion changes, and its start. A transaction number means
-   * the same transaction only within one. Null where the server does not tell.
+   * The server's write history: the cluster, its timeline (changed by a promotion), and its start time. A transaction
+   * id is unique only within one history. Null if the server does not report it.
    */
   readonly history: string | null;
-  /** Resolves, and never rejects, once the connection is of no more use. */
+  /** Resolves, and never rejects, when the connection can no longer be used. */
   readonly ended: Promise<void>;
   /**
-   * Runs a statement and gives the server's word for what it did, such as `COMMIT`. Rejects with UnknownCommitResult where the
-   * wait for the synchronous standby was cancelled, as `query` does.
+   * Runs a statement and resolves to the server's command tag, such as `COMMIT`. Rejects with UnknownCommitResult if
+   * the wait for the synchronous standby was cancelled, as `query` does.
    */
   command(text: string): Promise<string>;
   onNotification(heard: (channel: string, payload: string) => void): void;
-  /** Ends it at once. */
+  /** Ends the connection at once. */
   destroy(): void;
   close(): Promise<void>;
 }
 
 export interface ConnectOptions {
   readonly setting: PostgresSetting;
-  /** Shown by the server. */
+  /** The name that the server shows. */
   readonly application: string;
-  /** Of one statement, in ms. */
+  /** Time limit of one statement, in ms. */
   readonly limitMs?: number;
   /** The host to try first. */
   readonly first?: HostPort | null;
 }
 
-/** Connects to the first host that takes writes. Rejects with its fault, or the faults of all hosts as an AggregateError. */
+/**
+ * Connects to the first host that accepts writes. Rejects with its fault, or with an AggregateError of the faults of
+ * all hosts.
+ */
 export async function connect(options: ConnectOptions): Promise<Connection> {
   const { setting, first = null } = options;
   const hosts = first === null ? setting.hosts : [first, ...setting.hosts.filter((host) => host !== first)];
@@ -96,7 +103,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       try {
         return await connectTo(options, host, tls);
       } catch (error) {
-        // Only a server without TLS is asked without: whatever else went wrong goes wrong again.
+        // Only a server without TLS is tried again without TLS. Any other fault would recur.
         if (tls === 'required' && setting.tls === 'preferred' && isWithoutTls(error)) continue;
         faults.push(hosts.length === 1 ? error : toStoreError(error, describeServer([host], setting.database)));
         break;
@@ -106,7 +113,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
   throw faults.length === 1 ? faults[0] : new AggregateError(faults);
 }
 
-/** Hosts and database as people know them. */
+/** Hosts and database for error messages. */
 export function describeServer(hosts: readonly HostPort[], database: string): string {
   return `PostgreSQL ${hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${database}`;
 }
@@ -136,7 +143,7 @@ async function connectTo(
     pipeline: true,
     types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => parserOf(oid, format)) as never },
   });
-  // Not PGOPTIONS of the environment, which the driver takes otherwise.
+  // Otherwise the driver would use PGOPTIONS of the environment.
   startOf(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
@@ -165,8 +172,8 @@ interface SetUp {
 }
 
 /**
- * Sets the connection's settings, our own and the operator's others, and reads all of them back, in one round trip. Rejects
- * with a StoreError where the server does not apply one, is too old, or takes no writes.
+ * Applies Postrider's own settings and the operator's other ones, and reads all of them back, in one round trip.
+ * Rejects with a StoreError if the server does not apply one, is too old, or accepts no writes.
  */
 async function setUp(
   client: pg.Client,
@@ -175,13 +182,13 @@ async function setUp(
   const where = describeServer([host], database);
   const literal = (text: string) => client.escapeLiteral(text);
   const names = new Set(own.map(([name]) => name));
-  // Of one that is given twice the last stands.
+  // If a setting is given twice, the last value counts.
   const last = new Map(given.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
   const others = [...last.values()].filter(({ name }) => !names.has(name.toLowerCase()));
   const setOthers = others.map(
     ({ name, value }, at) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${at}`,
   );
-  // Each is a statement of its own, so that a time of a few milliseconds has little to run out in.
+  // Separate statements: a statement timeout of a few milliseconds applies to each of them alone.
   const setOwn = own
     .toSorted(([one], [other]) => Number(other === STATEMENT_TIMEOUT) - Number(one === STATEMENT_TIMEOUT))
     .map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
@@ -230,15 +237,15 @@ async function setUp(
   ]) {
     if (value === has) continue;
     throw new StoreError(
-      `${where}: the server does not apply ${name}=${value} (it has ${has}). A pooler between must keep sessions (PgBouncer: pool_mode = session).`,
+      `${where}: the server does not apply ${name}=${value} (it has ${has}). A connection pooler must keep sessions (PgBouncer: pool_mode = session).`,
     );
   }
-  // Some managed servers may not tell their history.
+  // Some managed servers do not permit this query.
   const history = told.status === 'fulfilled' ? (told.value.rows[0]?.history ?? null) : null;
   return { pid: Number(row.pid), history };
 }
 
-/** What the server said of a setting of the operator. */
+/** Maps the server's refusal of an operator's setting. */
 function refused(error: unknown, where: string): unknown {
   if (!isServerError(error) || errorCode(error) === '42704') return error;
   const said = error instanceof Error ? oneLine(error.message) : '';
@@ -247,12 +254,12 @@ function refused(error: unknown, where: string): unknown {
   );
 }
 
-/** The startup parameters, which the driver's types leave out. */
+/** The startup parameters, which the driver's types omit. */
 function startOf(client: pg.Client): { options?: string } {
   return (client as unknown as { connectionParameters: { options?: string } }).connectionParameters;
 }
 
-/** The host has said nothing in time. */
+/** The host did not answer in time. */
 class Timeout extends Error {
   readonly code = 'ETIMEDOUT';
   override readonly message = 'it does not answer in time';
@@ -272,8 +279,8 @@ function wrap(
   client.on('notice', ({ routine }) => {
     if (routine === STANDBY_WAIT) cancelledWaits += 1;
   });
-  // The warning comes before the end of its own statement. It also counts against those sent behind it, which is never wrong
-  // in the direction that loses mail.
+  // The warning arrives before the end of its own statement. Statements sent after it are rejected too; this never
+  // reports a lost message as stored.
   const replicated = async <T>(statement: Promise<T>): Promise<T> => {
     const before = cancelledWaits;
     const answer = await statement;
@@ -306,18 +313,18 @@ function wrap(
 
 type Element = 'uuid' | 'text' | 'int' | 'bigint';
 
-/** Numbers of the types in pg_type. */
+/** Type OIDs in pg_type. */
 const OID: Readonly<Record<Element, number>> = { uuid: 2950, text: 25, int: 23, bigint: 20 };
-/** Dimensions, whether there are nulls, element type, length and lower bound of the one dimension. */
+/** The header: dimensions, null flag, element type, length and lower bound of the one dimension. */
 const HEAD_BYTES = 20;
 const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
 const CAST = /\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g;
 
-/** By statement: the element type of each parameter that is such an array. */
+/** Per statement: the element type of each array parameter. */
 const TYPES = new WeakMap<Statement, readonly (Element | undefined)[]>();
 
-/** The values of `statement` as the driver sends them: arrays as Buffers, which it sends in binary form. */
+/** The values of `statement` as the driver sends them. It sends Buffers in binary form. */
 function encoded(statement: Statement, values: readonly unknown[]): unknown[] {
   let types = TYPES.get(statement);
   if (types === undefined) {
@@ -339,7 +346,7 @@ function typesOf(text: string): readonly (Element | undefined)[] {
   return types;
 }
 
-/** The array in binary form, or null where an element is not of the type. */
+/** The array in binary form, or null if an element does not fit the type. */
 export function encodeArray(type: Element, values: readonly unknown[]): Buffer | null {
   const bytes = sizeOf(type, values);
   if (bytes === null) return null;
@@ -368,7 +375,7 @@ export function encodeArray(type: Element, values: readonly unknown[]): Buffer |
   return array;
 }
 
-/** Bytes of the whole array, or null where an element is not of the type. */
+/** The size of the whole array in bytes, or null if an element does not fit the type. */
 function sizeOf(type: Element, values: readonly unknown[]): number | null {
   if (values.length === 0) return HEAD_BYTES - 8;
   let bytes = HEAD_BYTES + LENGTH_BYTES * values.length;

@@ -1,11 +1,11 @@
 /**
- * The database as this process sees it: a few connections, made when needed and anew when they break, after pauses of exponential
- * backoff with jitter; statements and transactions over them.
+ * The connection pool of this process, and statements and transactions on it. Connections are opened on demand and
+ * reopened with exponential backoff and jitter.
  *
- * Promises: who asks for a connection while the database is away is told so in one clear line within two seconds. A host
- * that works is tried first the next time. A statement or commit that has no answer fails within its time limit; a commit whose
- * answer was lost is told by what the server says of the transaction; a commit whose wait for the synchronous standby was
- * cancelled fails; what only a passing fault undid is done again. Faults are StoreErrors.
+ * Guarantees: while the database is unavailable, a call fails within two seconds with one line. The last working host
+ * is tried first. A statement or commit without an answer fails within its time limit. After a lost answer to a commit,
+ * the server reports whether the transaction was committed. A commit whose wait for the synchronous standby was
+ * cancelled fails. Transient faults are retried. Faults are StoreErrors.
  */
 import type { HostPort } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
@@ -29,41 +29,43 @@ import {
   type Transaction,
 } from './session.ts';
 
-/** Two commits of accepting and two of settling under way, claims, sweeps, and questions beside them. */
+/** Two commits of accepting and two of settling, claims, retention, and reads run at the same time. */
 const CONNECTIONS = 8;
-/** How long a call waits for a connection before it fails. */
+/** How long a call waits for a connection if none can be opened. */
 const WAIT_MS = 2_000;
-/** How long a busy but working pool may keep a call waiting. */
+/** How long a call waits for a connection if all are busy. */
 const BUSY_MS = 10_000;
-/** Pauses between tries to connect, in ms: from the first to the last, doubling, half of it chance. */
+/**
+ * Exponential backoff between tries to connect, in ms: the first and the longest delay. Half of each delay is random.
+ */
 const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 3_000;
-/** After so many failures in a row those who wait are told at once. */
+/** After this many failures in a row, waiting calls fail at once. */
 const FAILURES = 3;
 
 interface PoolOptions {
   readonly setting: PostgresSetting;
-  /** What the server shows this process as. */
+  /** The name that the server shows for this process. */
   readonly application: string;
   /** In [0, 1). */
   readonly random: () => number;
-  /** Of one statement; 15 s unless given. */
+  /** Time limit of one statement; default 15 s. */
   readonly limitMs?: number;
 }
 
 interface Connections {
-  /** Hosts and database as people know them. */
+  /** Hosts and database for error messages. */
   readonly where: string;
-  /** One that nobody else uses, until it is given back or dropped. Rejects with a StoreError. */
+  /** A connection for exclusive use until `give` or `drop`. Rejects with a StoreError. */
   acquire(): Promise<Connection>;
   give(connection: Connection): void;
-  /** Ends it. */
+  /** Ends the connection. */
   drop(connection: Connection): void;
-  /** All that are open now are made anew: at once, or when given back. */
+  /** Replaces all open connections: idle ones at once, the others when they are returned. */
   renew(): void;
-  /** One outside the pool's number; `limitMs` is the time of one statement. Rejects with a StoreError. */
+  /** A connection outside the pool. `limitMs` is the time limit of one statement. Rejects with a StoreError. */
   connectAlone(limitMs?: number): Promise<Connection>;
-  /** Waits for those in use, then closes every one. */
+  /** Waits for connections in use, then closes all. */
   close(): Promise<void>;
 }
 
@@ -73,7 +75,7 @@ interface Waiter {
   timer: NodeJS.Timeout;
 }
 
-/** Opens nothing before the first call. */
+/** Opens no connection before the first call. */
 function keepConnections({ random, ...options }: PoolOptions): Connections {
   const { setting } = options;
   const where = describeServer(setting.hosts, setting.database);
@@ -98,14 +100,14 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
     return new Promise((resolve, reject) => {
       const since = now();
       const overdue = () => {
-        // A pool at work is given longer than one that cannot connect.
+        // A busy pool is given more time than one that cannot connect.
         if (open.size > 0 && now() - since < BUSY_MS) {
           waiter.timer = setTimeout(overdue, WAIT_MS);
           return;
         }
         waiting.splice(waiting.indexOf(waiter), 1);
         const busy = `${where}: every connection was busy for ${BUSY_MS / 1_000} s.`;
-        const silent = `${where}: no connection within ${WAIT_MS / 1_000} s. Look at the server, the network and its firewalls.`;
+        const silent = `${where}: no connection within ${WAIT_MS / 1_000} s. Check the server, the network and its firewalls.`;
         reject(fault ?? new StoreError(open.size > 0 ? busy : silent));
       };
       const waiter: Waiter = { resolve, reject, timer: setTimeout(overdue, WAIT_MS) };
@@ -114,7 +116,7 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
     });
   }
 
-  /** Connects where calls wait and there is room, not before a pause after failures is over. */
+  /** Opens connections for waiting calls up to the maximum, but not before the backoff has ended. */
   function grow(): void {
     while (closing === null && waiting.length > connecting && open.size + connecting < CONNECTIONS) {
       const pause = pausedUntil - now();
@@ -125,7 +127,7 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
         }, pause);
         return;
       }
-      // After a failure one tries for all.
+      // After a failure only one connection is tried at a time.
       if (failures > 0 && connecting > 0) return;
       connecting += 1;
       connect({ ...options, first }).then(connected, failed);
@@ -149,7 +151,7 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
     fault = toStoreError(error, where);
     const longest = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 10));
     pausedUntil = now() + longest * (0.5 + random() / 2);
-    // A person's mistake, or a database that has been away for a while: nobody is kept waiting for it.
+    // A configuration error, or a database that has been unavailable for some time: waiting calls fail at once.
     if (open.size === 0 && (failures > FAILURES || isConfigurationError(error))) refuseAll(fault);
     grow();
     settleClose();
@@ -221,23 +223,26 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
   };
 }
 
-/** How often a transaction that met a deadlock or another's change is tried. */
+/** Maximum number of tries of a transaction that meets a deadlock or a concurrent change. */
 const TRIES = 6;
-/** A transaction that has lost its connection before its commit is tried once more, unless it has taken so long already. */
+/** A transaction whose connection is lost before its commit is retried once, unless it has already taken this long. */
 const LOST_MS = 2_000;
-/** How long the fate of a commit without an answer is asked for. */
+/** How long the server is asked for the result of a commit without an answer. */
 const FATE_MS = 6_000;
 const FATE_AGAIN_MS = 100;
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
-/** Also whether the connection is still the one that was set up: a pooler in transaction mode changes it behind us. */
+/**
+ * Also checks that the connection still has its settings. A pooler in transaction mode changes the server connection
+ * without notice.
+ */
 const XID: Statement = {
   name: 'xid',
   text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND current_setting('synchronous_commit') = 'on'
     AND current_setting('client_min_messages') = 'warning' AS same`,
 };
 const CHANGED =
-  'the settings of the connection have changed since they were made. A pooler between must keep sessions (PgBouncer: pool_mode = session).';
+  'the settings of the connection have changed. A connection pooler must keep sessions (PgBouncer: pool_mode = session).';
 const COMMIT = 'COMMIT';
 const ROLLBACK = 'ROLLBACK';
 const FATE: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
@@ -246,8 +251,8 @@ const END: Statement = {
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
 };
 /**
- * A statement's time limit does not bound its commit, so that a connection of ours on which nobody waits any more would wait
- * for the standby until it is back, and keep its locks and its place among the server's connections.
+ * A statement's time limit does not bound its commit. Without this, an abandoned connection would wait for the standby,
+ * keep its locks, and count towards the server's connections.
  */
 const END_WAITS: Statement = {
   name: 'end_waits',
@@ -256,29 +261,29 @@ const END_WAITS: Statement = {
 };
 
 export interface Pool extends Database {
-  /** A connection of one's own, outside the pool's number; `limitMs` is the time of one statement. */
+  /** A connection outside the pool. `limitMs` is the time limit of one statement. */
   connect(limitMs?: number): Promise<Connection>;
-  /** Commits, synced, nothing that lasts. */
+  /** Runs a synced commit that changes no data. */
   sync(): Promise<void>;
-  /** As people know it: host, port and database. */
+  /** Hosts, ports and database for error messages. */
   readonly where: string;
-  /** Waits for calls under way, then closes every connection. */
+  /** Waits for calls in progress, then closes every connection. */
   close(): Promise<void>;
 }
 
 type End<T> =
   | { readonly kind: 'done'; readonly value: T }
-  /** `lost`: with the connection, before the commit, so that nothing is stored. */
+  /** `lost`: the connection was lost before the commit, so nothing is stored. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly lost: boolean };
 
-/** Opens nothing before the first call. */
+/** Opens no connection before the first call. */
 export function createPool(options: PoolOptions): Pool {
   const connections = keepConnections(options);
   const { where } = connections;
-  /** Server's numbers of connections that were given up and may still wait for the standby. */
+  /** Process ids of abandoned server connections that may still wait for the standby. */
   const givenUp = new Set<number>();
 
-  /** Ends what waits for the standby on connections that were given up; whatever fails is tried again with the next one. */
+  /** Ends abandoned connections that wait for the standby. If this fails, the next abandoned connection repeats it. */
   function endWaits(pid: number): void {
     givenUp.add(pid);
     const pids = [...givenUp];
@@ -290,9 +295,10 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** Gives a connection back after `error`, or ends it where it is of no more use. */
+  /** Returns a connection after `error`, or ends it if it can no longer be used. */
   function after(connection: Connection, error: unknown): void {
-    // Of what is prepared on old connections nothing fits a new schema; and where one path fell silent, all did.
+    // Prepared statements on old connections do not fit the new schema. After a timeout on one connection, the others
+    // probably use the same broken path.
     if (isStalePlan(error) || isStatementTimeout(error)) connections.renew();
     if (endsConnection(error)) connections.drop(connection);
     else connections.give(connection);
@@ -311,7 +317,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  /** Runs `once` until it ends well, for as long as its faults are passing ones. */
+  /** Runs `once` until it succeeds or fails permanently. */
   async function again<T>(once: () => Promise<End<T>>): Promise<T> {
     const began = performance.now();
     for (let round = 1; ; round += 1) {
@@ -328,7 +334,7 @@ export function createPool(options: PoolOptions): Pool {
       try {
         return { kind: 'done', value: await use((connection) => connection.query(statement, values)) };
       } catch (error) {
-        // What became of a single statement on a lost connection is not known.
+        // Whether a single statement on a lost connection took effect is unknown.
         return { kind: 'failed', error, lost: false };
       }
     });
@@ -350,13 +356,13 @@ export function createPool(options: PoolOptions): Pool {
       slot,
       query: (statement, values) =>
         over
-          ? Promise.reject(new StoreError('a statement came after the end of its transaction.'))
+          ? Promise.reject(new StoreError('a statement was sent after the end of its transaction.'))
           : connection.query(statement, values),
     };
     const began = connection.query(BEGIN, []);
     const numbered = connection.query(XID, [pid]);
     const worked = (async () => work(session))();
-    // All are waited for, so that nothing of this transaction comes to the connection after its end.
+    // Waits for all of them, so that no statement of this transaction reaches the connection after its end.
     const ends = await Promise.allSettled([began, numbered, worked]);
     over = true;
     const fault = ends.find((end) => end.status === 'rejected');
@@ -375,9 +381,9 @@ export function createPool(options: PoolOptions): Pool {
     try {
       const word = await connection.command(COMMIT);
       connections.give(connection);
-      // A transaction that was aborted answers a COMMIT without an error.
+      // COMMIT of an aborted transaction returns no error but the tag ROLLBACK.
       if (word === COMMIT) return { kind: 'done', value: await worked };
-      return { kind: 'failed', error: new StoreError(`${where}: the transaction was undone.`), lost: false };
+      return { kind: 'failed', error: new StoreError(`${where}: the transaction was rolled back.`), lost: false };
     } catch (error) {
       after(connection, error);
       if (error instanceof UnknownCommitResult) return { kind: 'failed', error, lost: false };
@@ -391,7 +397,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  /** Undoes on the connection what was begun, and keeps it where it still works. */
+  /** Rolls back and keeps the connection if it still works. */
   function undo(connection: Connection, error: unknown): void {
     if (!(error instanceof StoreError) && endsConnection(error)) {
       after(connection, error);
@@ -403,12 +409,13 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** What became of a transaction whose commit had no answer. */
+  /** The result of a transaction whose commit had no answer. */
   async function fateOf(xid: string, pid: number, history: string): Promise<'committed' | 'aborted' | 'unknown'> {
     const until = performance.now() + FATE_MS;
     while (performance.now() < until) {
       try {
-        // The question ends with a proof, which waits for the standby as the commit did: the answer does not wait as long again.
+        // The check ends with a durable commit, which waits for the standby like the original one. It gets only the
+        // remaining time.
         const fate = await within(
           until - performance.now(),
           use((connection) => ask(connection, xid, pid, history)),
@@ -416,7 +423,7 @@ export function createPool(options: PoolOptions): Pool {
         if (fate === undefined) return 'unknown';
         if (fate !== 'in progress') return fate;
       } catch {
-        // Asked again, until the time is over.
+        // Asked again until the time is over.
       }
       await pause(FATE_AGAIN_MS);
     }
@@ -439,18 +446,18 @@ async function ask(
   pid: number,
   history: string,
 ): Promise<'committed' | 'aborted' | 'in progress' | 'unknown'> {
-  // After a promotion another transaction may have the number.
+  // After a promotion, another transaction may have the same id.
   if (connection.history !== history) return 'unknown';
   const [row] = await connection.query(FATE, [xid]);
   switch (row?.fate) {
     case 'committed':
-      // It may have been cut off while it waited for a standby.
+      // The connection may have been lost while the commit waited for the standby.
       await forceDurableCommit(connection);
       return 'committed';
     case 'aborted':
       return 'aborted';
     case 'in progress':
-      // Its connection is lost, so it only keeps its locks.
+      // Its connection is lost, so it only holds locks.
       await connection.query(END, [pid, xid]);
       return 'in progress';
     default:
@@ -458,7 +465,7 @@ async function ask(
   }
 }
 
-/** What `work` resolves to, or undefined where that takes longer. */
+/** Resolves to the result of `work`, or to undefined after `ms`. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(resolve, Math.max(0, ms), undefined);

@@ -1,7 +1,7 @@
 /**
- * The directory: accounts, keys and domains that running nodes keep in memory. One counter grows with every change of any
- * of them, in the order of the commits, since its row stays locked until each is committed; so a node asks only for
- * what it has not seen. A notification is a hint, a poll stands behind it.
+ * The directory: accounts, keys and domains that running nodes cache. One revision counter increases with every change
+ * of any of them, in the order of the commits, because its row stays locked until each commit. A node therefore reads
+ * only what it has not seen. Notifications shorten the delay; a poll guarantees it.
  */
 
 import { every } from '../../clock.ts';
@@ -12,7 +12,7 @@ import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { Session, Statement } from './session.ts';
 
-/** Notified with each change, once it is committed. */
+/** Notified after each committed change. */
 const CHANNEL = 'postrider_directory';
 
 const BUMP: Statement = {
@@ -20,16 +20,16 @@ const BUMP: Statement = {
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
-/** Accounts with all that was counted for them. */
+/** Accounts including the usage counted per slot. */
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
-/** The next revision, for the rows of this transaction; every node is told once it is committed. */
+/** Increments the revision for the rows of this transaction. Every node is notified after the commit. */
 export async function nextRevision(session: Session): Promise<number> {
   const [[row = {}]] = await Promise.all([session.query(BUMP, []), session.query(NOTIFY, [])]);
   return rows.int(row, 'revision');
 }
 
-/** The poll behind the notifications; well under the promised second. */
+/** Poll interval. Guarantee: within one second. */
 const WATCH_MS = 400;
 const LISTEN_AGAIN_MS = 1_000;
 
@@ -42,7 +42,7 @@ const CHANGED_KEYS: Statement = {
   name: 'directory_keys',
   text: 'SELECT * FROM api_key WHERE revision > $1 ORDER BY id',
 };
-/** One snapshot, so that no key is older than the revision beside it. */
+/** One snapshot, so that no key is older than the revision returned with it. */
 const KEYS_BY_HASH: Statement = {
   name: 'directory_keys_by_hash',
   text: `SELECT k.*, p.revision AS directory_revision FROM postrider p, api_key k
@@ -61,7 +61,7 @@ export function prepareDirectory(
   let stopped = false;
   const stops = new Set<() => void>();
 
-  /** What changed after `revision`, or null where nothing did. */
+  /** What changed after `revision`, or null if nothing did. */
   async function since(revision: number): Promise<DirectoryChanges | null> {
     const [row = {}] = await pool.query(READ, []);
     const newest = rows.int(row, 'revision');
@@ -71,14 +71,14 @@ export function prepareDirectory(
       pool.query(CHANGED_KEYS, [revision]),
       domainsSince(revision),
     ]);
-    // What was committed between these reads comes again with the next look.
+    // Changes committed between these reads are read again by the next poll.
     return { revision: newest, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
   }
 
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
     const found = await pool.query(KEYS_BY_HASH, [hashes]);
     const [first] = found;
-    // The usual end of a guess: one statement.
+    // An unknown digest costs one statement.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
     const keys = found.map(rows.apiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];
@@ -111,11 +111,11 @@ export function prepareDirectory(
     await look();
     const soon = () => void look().catch(() => undefined);
     stops.add(every(clock, WATCH_MS, soon));
-    // A notification comes at a time of the machine's.
+    // Notifications arrive in real time, which a simulation cannot control.
     if (!simulated) listen(soon);
   }
 
-  /** Calls back on each notification, on a connection of its own that is made anew when it breaks. */
+  /** Calls back on each notification. Uses its own connection and reopens it when it breaks. */
   function listen(heard: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;
@@ -128,7 +128,7 @@ export function prepareDirectory(
         heard();
         await connection.ended;
       } catch {
-        // The poll goes on meanwhile.
+        // Polling continues meanwhile.
       }
       connection = null;
       if (stopped) return;

@@ -1,4 +1,6 @@
-/** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
+/**
+ * Sending domains and their DKIM keys. A removed domain leaves a tombstone row, so that every node sees the removal.
+ */
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
 import type { DkimKey, SendingDomain } from '../../model/domain.ts';
@@ -9,7 +11,7 @@ import { writeChange } from './audit.ts';
 import { nextRevision } from './directory.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
-/** Each domain with its keys as JSON, in the order in which they were made. */
+/** Each domain with its keys as JSON, in order of creation. */
 const DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
     FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
 const ACCOUNT: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
@@ -40,11 +42,11 @@ const INSERT_KEY: Statement = {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 };
 
-/** What changed of domains. */
+/** Changes of domains. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 export interface DomainOperations extends DomainStore {
-  /** Domains changed after `revision`, and the names of those removed. */
+  /** Domains changed after `revision`, and the names of removed ones. */
   domainsSince(revision: number): Promise<DomainChanges>;
 }
 
@@ -52,7 +54,7 @@ export function prepareDomains(database: Database): DomainOperations {
   return {
     addDomain(accountName, { name, subdomains, keys }, now, by): Promise<ChangeResult<SendingDomain>> {
       return database.transaction(async (transaction) => {
-        // The directory's row makes changes wait for each other, so that what is read here still holds when written.
+        // The lock on the directory's row serializes changes, so what is read here still holds when it is written.
         const revision = await nextRevision(transaction);
         const [account] = await transaction.query(ACCOUNT, [accountName]);
         if (account === undefined) return { kind: 'missing' };
@@ -89,7 +91,7 @@ export function prepareDomains(database: Database): DomainOperations {
         await transaction.query(UPDATE, values);
         if (isNews) await writeKeys(transaction, id, keys);
         const after = await reread(transaction, before.name);
-        // A check that found everything as it was is no change.
+        // A check without a new result is not a change.
         if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
         return noted(transaction, by, 'domain.update', before, after);
       });

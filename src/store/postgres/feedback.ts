@@ -1,4 +1,4 @@
-/** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
+/** Applies feedback reports to their messages, each report once, or stores them for the operator. */
 
 import { complainantOf } from '../../model/account.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
@@ -21,7 +21,7 @@ const BY_REFERENCE: Statement = {
   name: 'feedback_by_reference',
   text: 'SELECT id FROM provider_reference WHERE reference = $1',
 };
-// The queue's row first, as every settlement takes them.
+// The queue row is locked first, as in every settlement.
 const OPEN: Statement = {
   name: 'feedback_open',
   text: 'SELECT state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
@@ -86,8 +86,8 @@ export function prepareFeedback(database: Database): Operations {
         const tallies = new Tallies();
         const answers: FeedbackResult[] = [];
         const late: { readonly at: number; readonly effect: Effect }[] = [];
-        // Messages, suppressions, complainants and accounts are locked in this order, and each kind in one order on every node,
-        // so that no two nodes wait for each other.
+        // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each in one order
+        // on every node, so that nodes cannot deadlock.
         const ids = await Promise.all(batch.map(({ about }) => idOf(transaction, about)));
         const order = batch.map((report, at) => ({
           report,
@@ -113,7 +113,7 @@ export function prepareFeedback(database: Database): Operations {
           tallies,
         );
         for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
-        // The peer deletes its report after either.
+        // The peer deletes its report after this answer too, so it must be durable.
         if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
       }),
@@ -140,7 +140,7 @@ export function prepareFeedback(database: Database): Operations {
   };
 }
 
-/** What a report changes outside its own message, once every message of the batch is locked. */
+/** What a report changes outside its own message. Applied after every message of the batch is locked. */
 interface Effect {
   readonly recording: Recording;
   /** The canonical recipient. */
@@ -184,9 +184,12 @@ function answered(answer: FeedbackResult): Recorded {
   return { kind: 'answered', answer };
 }
 
-/** Suppresses the recipients. Resolves to the effects that made an entry: of several of one recipient one, and none where it was there. */
+/**
+ * Suppresses the recipients. Resolves to the effects that added an entry: one per recipient, and none if the recipient
+ * was already suppressed.
+ */
 async function suppress(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
-  // One report of each message: which of them makes the entry is then the same at every repetition.
+  // One report per message, so that a retry chooses the same report as the source of the entry.
   const byMessage = new Map<string, Effect>();
   for (const effect of effects)
     if (effect.recording.suppress !== null && !byMessage.has(effect.recording.id))
@@ -202,7 +205,7 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
   return new Set(asked.filter(({ recording }) => sources.has(recording.id)));
 }
 
-/** Adds to the tallies what counts (`countsTowardReputation`), complainants in one order on every node. */
+/** Adds what counts (`countsTowardReputation`) to the tallies. Complainants are locked in one order on every node. */
 async function countAll(
   transaction: Transaction,
   effects: readonly Effect[],
@@ -239,7 +242,7 @@ async function keep(
   return feedbackId === null ? { kind: 'repeated' } : { kind: 'kept', feedbackId, reason };
 }
 
-/** Writes the report down; null where another node was first. With a reason it is kept whole. */
+/** Stores the report. Resolves to null if another node was first. With a reason, the whole report is stored. */
 async function insert(
   transaction: Transaction,
   { digest, at, source, summary, raw }: FeedbackReport,

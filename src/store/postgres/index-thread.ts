@@ -1,6 +1,6 @@
 /**
- * The thread that works on the index, seen from outside: one step after another, with a connection of its own, so that neither
- * the reading nor the building of segments holds up the process.
+ * The index thread as its owner uses it: it runs one step at a time on its own connection, so that reading and building
+ * segments does not block the process.
  */
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';

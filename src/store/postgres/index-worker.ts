@@ -1,4 +1,4 @@
-/** The module that the index's thread runs. It is started by index-thread.ts and never imported. */
+/** The entry module of the index thread. index-thread.ts starts it; no module imports it. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { IndexStep } from '../search/index-step.ts';
 import { lowerThreadPriority } from '../threads.ts';
@@ -6,7 +6,7 @@ import { createPool } from './database.ts';
 import type { IndexReply, IndexThreadData } from './index-thread.ts';
 import { runIndexStep } from './search.ts';
 
-/** A step may find the processor taken for long. */
+/** A step may get little processor time. */
 const LIMIT_MS = 120_000;
 
 if (parentPort !== null) {

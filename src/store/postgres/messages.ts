@@ -1,4 +1,4 @@
-/** Looking at mail requests, and what an operator may do to one. */
+/** Reads of messages, and an operator's changes of one message. */
 
 import type { Actor } from '../../model/audit.ts';
 import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
@@ -39,8 +39,8 @@ const REQUEUE: Statement = {
   name: 'mail_requeue',
   text: `UPDATE queue SET state = '${transition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
 };
-// The whole is counted, and what is not queued by its own small index: at 1,000,000 queued a third of the time of counting by
-// state. The order of ids is the order of acceptance.
+// Counts all rows, and those that are not queued by their own small index: a third of the time of counting by state at
+// 1,000,000 queued messages. The order of ids is the order of acceptance.
 const FIGURES: Statement = {
   name: 'mail_figures',
   text: `SELECT (SELECT count(*) FROM queue)::int AS all_of_them,

@@ -1,9 +1,10 @@
 /**
- * The schema: numbered files that run once, all that are missing in one transaction, under an advisory lock, so that of
+ * The schema: numbered files that run once. All missing ones run in one transaction under an advisory lock, so that of
  * many nodes that start together one migrates and the others wait for it.
  *
- * Rolling upgrades: the database says which version it has and the least one whose code still works on it. A node
- * refuses a schema whose least version is beyond its own; a migration that only adds leaves the least one as it is.
+ * Rolling upgrades: the database stores its schema version and the least version whose code still works with it. A node
+ * refuses a schema whose least version is greater than its own. A migration that only adds does not change the least
+ * version.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';
@@ -12,9 +13,9 @@ import { toStoreError } from './fault.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
-/** Any number that no one else's advisory locks use ("PRDR"). */
+/** An advisory lock that no other software uses ("PRDR"). */
 const LOCK = 0x50524452;
-/** A migration of large tables, or another node's that is waited for, may take long. */
+/** A migration of large tables, by this node or another one, may take long. */
 const LIMIT_MS = 3_600_000;
 
 const FOUND: Statement = {
@@ -27,7 +28,7 @@ const VERSION: Statement = { name: 'schema_version', text: 'SELECT version, leas
 const WAIT: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory_xact_lock($1)' };
 const WRITE: Statement = { name: 'schema_write', text: 'UPDATE postrider SET version = $1' };
 
-/** Brings the schema up to date. Rejects with a StoreError of one line; then nothing has changed. */
+/** Migrates the schema to the current version. Rejects with a StoreError of one line; then nothing has changed. */
 export async function migrate(pool: Pool, folder: URL = MIGRATIONS): Promise<void> {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
@@ -50,22 +51,22 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS): Promise<voi
   }
 }
 
-/** The schema's version, 0 for an empty database; rejects where it is none of ours or too new. */
+/** The schema's version; 0 for an empty database. Rejects if it is not a Postrider schema or is too new. */
 async function versionOf(session: Session, where: string, newest: number): Promise<number> {
   const [found = {}] = await session.query(FOUND, []);
   if (found.ours !== true) {
     if (found.tables === 0) return 0;
     throw new StoreError(
-      `${where} is a database of something else, not of Postrider. Create one for it with \`createdb\`, and name it in POSTRIDER_DATABASE.`,
+      `${where} is not a Postrider database. Create one with \`createdb\`, and name it in POSTRIDER_DATABASE.`,
     );
   }
   const [row]: readonly (Row | undefined)[] = await session.query(VERSION, []);
   const [version, least] = [Number(row?.version), Number(row?.least)];
   if (least > newest) {
     throw new StoreError(
-      `${where} has schema version ${version}, newer than this Postrider knows (${newest}); run the Postrider that wrote it, or a later one.`,
+      `${where} has schema version ${version}, but this version of Postrider supports at most ${newest}. Run the version that wrote it, or a later one.`,
     );
   }
-  // A newer one that this code still works on: a rolling upgrade is under way.
+  // A newer schema with which this code still works, during a rolling upgrade.
   return Math.min(version, newest);
 }

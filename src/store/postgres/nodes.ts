@@ -1,4 +1,4 @@
-/** Who runs on this database, by the server's own clock, and the token buckets that all of them share. */
+/** The nodes of this database, by the server's own clock, and the token buckets that they share. */
 
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';
@@ -7,9 +7,9 @@ import type { ServerTimeOverride } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
-/** A node that died is remembered this long. */
+/** A dead node is listed for this long. */
 const REMEMBER_MS = 3_600_000;
-/** The server's time, or a simulation's in the parameter given. */
+/** The server's time, or in a simulation the given parameter. */
 const now = (parameter: string) =>
   `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
@@ -17,7 +17,7 @@ const HOLD_TIME: Statement = {
   name: 'running_time_hold',
   text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
 };
-// A statement of its own after the lock: a time read before a wait for it would be an old one.
+// A separate statement after the lock: a time read before waiting for the lock would be old.
 const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${now('$1')} AS now` };
 const WRITE_TIME: Statement = {
   name: 'running_time_write',
@@ -36,8 +36,8 @@ const LIST: Statement = {
   name: 'node_list',
   text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${REMEMBER_MS} ORDER BY name`,
 };
-// Rows are made first and then locked in order of the account, so that no two nodes wait for each other in a circle. Time
-// that has passed is paid at the rate that held then; a full bucket stays full under a new limit.
+// Rows are inserted first and then locked in order of the account, so that nodes cannot deadlock. The time since the
+// last use refills the bucket at the old rate; a full bucket stays full under a new limit.
 const FILL: Statement = {
   name: 'throttle_fill',
   text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
@@ -63,7 +63,7 @@ const TAKE: Statement = {
     RETURNING t.account_id, g.granted, floor(g.fit - g.granted + 1e-9)::int AS left,
       CASE WHEN g.fit - g.granted >= 1 THEN 0 ELSE ceil((1 - (g.fit - g.granted)) * 1000 / g.per_second)::bigint END AS next_ms`,
 };
-/** Tokens are no mail: nobody waits for their sync. */
+/** A crash may lose recent token counts, so the commit does not wait for its sync. */
 const HASTY: Statement = { name: 'throttle_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
 export function prepareNodes(
@@ -92,7 +92,8 @@ export function prepareNodes(
       return (await database.query(LIST, [time()])).map(rows.node);
     },
     async takeTokens(batch) {
-      // One row, one turn: what is asked for twice is taken at once and dealt out in order.
+      // One row per account: requests of the same account are added up, and the granted tokens are distributed in
+      // order.
       const asked = new Map<number, TokenRequest>();
       for (const one of batch)
         asked.set(one.accountId, { ...one, requested: one.requested + (asked.get(one.accountId)?.requested ?? 0) });

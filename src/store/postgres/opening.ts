@@ -1,15 +1,19 @@
 /**
- * What the opening of a store waits for. The schema is written in a transaction without a time limit of its own (migrate.ts), so
- * that its commit waits for an absent synchronous standby, and its lock for another node, without an error.
+ * Reports what the opening of a store waits for. The schema is written in a transaction without a time limit
+ * (migrate.ts), so its commit may wait for a missing synchronous standby, and its lock for another node, without an
+ * error.
  */
 import type { Clock } from '../../clock.ts';
 import type { Pool } from './database.ts';
 import type { Statement } from './session.ts';
 
-/** An opening takes less; after so long, and then again as often until it is known, the server is asked. */
+/**
+ * Opening usually takes less time. After it, and then at the same interval, the server is asked what the opening waits
+ * for.
+ */
 const ASK_EVERY_MS = 5_000;
 
-/** Of the connections of this process. */
+/** Waits of this process's own connections. */
 const WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity
@@ -17,7 +21,10 @@ const WAITS: Statement = {
       AND (wait_event = 'SyncRep' OR (wait_event_type = 'Lock' AND wait_event = 'advisory')) LIMIT 1`,
 };
 
-/** Calls `tell` once, in one line with the remedy, where the opening waits for long; the returned function ends the watch. */
+/**
+ * Calls `tell` once, with one line that names the remedy, if the opening waits for long. The returned function stops
+ * the check.
+ */
 export function reportOpeningWaits(
   { query, where }: Pick<Pool, 'query' | 'where'>,
   clock: Clock,
@@ -30,11 +37,10 @@ export function reportOpeningWaits(
       ([row]) => {
         if (over) return;
         if (row === undefined) later();
-        else if (row.wait_event === 'advisory')
-          tell(`${where}: waits for another node, which brings the schema up to date.`);
+        else if (row.wait_event === 'advisory') tell(`${where}: waits for another node that migrates the schema.`);
         else tell(standbyLine(where, String(row.standbys)));
       },
-      // What the opening itself meets is its own fault to report.
+      // The opening reports its own faults.
       () => {
         if (!over) later();
       },

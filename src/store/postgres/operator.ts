@@ -1,4 +1,4 @@
-/** Operators: the audit log, tokens, and who signed out. */
+/** Operators: the audit log, tokens, and ended sessions. */
 
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -9,7 +9,7 @@ const LIST: Statement = {
   name: 'audit_list',
   text: 'SELECT * FROM audit WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
 };
-// The name is taken by the index; of two that ask at once one gets it.
+// A unique index decides: of two concurrent requests for a name, one succeeds.
 const INSERT: Statement = {
   name: 'token_insert',
   text: `INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
@@ -70,7 +70,7 @@ export function prepareOperator(database: Database): AccessStore {
       database.transaction(async (transaction) => {
         await transaction.query(FORGET_SESSIONS, [now]);
         await transaction.query(END_SESSION, [hash, until]);
-        // It may have ended already.
+        // The session may already have ended.
         await forceDurableCommit(transaction);
       }),
     async isSessionEnded(hash) {

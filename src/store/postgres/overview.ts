@@ -1,4 +1,4 @@
-/** An operator's first look: what wants attention, and marks of change. */
+/** The overview: what needs attention, and the position in the change feed. */
 import {
   EXPIRY_WARNING_MS,
   MAX_OVERVIEW_ITEMS,
@@ -13,7 +13,7 @@ import { SELECT_ACCOUNTS } from './directory.ts';
 import type { Database, Statement } from './session.ts';
 
 const NEWEST: Statement = { name: 'overview_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
-// One seek for each account with something queued, as the queue takes turns.
+// One seek for each account with queued messages, in the order of the queue's rotation.
 const NEXT_DUE: Statement = {
   name: 'overview_next_due',
   text: `WITH RECURSIVE seen AS (

@@ -1,7 +1,8 @@
 /**
- * Partitions by time: mail requests and their histories by month, bodies by day, made ahead. A body partition whose mail
- * has all ended long enough ago is dropped whole, which costs nothing whatever it held. What has no partition of its own
- * (a clock that is wrong, ids of an old store moved here) lies in the one for the rest, and is found all the same.
+ * Partitions by time: messages and their histories by month, bodies by day, created in advance. A body partition whose
+ * messages have all ended long enough ago is dropped as a whole, at the same cost whatever its size. Rows without a
+ * partition of their own (a wrong clock, old ids of a transferred store) are stored in the default partition and found
+ * there.
  */
 
 import { minIdAt } from '../rules/messages.ts';
@@ -10,13 +11,13 @@ import { errorCode } from './fault.ts';
 import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;
-/** Made ahead: this period and so many after it. */
+/** Number of future periods for which partitions are created. */
 const AHEAD = 2;
-/** Any number that no one else's advisory locks use, other than the schema's. */
+/** An advisory lock that neither the schema nor other software uses. */
 const LOCK = 0x50524450;
-/** Locks on partitions are waited for no longer than this; the next round tries again. */
+/** Time limit for locks on partitions. The next round tries again. */
 const WAIT_MS = 500;
-/** SQLSTATE of a lock that was waited for so long. */
+/** SQLSTATE after that time limit. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
 const HOLD: Statement = { name: 'partition_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };
@@ -39,9 +40,9 @@ interface Period {
 }
 
 /**
- * Makes the partitions of the present and next periods where they are missing: of the server's time unless `now` is given,
- * since a node's own clock may be wrong for years, and what is made for a wrong time is missing for the right one. Safe on
- * any number of nodes at once. Resolves to false where something was in the way and another round should try.
+ * Creates missing partitions for the current and next periods: by the server's time unless `now` is given, because a
+ * node's clock may be wrong by years. Safe on any number of nodes at once. Resolves to false if a lock was not
+ * available and another round is needed.
  */
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [time = {}] = now === undefined ? await database.query(TIME, []) : [{ now }];
@@ -54,11 +55,11 @@ export async function ensurePartitions(database: Database, now?: number): Promis
   return whole;
 }
 
-/** Resolves to true where there is nothing more to do. */
+/** Resolves to true if nothing more is to be done. */
 async function make(transaction: Transaction, parent: string, { name, from, to }: Period): Promise<boolean> {
   const [lock] = await transaction.query(HOLD, [LOCK]);
   if (lock?.held !== true) return false;
-  // Rows of the period may lie in the rest already: then it stays there, since moving them would stop everybody.
+  // If the default partition already has rows of the period, they stay there: moving them would block all writers.
   const [stray] = await transaction.query(
     unnamed(`SELECT 1 AS one FROM ${parent}_rest WHERE ${within({ from, to })} LIMIT 1`),
     [],
@@ -66,7 +67,7 @@ async function make(transaction: Transaction, parent: string, { name, from, to }
   if (stray !== undefined) return true;
   const [made] = await transaction.query(MADE, [name]);
   if (made?.made === true) return true;
-  // Attached, since a table made as a partition stops everybody who writes to the others while it is made.
+  // Created as a table and then attached: creating it as a partition would block writers of all partitions.
   await transaction.query(unnamed(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`), []);
   await transaction.query(
     unnamed(`ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}')`),
@@ -76,8 +77,8 @@ async function make(transaction: Transaction, parent: string, { name, from, to }
 }
 
 /**
- * Drops body partitions that ended before `before` and hold nothing but bodies of mail that ended by then. Resolves to
- * their names.
+ * Drops body partitions that end before `before` and contain only bodies of messages that had ended by then. Resolves
+ * to their names.
  */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const dropped: string[] = [];
@@ -100,7 +101,10 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
   return dropped;
 }
 
-/** A transaction that waits for no one for long: everybody else would wait behind it. Null where it had to. */
+/**
+ * Runs a transaction with a short lock timeout, because other transactions queue behind a waiting lock. Resolves to
+ * null if the time was over.
+ */
 async function patiently<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T | null> {
   let busy = false;
   try {
@@ -117,12 +121,14 @@ async function patiently<T>(database: Database, work: (transaction: Transaction)
   }
 }
 
-/** Statements about one partition: kept prepared, they would pile up with the days. */
+/** Unnamed statements: prepared ones about single partitions would accumulate over the days. */
 function unnamed(text: string): Statement {
   return { name: '', text };
 }
 
-/** The bounds stand in the text: statements that define take no parameters, and others leave out all other partitions. */
+/**
+ * The bounds are part of the text: DDL takes no parameters, and other statements can then skip all other partitions.
+ */
 function within({ from, to }: Pick<Period, 'from' | 'to'>, of = ''): string {
   return `${of}id >= '${from}'::uuid AND ${of}id < '${to}'::uuid`;
 }
@@ -153,7 +159,7 @@ function period(name: string, from: number, to: number): Period {
   return { name, from: minIdAt(from), to: minIdAt(to) };
 }
 
-/** `20260105`. */
+/** Such as `20260105`. */
 function stamp(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 }

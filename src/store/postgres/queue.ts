@@ -1,12 +1,12 @@
 /**
- * The queue: due messages leased to one node, marks before handing over, settlements fenced by owner and attempt, leases given back
- * and leases recovered; and what every change of a message writes: its history, and its end. Rows that another node is leasing at
- * the same time are skipped (`FOR UPDATE SKIP LOCKED`), so no node waits for another and none gets what another has; all others
- * are locked in order of their id, so that batches of several nodes never wait for each other in a circle.
+ * The queue: claims, marks before transmission, settlements fenced by owner and attempt count, release and recovery of
+ * leases; and the writes of every change of a message: its history and its end. A claim skips rows that another node is
+ * leasing (`FOR UPDATE SKIP LOCKED`), so nodes neither wait for each other nor lease the same message. All other
+ * statements lock rows in order of id, so that batches of several nodes cannot deadlock.
  *
- * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
- * leaves the other takes; within a lane, accounts take turns (`createAccountRotation`) of a few rows each (`rowsPerTurn`); where they are
- * few, each has an equal share of the room.
+ * Fairness: the two lanes (first attempts, retries) start alternately. The first lane gets half of the claim's limits,
+ * and the other lane gets the rest. Within a lane, accounts are served round-robin, a few rows at a time
+ * (`rowsPerTurn`). If few accounts have due messages, each gets an equal share.
  */
 
 import { type Lease, resolveLostLease, type SettleResult, type State, suppressedEntry } from '../../model/message.ts';
@@ -51,7 +51,7 @@ const APPEND: Statement = {
       WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, attempt, o) ORDER BY o`,
 };
 
-/** Appends events, those of one mail request in the order given. */
+/** Appends events. Those of one message keep the given order. */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   await session.query(APPEND, [
@@ -73,7 +73,7 @@ interface Ended {
 }
 
 const LEAVE: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
-// The array beside the join lets the planner leave out every partition but those of these ids.
+// The array condition beside the join lets the planner skip the partitions of all other ids.
 const WRITE: Statement = {
   name: 'end_write',
   text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
@@ -81,7 +81,7 @@ const WRITE: Statement = {
     WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
 };
 
-/** Ends mail requests whose queue rows this transaction holds. */
+/** Ends messages whose queue rows this transaction has locked. */
 export async function endMessages(session: Session, ended: readonly Ended[]): Promise<void> {
   if (ended.length === 0) return;
   const ids = ended.map(({ id }) => id);
@@ -96,10 +96,13 @@ export async function endMessages(session: Session, ended: readonly Ended[]): Pr
   ]);
 }
 
-/** Accounts looked at in one round. */
+/** Maximum number of accounts that one round examines. */
 const LOOKS = 2_000;
 
-/** Accounts of a lane behind $2 up to $3 in order, the time their earliest row is due, and whether they are locked. */
+/**
+ * Accounts of a lane with ids greater than $2 up to $3, in order, with the due time of their earliest row and whether
+ * they are unlocked.
+ */
 const LOOK: Statement = {
   name: 'turn_look',
   text: `WITH RECURSIVE seen AS (
@@ -117,21 +120,21 @@ const LOOK: Statement = {
 const LAST_ACCOUNT = 2_147_483_647;
 
 interface Turn {
-  /** Up to `most` accounts with something due, in turn, and whether there may be more that were not looked at. */
+  /** Up to `most` accounts with due messages, in turn. `more` is true if others may have some. */
   next(
     session: Session,
     now: number,
     most: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly more: boolean }>;
-  /** The next round begins behind this account. */
+  /** Continues the next round after this account. */
   servedUntil(account: number): void;
 }
 
-/** The turn in `lane`, beginning with the first account. */
+/** The rotation over the accounts of `lane`, starting with the first account. */
 function createTurn(lane: number): Turn {
-  /** The account looked at last; 0 is before the first. */
+  /** The account examined last; 0 is before the first. */
   let position = 0;
-  /** Where the looks began that have found nothing since, or null. */
+  /** Where the current search for an account with due messages began, or null if one was found. */
   let barrenSince: number | null = null;
   return {
     async next(session, now, most) {
@@ -146,7 +149,8 @@ function createTurn(lane: number): Turn {
       const due = all.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
       const accounts = due.slice(0, most).map((row) => rows.int(row, 'account_id'));
       const last = accounts.at(-1);
-      // Where the looks were used up on accounts with nothing due, the next round goes on behind them, once round.
+      // If the maximum was reached without a due message, the next round continues there until every account was
+      // examined.
       barrenSince = full && last === undefined ? end : null;
       const looked = all.at(-1);
       if (last !== undefined) position = last;
@@ -160,8 +164,8 @@ function createTurn(lane: number): Turn {
   };
 }
 
-// The first one is taken whatever its size ($7), so that none is too large for ever. What does not fit is unlocked again
-// by the commit.
+// The first row is leased whatever its size ($7), so that every message is leased at some time. Rows that do not fit
+// are unlocked by the commit.
 const LEASE: Statement = {
   name: 'claim_lease',
   text: `WITH picked AS MATERIALIZED (
@@ -198,7 +202,7 @@ transition('queued', 'sending', 'queue');
 export function prepareClaim(database: Database): Store['claim'] {
   const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(lane) }));
 
-  /** Leases from one lane what fits into `left`; resolves to whether more may be due in it. */
+  /** Leases from one lane what fits into `left`. Resolves to true if more may be due in the lane. */
   async function claimLane(
     transaction: Transaction,
     { lane, turn }: { readonly lane: number; readonly turn: Turn },
@@ -213,9 +217,9 @@ export function prepareClaim(database: Database): Store['claim'] {
     let waiting = next.accounts;
     while (waiting.length > 0) {
       const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(left.mails / waiting.length));
-      /** Accounts that had their whole share, and may have more. */
+      /** Accounts that got their whole share and may have more. */
       const unserved: number[] = [];
-      /** What an account is expected to have due, so that few rows are locked in vain. */
+      /** The expected number of due rows per account, so that few rows are locked in vain. */
       let expected = share;
       for (let at = 0; at < waiting.length; ) {
         const some = waiting.slice(at, at + Math.ceil(left.mails / expected));
@@ -233,9 +237,9 @@ export function prepareClaim(database: Database): Store['claim'] {
           found.push(row);
         }
         const last = leased.at(-1);
-        // The first one did not fit, or others are leasing the same rows: then it is its turn again.
+        // The first row did not fit, or other nodes are leasing the same rows: this account is next.
         if (last === undefined && !left.untouched) turn.servedUntil((some[0] ?? 1) - 1);
-        // One that did not fit: its account is the next to be served.
+        // A row did not fit: its account is served next.
         else if (last !== undefined && leased.length < rows.int(last, 'n'))
           turn.servedUntil(rows.int(last, 'account_id'));
         else if (left.mails <= 0) turn.servedUntil(some.at(-1) ?? 0);
@@ -246,7 +250,7 @@ export function prepareClaim(database: Database): Store['claim'] {
         }
         return true;
       }
-      // Others are leasing all that is due.
+      // Other nodes are leasing everything that is due.
       if (left.untouched) return false;
       waiting = unserved;
     }
@@ -271,7 +275,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     left.bytes -= begun.bytes - half.bytes;
     left.untouched = half.untouched;
     const secondMore = await claimLane(transaction, second, perTurn, left, lease, now, found);
-    // What the second lane has left is the first one's again.
+    // The first lane gets what the second lane has left.
     if (firstMore) firstMore = await claimLane(transaction, first, perTurn, left, lease, now, found);
     const suppressed = found.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
@@ -317,8 +321,8 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
   ]);
 }
 
-// One look into the key for each lease, in its order. The state is compared in a way that no partial index answers: what the
-// statistics say of leases is old within a second, and to read all that are under way takes longer.
+// One index lookup per lease, in order of id. The condition on the state matches no partial index, because the
+// statistics about leases are outdated within a second and the planner would read all of them.
 const FENCED = `SELECT q.id, q.account_id, s.o
   FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, o) ORDER BY id, o) s
   CROSS JOIN LATERAL (
@@ -330,7 +334,7 @@ const MARK: Statement = {
   text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
     UPDATE queue q SET handing_over = true FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
 };
-// First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
+// First attempts keep the order of acceptance, so a released message returns to its position.
 const RELEASE: Statement = {
   name: 'settle_release',
   text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
@@ -345,8 +349,8 @@ const GO_ON: Statement = {
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, uncount)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
-// In the order of every import, so that none waits for another in a circle.
-/** Puts the recipients of mail requests on their accounts' lists; returns those that are new there. */
+// In the same order as imports, so that they cannot deadlock.
+/** Adds the recipients of messages to their accounts' suppression lists. Returns the new entries. */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
   text: `INSERT INTO suppression (recipient, account_id, reason, source, at)
@@ -378,7 +382,7 @@ const REFER: Statement = {
     SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
     ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
 };
-/** Leases taken back in one transaction. */
+/** Leases recovered in one transaction. */
 const ROUND = 2_000;
 
 /** What one batch of settlements writes. */
@@ -421,14 +425,14 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
   const answers = batch.map((one, index): SettleResult => {
     const accountId = accounts.get(index + 1);
-    // A lease ends once.
+    // A lease can be settled once.
     if (accountId === undefined || over.has(one.id)) return 'lost';
     over.add(one.id);
     plan(one, accountId, written);
     settled.push([one, accountId]);
     return 'settled';
   });
-  // The outcome of a lease that is lost is dropped: what ended the lease must hold.
+  // The caller drops the outcome of a lost lease, so what ended the lease must be durable.
   if (settled.length === 0) await forceDurableCommit(transaction);
   const { goingOn, suppressed, references } = written;
   const [fresh] = await Promise.all([
@@ -462,7 +466,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const tallies = new Tallies();
   for (const [{ id, changes, untallied }, accountId] of settled) {
     if (untallied) continue;
-    // What comes of an address that is suppressed already is no new evidence against the account.
+    // A bounce of an address that is already suppressed is no new evidence against the account.
     let from: State = 'sending';
     for (const { to, suppress, at } of changes) {
       tallies.add(accountId, from, to, suppress !== null && news.has(id), at);
@@ -510,7 +514,7 @@ async function recoverIn(
   const taken = found.map((row) => {
     const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, by);
     transition('sending', to, 'queue');
-    // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
+    // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
     const uncount = lost.uncount && row.owner !== by ? 1 : 0;
     return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount };
   });
@@ -535,7 +539,7 @@ function fencesOf(batch: Fences): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
-/** `held` has the places in the batch, from 1, of those that held their lease. */
+/** `held` contains the positions in the batch, from 1, of the leases that were valid. */
 function answersOf(batch: Fences, held: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
   const places = new Set(held.map((row) => rows.int(row, 'o')));
   return batch.map((_, index) => (places.has(index + 1) ? 'settled' : 'lost'));

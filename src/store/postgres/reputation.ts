@@ -1,7 +1,8 @@
 /**
- * Reputation of accounts: emails, hard bounces and complaints in hourly buckets, counted in the transaction that ends the
- * mail request, and the lock that follows from them in the same transaction. Buckets are kept by connection slot, so that
- * nodes do not wait for each other; only where a bounce or complaint is counted is the account locked, so that the sum is exact.
+ * Reputation of accounts: emails, hard bounces and complaints in hourly buckets. They are counted in the transaction
+ * that ends the message, and a resulting lock is part of the same transaction. Buckets are kept per connection slot, so
+ * that nodes do not wait for each other. The account is locked only when a bounce or complaint is counted, so that the
+ * sum is exact.
  */
 import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
 import {
@@ -60,13 +61,13 @@ export async function windowOf(session: Session, accountId: number, now: number)
   return rows.windowCounts(row);
 }
 
-/** The same of every account that has any, by its number. */
+/** The same for every account that has any, by account id. */
 export async function windows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
   const found = await session.query(SUMS, [hourBeforeWindow(now)]);
   return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
 }
 
-/** Adds a tally and locks or warns where it makes the account reach a threshold. */
+/** Adds a tally. Locks or warns the account if it reaches a threshold. */
 export async function count(
   transaction: Transaction,
   accountId: number,
@@ -110,7 +111,7 @@ export async function complained(
   return (await transaction.query(COMPLAIN, [accountId, complainantOf(recipient), at, before])).length > 0;
 }
 
-/** The window begins anew: what an unlock forgives. Who has complained in it still counts once. */
+/** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
 export async function forgive(session: Session, accountId: number): Promise<void> {
   await session.query(CLEAR, [accountId]);
 }

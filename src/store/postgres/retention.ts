@@ -1,4 +1,4 @@
-/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
+/** Expiry of queued messages, retention of bodies and idempotency keys, and due times after a clock was set back. */
 import { expiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
@@ -8,14 +8,15 @@ import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
 import { appendEvents, endMessages } from './queue.ts';
 import type { Database, Statement } from './session.ts';
 
-/** Bodies that one statement looks at. */
+/** Maximum number of bodies that one statement examines. */
 const LOOKS = 5_000;
-// Accepted order is the order of ids, so the oldest ones are the beginning of the key.
+// The order of acceptance is the order of ids, so the oldest messages are the beginning of the key.
 const OVER_AGE: Statement = {
   name: 'sweep_over_age',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
 };
-// The last due row of each account in each lane is one seek, so a queue of any length costs what its accounts cost.
+// The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on the
+// length of the queue.
 const HASTEN: Statement = {
   name: 'sweep_hasten',
   text: `WITH RECURSIVE seen AS (
@@ -32,8 +33,8 @@ const HASTEN: Statement = {
     )
     UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM far)) RETURNING id`,
 };
-// A body cannot have ended before it was accepted, so the search stops at the last one accepted by then. Each is looked up
-// by itself (a join would read every mail request there has ever been), and only so many in one statement.
+// A message cannot end before it is accepted, so only messages accepted by that time are read. Each is looked up
+// separately, because a join would read all messages, and one statement examines a limited number.
 const ERASE: Statement = {
   name: 'sweep_erase',
   text: `WITH looked AS MATERIALIZED (
@@ -58,7 +59,7 @@ const expired = transition('queued', 'expired', 'queue');
 const PARTITIONS_EVERY_MS = 3_600_000;
 const BEFORE_ALL = minIdAt(0);
 
-/** `time` is what partitions are made for; `monotonic` paces their making. */
+/** `time` determines the partitions to create; `monotonic` determines how often. */
 export function prepareRetention(
   database: Database,
   time: ServerTimeOverride,
@@ -112,7 +113,7 @@ export function prepareRetention(
   };
 }
 
-/** Erases up to `limit` bodies, the oldest first; resolves to how many. */
+/** Purges up to `limit` bodies, oldest first. Resolves to their number. */
 async function eraseBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
   let erased = 0;
   let behind = BEFORE_ALL;

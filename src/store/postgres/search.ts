@@ -1,6 +1,6 @@
 /**
- * Finding messages on PostgreSQL: what the steps of a search ask for, one statement at a time; and the index: a step of it is one
- * transaction, under a lock that one process holds at a time, on a thread with a connection of its own (index-worker.ts).
+ * Search on PostgreSQL: the queries of a search, one statement each, and index maintenance. An index step is one
+ * transaction under an advisory lock, on its own thread and connection (index-worker.ts).
  */
 
 import type { State } from '../../model/message.ts';
@@ -40,8 +40,8 @@ const NTH: Statement = {
   text: 'SELECT id FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT 1 OFFSET $3',
 };
 /**
- * By the least and the greatest id of each place. Ordered and limited, so that each is looked up in the key: of a range whose
- * ends are not known beforehand the planner thinks that it is a ninth of the table.
+ * Looks up messages by the least and the greatest id of each sequence number. ORDER BY and LIMIT make the planner use
+ * the key for each: for a range with unknown ends it assumes a ninth of the table.
  */
 const PLACED = `unnest($1::uuid[], $2::uuid[]) AS p(least, greatest)
     CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= p.least AND id <= p.greatest ORDER BY id LIMIT 100) m`;
@@ -53,7 +53,7 @@ const AT_IN_STATE: Statement = {
   name: 'search_at_in_state',
   text: `SELECT ${COLUMNS} FROM ${PLACED} ${QUEUE} WHERE ${NARROW}`,
 };
-/** As they are when the search is over: a state may have changed since the row was found. */
+/** The current rows at the end of the search: a state may have changed since the row was found. */
 const SUMMARIES: Statement = {
   name: 'search_summaries',
   text: `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
@@ -72,10 +72,10 @@ const PAGES: Statement = {
   name: 'search_pages',
   text: 'SELECT key, page FROM search_page WHERE key = ANY($1::bigint[])',
 };
-/** No `bigint` holds the place of the greatest id. */
+/** The sequence number of the greatest id does not fit into a `bigint`. */
 const LAST_PLACE = Number.MAX_SAFE_INTEGER;
 
-/** `monotonic` bounds searches. */
+/** `monotonic` bounds the time of searches. */
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
 
@@ -142,20 +142,23 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   };
 }
 
-/** Tables and conditions for one state, within a window of ids. The state stands in the text: only then does a partial index serve it. */
+/**
+ * The table and conditions for one state within a range of ids. The state is part of the text, because a partial index
+ * serves no parameter.
+ */
 function inState(state: State): string {
   const [from, owned] = OPEN.includes(state) ? ['queue', ownedOnly(state)] : ['mail_request', ''];
   return `${from} WHERE id >= $1::uuid AND id < $2::uuid AND state = '${state}' ${owned}`;
 }
 
-/** What is owned is little and has an index of its own, which the state alone does not show to be the one. */
+/** Leased and uncertain rows are few and have their own index. The planner uses it only with this condition. */
 function ownedOnly(state: State): string {
   return state === 'queued' ? '' : `AND state <> 'queued'`;
 }
 
 function selection({ accountId, state }: RowFilter): Statement {
   const open = state !== null && OPEN.includes(state);
-  // Found first and sorted then, lest the whole queue be gone through in order of the ids.
+  // Materialized and then sorted; otherwise the planner reads the whole queue in order of id.
   const owned = open && state !== 'queued';
   const head = owned
     ? `WITH o AS MATERIALIZED (SELECT id, account_id, state FROM queue WHERE state = '${state}' ${ownedOnly(state)})`
@@ -195,11 +198,11 @@ function searchedMail(row: Row): SearchableMessage {
   };
 }
 
-/** Any number that no one else's advisory locks use, other than those of schema and partitions. */
+/** An advisory lock that neither schema, partitions nor other software uses. */
 const LOCK = 0x50524453;
-/** Rows of one statement. */
+/** Rows per statement. */
 const ROWS = 2_048;
-/** Pages of one statement. */
+/** Pages per statement. */
 const PAGES_AT_ONCE = 64;
 
 const HOLD: Statement = { name: 'index_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };

@@ -1,7 +1,7 @@
 /**
- * The settings of a server connection: set by statements after connecting and read back, since a pooler may refuse or drop
- * what comes with the start, and a role or a database may have settings of its own; and what the server's own settings say about
- * the safety of accepted messages.
+ * The settings of a server connection, and warnings about the server's own settings that endanger accepted messages.
+ * Connection settings are set by statements after connecting and read back, because a pooler may refuse or drop startup
+ * parameters, and a role or database may have its own settings.
  */
 import type { Session, Statement } from './session.ts';
 
@@ -10,10 +10,10 @@ export interface ServerSetting {
   readonly value: string;
 }
 
-/** What every connection is set to, whatever role, database or operator say. A number is a time in ms. */
+/** What every connection is set to, whatever the role, the database or the operator sets. A number is a time in ms. */
 export type RequiredSettings = readonly (readonly [name: string, value: string | number])[];
 
-/** These are taken only with the start of a connection (postgresql.org/docs/current/runtime-config.html). */
+/** Settings that are accepted only at the start of a connection (postgresql.org/docs/current/runtime-config.html). */
 const AT_START: ReadonlySet<string> = new Set([
   'ignore_system_indexes',
   'jit_debugging_support',
@@ -23,34 +23,34 @@ const AT_START: ReadonlySet<string> = new Set([
   'post_auth_delay',
 ]);
 
-/** Set before all others: what the role has may be a few milliseconds. */
+/** Set before all others, because the role's value may be a few milliseconds. */
 export const STATEMENT_TIMEOUT = 'statement_timeout';
 
-/** The settings of a connection whose statements may each take `limitMs`. */
+/** The settings of a connection whose statements have the time limit `limitMs`. */
 export function requiredSettings(limitMs: number): RequiredSettings {
   return [
     ['synchronous_commit', 'on'],
-    // The warning of a cancelled wait for the synchronous standby is the only sign of it.
+    // This warning is the only sign of a cancelled wait for the synchronous standby.
     ['client_min_messages', 'warning'],
     [STATEMENT_TIMEOUT, limitMs - 1_000],
     ['idle_in_transaction_session_timeout', limitMs],
-    // Waiting for a lock is bounded by the statement's own time.
+    // The statement timeout also bounds lock waits.
     ['lock_timeout', 0],
     ['idle_session_timeout', 0],
-    // A default of the role or the database is no replica; pg_is_in_recovery() tells one.
+    // This default of a role or database does not mean a replica; pg_is_in_recovery() detects one.
     ['default_transaction_read_only', 'off'],
-    // Rows are asked for by their keys; a plan made for no particular value finds them, and is made once.
+    // All queries use keys, and a generic plan finds them and is planned once.
     ['plan_cache_mode', 'force_generic_plan'],
     ['jit', 'off'],
   ];
 }
 
-/** The same of servers that know them: 17 and later. A transaction is bounded by the times of its statements and between them. */
+/** Settings of servers from version 17 on. The timeouts of statements and between them already bound a transaction. */
 export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 
 /**
- * Reads the `options` of a connection URL as a server does: words between white space, a backslash before what belongs to
- * a word. `-c NAME=VALUE` and `--NAME=VALUE` can be set later; everything else is left for the start.
+ * Parses the `options` of a connection URL as a server does: words separated by white space; a backslash escapes the
+ * next character. `-c NAME=VALUE` and `--NAME=VALUE` can be set later; everything else is sent at the start.
  */
 export function parseOptions(text: string): { readonly settings: readonly ServerSetting[]; readonly atStart: string } {
   const settings: ServerSetting[] = [];
@@ -107,7 +107,10 @@ const SETTINGS: Statement = {
   text: "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')",
 };
 
-/** One line for each setting under which a crash can lose what was acknowledged; `synchronous_commit` is on by ourselves. */
+/**
+ * One line for each server setting that can lose acknowledged messages in a crash. Every connection sets
+ * `synchronous_commit` itself.
+ */
 export async function serverWarnings({
   query,
   where,
@@ -116,7 +119,7 @@ export async function serverWarnings({
   const lines: string[] = [];
   if (settings.get('fsync') === 'off')
     lines.push(
-      `${where} runs with fsync=off: a crash of its machine loses accepted mail. Set fsync=on in postgresql.conf.`,
+      `${where} runs with fsync=off: a crash of its machine loses accepted messages. Set fsync=on in postgresql.conf.`,
     );
   if (settings.get('full_page_writes') === 'off')
     lines.push(

@@ -1,6 +1,6 @@
 /**
- * The store on PostgreSQL 15 or later: any number of processes share it. Statements travel over a few connections; what
- * must be exact is made so by row locks taken in one order, what must not wait is kept apart by connection.
+ * The store on PostgreSQL 15 or later, shared by any number of processes. Exact counts use row locks in one order;
+ * everything else is kept per connection, so that nothing waits.
  */
 
 import type { Store } from '../contract.ts';
@@ -28,24 +28,24 @@ import { serverWarnings } from './server-settings.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
-/** The thread that works on the index is ended when it has had nothing to do for so long. */
+/** The index thread ends after this idle time. */
 const INDEX_IDLE_MS = 60_000;
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
-  /** True for a service, which makes partitions ahead and looks at the server's settings. */
+  /** True for a service: it creates partitions in advance and checks the server's settings. */
   readonly service: boolean;
-  /** What the server shows this process as. */
+  /** The name that the server shows for this process. */
   readonly application: string;
-  /** Given for a simulation; its `random` also jitters the pauses before another try. */
+  /** A simulation replaces it. `random` also provides the jitter of reconnection. */
   readonly environment?: StoreEnvironment;
-  /** Told, in one line each, what endangers mail on this server. */
+  /** Called with one line for each setting of the server that endangers accepted messages. */
   readonly warn: (line: string) => void;
-  /** Told in one line what the opening waits for, where that takes more than a few seconds. */
+  /** Called with one line if opening waits for more than a few seconds. */
   readonly onWait: (line: string) => void;
 }
 
-/** Opens the store, bringing its schema up to date; rejects with a StoreError of one line. */
+/** Opens the store and migrates its schema. Rejects with a StoreError of one line. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { setting, application, environment: surroundings = SYSTEM_ENVIRONMENT } = options;
   const { clock } = surroundings;
@@ -85,9 +85,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareSuppressions(pool),
     ...domains,
     ...directory,
-    // It writes to the log and waits for its sync, as an accept does.
+    // It writes to the WAL and waits for its sync, as an accept does.
     probe: pool.sync,
-    // Connections come back by themselves: there is no fault after which only a new process helps.
+    // Connections are reopened automatically: no fault requires a new process.
     failed: new Promise(() => undefined),
     async close() {
       stopWatching();

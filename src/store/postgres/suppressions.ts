@@ -9,7 +9,7 @@ import { noteImport, writeChange } from './audit.ts';
 import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
 
 const SERVICE = 0;
-/** Rows of one statement. */
+/** Rows per statement. */
 const CHUNK = 10_000;
 const ACCOUNT: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
 const INSERT: Statement = {
@@ -29,9 +29,9 @@ const LIST: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
-/** Behind every text that begins with what stands before it. */
+/** Appended to a prefix: greater than every text with that prefix. */
 const LAST = '\u{10FFFF}';
-// The greater of the beginning and the cursor, so that a page deep in the list begins where it begins.
+// Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
 const BY_ADDRESS: Statement = {
   name: 'suppression_by_address',
   text: `SELECT recipient, reason, source, at FROM suppression
@@ -55,9 +55,12 @@ const SCREEN: Statement = {
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
 };
 
-/** Puts entries on a list, within a transaction; resolves to how many were new. Of one address the first entry stands. */
+/**
+ * Adds entries to a list within a transaction. Resolves to the number of new ones. Of duplicate addresses the first
+ * entry counts.
+ */
 async function addAll(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
-  // In order over all parts: so the indexes grow at one place at a time, and no two imports wait for each other in a circle.
+  // Sorted over all parts, so that the indexes are written sequentially and imports cannot deadlock.
   const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   let count = 0;
   let writing: Promise<number> = Promise.resolve(0);
@@ -70,7 +73,7 @@ async function addAll(transaction: Session, list: number, entries: readonly Supp
       part.map(({ source }) => source),
       part.map((entry) => entry.at),
     ];
-    // The next part is made ready while the server writes this one.
+    // Encodes the next part while the server writes this one.
     const before = writing;
     writing = transaction.query(INSERT, values).then(([row = {}]) => rows.int(row, 'added'));
     writing.catch(() => undefined);
@@ -98,7 +101,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       if (list === null) return { kind: 'missing' };
       const added = await database.transaction(async (transaction) => {
         const total = await addAll(transaction, list, entries);
-        // All of them were on the list already.
+        // All of them were already on the list.
         if (total === 0) await forceDurableCommit(transaction);
         await writeChange(transaction, by, 'suppression.add', name, null, auditedSuppressions(total, entries));
         return total;

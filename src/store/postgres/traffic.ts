@@ -1,4 +1,4 @@
-/** Figures over time: each node's own rows by minute and hour, and their sums. */
+/** Traffic over time: each node's own rows by minute and hour, and their sums. */
 import {
   formatLatencies,
   HOUR_MS,
@@ -29,7 +29,7 @@ const SWEEP: Statement = {
   text: `DELETE FROM traffic WHERE (span, at, node) IN (
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
-/** Figures are no mail: nobody waits for their sync. */
+/** A crash may lose recent figures, so the commit does not wait for its sync. */
 const HASTY: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
 export function prepareTraffic(database: Database): TrafficStore & Pick<RetentionStore, 'purgeTraffic'> {

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL as the target of a move. Each page is one transaction, so what is there is whole, and a move that was
- * interrupted goes on behind the last mail request.
+ * PostgreSQL as the target of a transfer. Each page is one transaction, and an interrupted transfer continues after the
+ * last copied message.
  */
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
@@ -11,7 +11,7 @@ import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
-/** Later events have greater numbers than any that were moved. */
+/** Later events have greater numbers than copied ones. */
 const FIRST_EVENT = 1_000_000;
 
 const BEGUN: Statement = { name: 'transfer_begun', text: 'SELECT source, done FROM transfer' };
@@ -50,7 +50,7 @@ const BODIES: Statement = {
   text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
 };
-// What was leased is taken back by the first service: its owner is not alive.
+// The first service recovers copied leases: their owner is not alive.
 const QUEUE: Statement = {
   name: 'transfer_queue',
   text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)
@@ -77,7 +77,7 @@ const PAGE: Statement = {
 };
 const NO_ID = '00000000-0000-0000-0000-000000000000';
 
-/** Opens the target, bringing its schema up to date; rejects with a StoreError. */
+/** Opens the target and migrates its schema. Rejects with a StoreError. */
 export async function openPostgresTarget(setting: PostgresSetting): Promise<TransferTarget> {
   const pool = createPool({ setting, application: 'postrider migrate-store', random: Math.random });
   try {
@@ -90,13 +90,13 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
     async begin(source) {
       const begun = await pool.query(BEGUN, []);
       const same = begun.find((row) => row.source === source);
-      if (same?.done === true) throw new StoreError(`${source} has been moved to ${pool.where} already.`);
+      if (same?.done === true) throw new StoreError(`${source} has already been transferred to ${pool.where}.`);
       const [held = {}] = await pool.query(HELD, []);
       if (rows.int(held, 'nodes') > 0)
-        throw new StoreError(`a service runs on ${pool.where}. Stop every node before moving a store there.`);
+        throw new StoreError(`a service runs on ${pool.where}. Stop every node before a transfer.`);
       if (same !== undefined) return;
       if (rows.int(held, 'accounts') > 0 || begun.length > 0)
-        throw new StoreError(`${pool.where} holds accounts of its own. Move to an empty database.`);
+        throw new StoreError(`${pool.where} already contains accounts. Transfer to an empty database.`);
       await pool.query(BEGIN, [source]);
     },
     async lastMessageId() {
@@ -127,7 +127,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
   };
 }
 
-/** A row that an interrupted run has written already stays. */
+/** Rows that an interrupted run has written are kept. */
 function insertInto({ name, columns }: TransferTable): Statement {
   const all = [...columns, ...(name === 'reputation' ? ['slot'] : [])].map((column) => `"${column}"`).join(', ');
   return {

@@ -1,4 +1,4 @@
-/** Changes of accounts, API keys and domains, decided for both databases. Pure. */
+/** Changes of accounts, API keys and domains. The same rules serve both databases. Pure. */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
@@ -13,7 +13,7 @@ import {
 
 export const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** The columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and throttle_burst. */
+/** Values of the columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and throttle_burst. */
 export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
   return [
     volume,
@@ -25,7 +25,9 @@ export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: Accoun
   ] as const;
 }
 
-/** Why an account may not be changed, or null: there is none, or it is not as the operator saw it. */
+/**
+ * Why an account may not be changed: it does not exist, or it has changed since the operator read it. Null if it may.
+ */
 export function changeConflict(
   account: Account | null,
   expected: string | undefined,
@@ -35,8 +37,8 @@ export function changeConflict(
 }
 
 /**
- * When a key expires that is replaced by a new one: at the time wanted, but no later than it would have by itself. `missing` where
- * there is no such key, or none that still works.
+ * When a rotated key expires: at the requested time, but not later than before the rotation. `missing` if the key does
+ * not exist, is revoked or has expired.
  */
 export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): ChangeResult<number> {
   if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
@@ -46,8 +48,9 @@ export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): 
 }
 
 /**
- * The last answer about each record, and whether nodes have to read the domain anew: a check that brings nothing new must not make
- * them. While the domain fails, the time of the check says whether it is blocked, so that each check is news.
+ * The last answer about each record, and whether nodes have to reload the domain. A check without a new result must not
+ * make them reload it. While the domain is failing, the time of the check decides whether it is blocked, so every check
+ * counts as a change.
  */
 export function decideDomainUpdate(
   before: SendingDomain,

@@ -1,6 +1,6 @@
 /**
- * What a report does to what is stored, decided for both databases: what is written into the history, the state that the message
- * enters, whether its recipient is suppressed and whether the account's reputation counts it. Pure.
+ * What a report changes in the store: the history entry, the new state of the message, whether its recipient is
+ * suppressed, and whether it counts towards the account's reputation. The same rules serve both databases. Pure.
  */
 import {
   decideFeedbackChange,
@@ -12,41 +12,43 @@ import {
 import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
 import { transition } from './messages.ts';
 
-/** The message that a report is about, as it is stored. */
+/** The message that a report is about, as stored. */
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
-  /** 0 where `doctor --loop` sent it. */
+  /** 0 for a message of `doctor --loop`. */
   readonly keyId: number;
   readonly state: State;
   readonly to: string;
 }
 
-/** A report that is written into a message's history. */
+/** A report to be written into a message's history. */
 export interface Recording {
   readonly kind: 'record';
   readonly id: string;
   readonly accountId: number;
   readonly from: State;
   readonly entry: HistoryEntry & { readonly attempt: null };
-  /** The state that the message enters, or null where it stays in its own. */
+  /** The new state, or null if the state does not change. */
   readonly newState: 'bounced' | 'complained' | null;
   readonly suppress: 'bounce' | 'complaint' | null;
-  /** What reputation takes it for. */
+  /** How the reputation counts it. */
   readonly countedAs: 'bounced' | 'complained';
   readonly counts: 'always' | 'if-suppressed' | 'never';
-  /** Given whether the recipient is on the list because of this report. */
+  /** The answer, given whether this report added the recipient to the suppression list. */
   readonly answer: (suppressed: boolean) => FeedbackResult;
 }
 
 export type FeedbackDecision =
   /** Nothing is written. */
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
-  /** It is kept for the operator; `early` where the same report is to be applied when it comes once more (`prematureReportDigest`). */
+  /**
+   * The report is stored for the operator. With `early`, a repetition of the same report is applied (`prematureReportDigest`).
+   */
   | { readonly kind: 'keep'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | Recording;
 
-/** The decision on a report that names no message, or names one by an unknown provider id. */
+/** The decision on a report that names no message, or names one by an unknown provider reference. */
 export function decideWithoutMessage({
   about,
   notices,
@@ -56,20 +58,20 @@ export function decideWithoutMessage({
   if (about === null) return keep(null, reasonWithoutMessage(notices), false);
   if (foreign === true) return { kind: 'answer', answer: { kind: 'foreign' } };
   if (!last) return { kind: 'answer', answer: { kind: 'not-yet' } };
-  return keep(null, 'no mail request has the provider’s id that it names', true);
+  return keep(null, 'no message has the provider id that the report names', true);
 }
 
-/** A report about the message `id`; `found` is null where it is not stored. */
+/** The decision on a report about the message `id`. `found` is null if it is not stored. */
 export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
-  if (found === null) return keep(id, 'its mail request is not stored here', false);
+  if (found === null) return keep(id, 'the message that the report names is not stored here', false);
   const { accountId, state: from, to } = found;
-  // A key of none made it: `doctor --loop`.
+  // `doctor --loop` sends without an API key.
   const trial = isProviderSimulator(to) || found.keyId === 0;
   const after = decideFeedbackChange({ state: from, to, trial }, report.notices);
   switch (after.kind) {
     case 'wait':
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
-      return keep(id, `its mail request is still ${from}`, true);
+      return keep(id, `the message is still ${from}`, true);
     case 'keep':
       return keep(id, after.reason, false);
     case 'note': {
@@ -97,16 +99,16 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
 }
 
 /**
- * True where the account's reputation is told. It counts what is new evidence: a bounce that suppressed its recipient, and the
- * first complaint of a recipient in the window, whatever the report says of suppression.
+ * True if the report counts towards the account's reputation. New evidence counts: a bounce that suppressed its
+ * recipient, and the first complaint of a recipient in the window, even if the recipient was suppressed before.
  */
 export function countsTowardReputation({ counts }: Pick<Recording, 'counts'>, suppressed: boolean): boolean {
   return counts === 'always' || (counts === 'if-suppressed' && suppressed);
 }
 
 /**
- * The digest of a report that is kept because it came too early: another one than its own, so that the same report is
- * applied when it comes once more.
+ * The digest under which a premature report is stored. It differs from the report's own digest, so that a repetition of
+ * the report is applied.
  */
 export function prematureReportDigest(digest: string): string {
   return `${digest}:early`;
@@ -120,8 +122,8 @@ function keep(mailId: string | null, reason: string, early: boolean): FeedbackDe
   return { kind: 'keep', messageId: mailId, reason, premature: early };
 }
 
-/** What was not understood, or that it was understood and names none. */
+/** Why the report was not understood, or that it names no message. */
 function reasonWithoutMessage(notices: readonly Notice[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
-  return unknown?.reason ?? 'it names no mail request of this installation';
+  return unknown?.reason ?? 'the report names no message of this installation';
 }

@@ -1,9 +1,10 @@
 /**
- * What happens to one message, decided for both databases: whether it is accepted, how many of an account are leased in one turn,
- * what a settlement writes, what an operator may do, and the place of a message among all others. Pure but for the lookups given.
+ * The life of one message: whether it is accepted, how many messages of an account one claim leases, what a settlement
+ * writes, what an operator may do, and the sequence number of an id. The same rules serve both databases. Pure except
+ * for the given lookups.
  *
- * Every change of state is asked of the table of transitions (model/message.ts); one that it lacks is a StoreError, and
- * nothing is written.
+ * Every change of state is checked against the table of transitions (model/message.ts). A transition that the table
+ * lacks throws a StoreError, and nothing is written.
  */
 
 import { countMessage, type LimitUsage, limitRefusal, remainingLimits } from '../../model/account.ts';
@@ -24,22 +25,22 @@ import type { Attempt } from '../../model/outcome.ts';
 import { counterOfId, timestampOfId } from '../../model/submission.ts';
 import { StoreError } from '../error.ts';
 
-/** What a store has found about messages: in its tables, and of those before them in the same batch. */
+/** What the store has found: in its tables, and in earlier messages of the same batch. */
 export interface Lookups {
-  /** The message accepted under the same idempotency key that still holds, or null. */
+  /** The message accepted under the same idempotency key, if that key has not expired; otherwise null. */
   earlier(mail: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
-  /** True where the recipient is on the account's or the service's suppression list. */
+  /** True if the recipient is on the suppression list of the account or of the service. */
   isSuppressed(mail: NewMessage): boolean;
 }
 
-/** The state in which a message begins. */
+/** The first state of a message. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
 const QUEUED = transition(null, 'queued', 'accept');
 const SENDING = transition(null, 'sending', 'accept');
 const SUPPRESSED = transition(null, 'suppressed', 'accept');
 
-/** Decides, and counts an accepted message. `counts` is null for an account that is gone. */
+/** Decides whether a message is accepted, and counts it if so. `counts` is null if the account does not exist. */
 export function decideAcceptance(mail: NewMessage, counts: LimitUsage | null, lookups: Lookups): AcceptResult {
   if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
   const { idempotency, acceptedAt } = mail;
@@ -57,35 +58,36 @@ export function decideAcceptance(mail: NewMessage, counts: LimitUsage | null, lo
   return { kind: 'accepted', state, limits: remainingLimits(counts, acceptedAt) };
 }
 
-/** The state `to`, where the table has the transition; throws a StoreError where it has not, and nothing is written. */
+/** Returns `to` if the table has the transition. Otherwise throws a StoreError, and nothing is written. */
 export function transition<To extends State>(from: State | null, to: To, by: Cause): To {
   if (isAllowedTransition(from, to, by)) return to;
-  throw new StoreError(`no mail request goes from ${from ?? 'nothing'} to ${to} (${by}): see docs/states.md.`);
+  throw new StoreError(`a message cannot change from ${from ?? 'none'} to ${to} (${by}). See docs/states.md.`);
 }
 
 const MAX_ROWS = 8;
-/** Accounts that one claim serves at least, where so many have something due. */
+/** If this many accounts have due messages, one claim serves at least this many. */
 const MIN_ACCOUNTS = 64;
 
-/** Rows of one account in its turn, in a claim of so many messages. */
+/** Rows per account and turn, for a claim of this many messages. */
 export function rowsPerTurn(mails: number): number {
   return Math.min(MAX_ROWS, Math.max(1, Math.floor(mails / MIN_ACCOUNTS)));
 }
 
 /**
- * The state `to`, which one change of a settlement enters from `from`. Only the first is the attempt's own; what follows may also be
- * a report about it (the complaint of a local answer). Throws a StoreError where the table of transitions lacks it.
+ * The state that one change of a settlement enters from `from`. The first change is the attempt's own. A later one may
+ * also be a report about the message (the complaint of a local answer). Throws a StoreError if the table of transitions
+ * lacks it.
  */
 export function settledState(from: State, to: State, isFirst: boolean): State {
   return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : transition(from, to, 'queue');
 }
 
-/** The lane in which a message waits after its attempt: 0 for first attempts, 1 for retries. */
+/** The lane of a message after its attempt: 0 for first attempts, 1 for retries. */
 export function laneAfter(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
 
-/** A settlement as it is written: attempts as JSON, which crosses to a thread for less than what it was made of. */
+/** A settlement as it is written. Attempts are JSON, which is cheaper to transfer to a thread than objects. */
 export interface PackedSettlement {
   readonly id: string;
   readonly owner: string;
@@ -102,7 +104,7 @@ export interface PackedSettlement {
     readonly detail: string | null;
     readonly attempt: string | null;
     readonly suppress: string | null;
-    /** The provider's own id, where it gave one. */
+    /** The provider's own id, if it gave one. */
     readonly reference: string | null;
   }[];
 }
@@ -130,12 +132,12 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
   }));
 }
 
-/** The provider's own id that an attempt was answered with, or null. */
+/** The provider's id in the answer to an attempt, or null. */
 function referenceOf(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
 
-/** `queued` makes a message due now; `cancelled` withdraws it. */
+/** `queued` makes a message due now; `cancelled` cancels it. */
 export type OperatorTargetState = 'queued' | 'cancelled';
 
 export type OperatorChange =
@@ -143,11 +145,11 @@ export type OperatorChange =
   | {
       readonly kind: 'change';
       readonly entry: EntryWithoutAttempt;
-      /** The entry of the audit log, or null where no operator is named. */
+      /** The audit log entry, or null if no operator is named. */
       readonly audit: NewAuditEntry | null;
     };
 
-/** `from` and `dueAt` are those of the message `id` as it is stored. */
+/** Decides an operator's change. `from` and `dueAt` are the stored values of the message `id`. */
 export function decideOperatorChange(
   { id, from, dueAt }: { readonly id: string; readonly from: State; readonly dueAt: number | null },
   to: OperatorTargetState,
@@ -171,17 +173,20 @@ export function decideOperatorChange(
 const EPOCH_MS = Date.UTC(2025, 0, 1);
 const COUNTERS = 4096;
 
-/** The place of an id. */
+/** The sequence number of an id: its time and counter, without its random part. */
 export function seqOf(id: string): number {
   return (timestampOfId(id) - EPOCH_MS) * COUNTERS + counterOfId(id);
 }
 
-/** The greatest place an id made at `ms` can have. */
+/** The greatest sequence number of an id made at `ms`. */
 export function maxSeqAt(ms: number): number {
   return (ms - EPOCH_MS) * COUNTERS + COUNTERS - 1;
 }
 
-/** Not greater than any id in this place, and greater than all in places before. */
+/**
+ * The least id with this sequence number: not greater than any id that has it, and greater than all ids with a smaller
+ * one.
+ */
 export function minIdOfSeq(seq: number): string {
   const ms = Math.floor(seq / COUNTERS);
   const time = (ms + EPOCH_MS).toString(16).padStart(12, '0');
@@ -189,12 +194,15 @@ export function minIdOfSeq(seq: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-0000-000000000000`;
 }
 
-/** Not greater than any id made at `ms` or later, and greater than all before. A UUIDv7 begins with its time (RFC 9562, section 5.7). */
+/**
+ * The least id at this time: not greater than any id made at `ms` or later, and greater than all earlier ones. A UUIDv7
+ * begins with its time (RFC 9562, section 5.7).
+ */
 export function minIdAt(ms: number): string {
   return idAt(ms, '0000-0000-000000000000');
 }
 
-/** Not less than any id made at `ms` or before, and less than all after. */
+/** The greatest id at this time: not less than any id made at `ms` or before, and less than all later ones. */
 export function maxIdAt(ms: number): string {
   return idAt(ms, 'ffff-ffff-ffffffffffff');
 }

@@ -1,6 +1,6 @@
 /**
- * Reputation of accounts, decided for both databases: what a batch of events adds to it (`Tallies`), its hourly buckets, and what
- * a batch that was counted does to the account. Pure.
+ * Reputation of accounts: what a batch of events adds (`Tallies`), the hourly buckets, and whether the account is
+ * warned or locked. The same rules serve both databases. Pure.
  */
 import {
   REPUTATION_BUCKET_MS,
@@ -13,7 +13,7 @@ import {
 } from '../../model/account.ts';
 import type { State } from '../../model/message.ts';
 
-/** The bucket of a time. */
+/** The bucket of a time, in hours since the epoch. */
 export function hourOf(ms: number): number {
   return Math.floor(ms / REPUTATION_BUCKET_MS);
 }
@@ -23,30 +23,33 @@ export function hourBeforeWindow(now: number): number {
   return hourOf(now) - REPUTATION_WINDOW_HOURS;
 }
 
-/** Buckets up to this one are deleted. */
+/** Buckets up to this one may be deleted. */
 export function lastExpiredHour(now: number): number {
   return hourOf(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
 
-/** A complaint at `at` counts again for a recipient whose last one that counted came no later than this. */
+/** A recipient's complaint at `at` counts if the last counted complaint of that recipient is not later than this. */
 export function complaintWindowStart(at: number): number {
   return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
 }
 
-/** False where the batch cannot change what the account may do: good mail alone cannot lock, but it can end a warning. */
+/**
+ * False if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but they can
+ * end a warning.
+ */
 export function needsEvaluation({ bounces, complaints }: ReputationDelta, isWarned: boolean): boolean {
   return bounces > 0 || complaints > 0 || isWarned;
 }
 
 export type ReputationDecision =
   | { readonly kind: 'lock'; readonly reason: string }
-  /** The new warning, or null where it ends. */
+  /** The new warning, or null if the warning ends. */
   | { readonly kind: 'warn'; readonly warning: string | null }
   | { readonly kind: 'none' };
 
 /**
- * What follows from the window of an account that is not locked. The first warning is kept as it was: one line for the operator,
- * not one for each further bounce.
+ * What follows from the window of an account that is not locked. The first warning is kept, so that the operator sees
+ * one line and not one per bounce.
  */
 export function evaluateReputation(
   window: WindowCounts,
@@ -67,7 +70,10 @@ export function evaluateReputation(
 export class Tallies {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
-  /** A message that went from one state to another at `at`, or a late report of it; `reputationDelta` (model/account.ts) says what counts. */
+  /**
+   * Adds a message that changed its state at `at`, or a late report about it. `reputationDelta` (model/account.ts) decides what
+   * counts.
+   */
   add(accountId: number, from: State, to: State, fresh: boolean, at: number): void {
     const added = reputationDelta(from, to, fresh);
     if (added === null) return;
@@ -82,7 +88,7 @@ export class Tallies {
     tally.at = at;
   }
 
-  /** The tallies with the time of the last change in each, in order of account. */
+  /** The tallies in order of account id, each with the time of its last change. */
   all(): readonly (readonly [accountId: number, tally: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)

@@ -1,8 +1,8 @@
 /**
- * Rows of either database turned into the types of the model. Tables and columns have the same names in both. SQLite holds truth
- * values as 0 and 1; PostgreSQL as booleans.
+ * Maps rows of either database to the types of the model. Tables and columns have the same names in both. SQLite stores
+ * booleans as 0 and 1.
  *
- * Fails with a StoreError where a column holds what the schema cannot have let in: the database is damaged.
+ * Throws a StoreError if a column holds a value that the schema does not allow: the database is damaged.
  */
 import {
   type Account,
@@ -34,7 +34,7 @@ import { StoreError } from '../error.ts';
 import type { ReportedMessage } from './feedback.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
-/** `bigint` columns as numbers, `uuid` and `text` as strings. */
+/** `bigint` columns are numbers; `uuid` and `text` columns are strings. */
 export type Row = Readonly<Record<string, unknown>>;
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
@@ -47,7 +47,7 @@ export function int(row: Row, column: string): number {
   return value;
 }
 
-/** A number column or null. */
+/** A number column, or null. */
 export function intOrNull(row: Row, column: string): number | null {
   return row[column] === null ? null : int(row, column);
 }
@@ -59,23 +59,23 @@ export function text(row: Row, column: string): string {
   return value;
 }
 
-/** A text or uuid column or null. */
+/** A text or uuid column, or null. */
 export function textOrNull(row: Row, column: string): string | null {
   return row[column] === null ? null : text(row, column);
 }
 
-/** A truth value. */
+/** A boolean column. */
 export function flag(row: Row, column: string): boolean {
   const value = row[column];
   if (value === true || value === 1) return true;
   if (value === false || value === 0) return false;
-  throw new StoreError(`column ${column} holds no truth value: the database is damaged.`);
+  throw new StoreError(`column ${column} holds no boolean: the database is damaged.`);
 }
 
-/** A column that holds one of a few words. */
+/** A column with a fixed set of values. */
 export function oneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
   const found = values.find((value) => value === row[column]);
-  if (found === undefined) throw new StoreError(`column ${column} holds something unknown: the database is damaged.`);
+  if (found === undefined) throw new StoreError(`column ${column} holds an unknown value: the database is damaged.`);
   return found;
 }
 
@@ -84,7 +84,7 @@ export function state(row: Row): State {
   return oneOf(row, 'state', STATES);
 }
 
-/** A row of `account`, its `volume_used` with what is counted in account_usage. */
+/** A row of `account`. Its `volume_used` includes the counts in account_usage. */
 export function account(row: Row): Account {
   const lockedAt = intOrNull(row, 'locked_at');
   const rateLimit = intOrNull(row, 'rate_limit');
@@ -108,7 +108,7 @@ export function account(row: Row): Account {
   };
 }
 
-/** The thresholds of a row of `account`. */
+/** The thresholds in a row of `account`. */
 export function thresholds(row: Row): Thresholds {
   return {
     bounceRate: intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
@@ -116,7 +116,7 @@ export function thresholds(row: Row): Thresholds {
   };
 }
 
-/** A row of `operator_token`, or what a row of `api_key` shares with it. */
+/** A row of `operator_token`, or the columns that a row of `api_key` shares with it. */
 export function credential(row: Row): Credential {
   return {
     id: int(row, 'id'),
@@ -135,7 +135,7 @@ export function apiKey(row: Row): ApiKey {
   return { ...credential(row), accountId: int(row, 'account_id') };
 }
 
-/** A row of `api_key` with its account's name and the number of its successor. */
+/** A row of `api_key` with its account's name and the id of its successor. */
 export function expiringKey(row: Row): OverviewData['keys'][number] {
   return { ...apiKey(row), account: text(row, 'account'), successor: intOrNull(row, 'successor') };
 }
@@ -153,7 +153,7 @@ export function auditEntry(row: Row): AuditEntry {
   };
 }
 
-/** A row of `mail_request`, its state from the queue while it is there. */
+/** A row of `mail_request`. While the message is in the queue, the state is that of its queue row. */
 export function messageSummary(row: Row): StoredMessageSummary {
   return {
     id: text(row, 'id'),
@@ -166,7 +166,7 @@ export function messageSummary(row: Row): StoredMessageSummary {
   };
 }
 
-/** A leased row of a message with its body; `attempts` with this lease. */
+/** A leased message with its body. `attempts` includes this lease. */
 export function leasedMessage(row: Row, lease: Lease, attempts: number): LeasedMessage {
   return {
     id: text(row, 'id'),
@@ -181,7 +181,7 @@ export function leasedMessage(row: Row, lease: Lease, attempts: number): LeasedM
   };
 }
 
-/** A row of a message with its rows of `event`, in order; that it was accepted stands in its own row. */
+/** A message with its rows of `event`, in order. The first entry, `accepted`, comes from the message's own row. */
 export function messageHistory(row: Row, history: readonly Row[]): MessageHistory {
   const keyId = int(row, 'key_id');
   const accepted: HistoryEntry = {
@@ -214,7 +214,7 @@ function mailEvent(row: Row): HistoryEntry {
   };
 }
 
-/** Some columns of a message, as reports about it have to know it; its state is that of `open`, its row in the queue, where given. */
+/** The columns of a message that a report needs. The state is that of `open`, its queue row, if given. */
 export function reportedMessage(row: Row, open: Row = row): ReportedMessage {
   return {
     id: text(row, 'id'),
@@ -225,7 +225,7 @@ export function reportedMessage(row: Row, open: Row = row): ReportedMessage {
   };
 }
 
-/** A row of `feedback` that is kept. */
+/** A stored row of `feedback`. */
 export function keptFeedback(row: Row): UnprocessedReport {
   return {
     id: int(row, 'id'),
@@ -237,7 +237,7 @@ export function keptFeedback(row: Row): UnprocessedReport {
   };
 }
 
-/** The same with what came, base64 in the column `raw`. */
+/** The same with the report's bytes, which the column `raw` holds in base64. */
 export function rawFeedback(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
   return { ...keptFeedback(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
 }
@@ -270,7 +270,7 @@ export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
   };
 }
 
-/** What the last answered look at each record of a domain found. */
+/** What the last answered check of each record of a domain found. */
 export function domainChecks(row: Row): readonly RecordCheck[] {
   return json<readonly RecordCheck[]>('checks', text(row, 'checks'));
 }
@@ -283,7 +283,7 @@ function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'f
   };
 }
 
-/** Some columns of a row of `domain`: what wants attention. */
+/** The columns of `domain` that the overview shows. */
 export function troubledDomain(row: Row): DomainProblem {
   return { name: text(row, 'name'), ...domainStatus(row), failedRecords: failedRecordsOf(text(row, 'checks')) };
 }
@@ -301,7 +301,7 @@ function dkimKey(row: Row): DkimKey {
   };
 }
 
-/** The sums of rows of `reputation`. */
+/** Sums over rows of `reputation`. */
 export function windowCounts(row: Row): WindowCounts {
   return { emails: int(row, 'emails'), bounces: int(row, 'bounces'), complaints: int(row, 'complaints') };
 }

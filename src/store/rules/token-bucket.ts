@@ -1,10 +1,10 @@
 /**
- * The bucket of tokens that the nodes of an installation share for one account. Pure. PostgreSQL takes tokens in one statement
- * (postgres/nodes.ts), so that no lock is held while a node computes; a test holds that statement equal to this file.
+ * The token bucket that all nodes share for one account. Pure. PostgreSQL applies the same rules in one statement
+ * (postgres/nodes.ts), so that a node holds no lock while it computes; a test compares that statement with this file.
  */
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 
-/** A bucket as it was left at `at` (ms since the epoch), under the limit that held then. */
+/** A bucket as it was left at `at` (ms since the epoch), under the limit of that time. */
 export interface TokenBucket {
   readonly tokens: number;
   readonly perSecond: number;
@@ -12,12 +12,13 @@ export interface TokenBucket {
   readonly at: number;
 }
 
-/** Tokens that binary fractions of a rate take away. */
+/** Compensates the rounding of rates that have no exact binary form. */
 const ROUNDING = 1e-9;
 
 /**
- * Takes what there is of the tokens wanted. Time that has passed is paid at the rate that held then; a clock set back pays
- * nothing. A new bucket is full, and a full one stays full under a new limit; any other keeps its tokens as far as they fit.
+ * Takes up to the requested number of tokens. The time since `at` refills the bucket at the old rate; a clock set back
+ * refills nothing. A new bucket is full. After a change of the limit, a full bucket is full under the new limit; any
+ * other keeps its tokens up to the new burst.
  */
 export function takeTokens(
   before: TokenBucket | null,

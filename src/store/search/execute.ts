@@ -1,7 +1,7 @@
 /**
- * Executes a search: newest first, until the page is full, everything is searched or the time is over. Where segments of
- * the index speak for a range, only their candidates are looked at; everywhere else every row is, so that an answer is the same
- * with and without an index. What a message must hold is decided by query.ts alone.
+ * Executes a search, newest first, until the page is full, everything is searched or the time is over. Where index
+ * segments cover a range, only their candidate rows are read; elsewhere every row is read. The result is therefore the
+ * same with and without an index. query.ts alone decides whether a message matches.
  */
 import type { State } from '../../model/message.ts';
 import { minIdOfSeq, seqOf } from '../rules/messages.ts';
@@ -33,17 +33,20 @@ interface Found<Mail> {
   readonly searchedTo: string | null;
 }
 
-/** Rows looked at between two looks at the time: the first so many, later more. */
+/** Rows read between two checks of the time: the first batch, and the largest one. */
 const FIRST_ROWS = 128;
 const MOST_ROWS = 2_048;
-/** Where the store alone decides, it passes rows over much faster. */
+/** The same where the database itself decides what matches, which is much faster. */
 const MOST_ROWS_NATIVE = 32_768;
-/** Segments put to the search together: the first so many, later more. */
+/** Segments read together: the first group, and the largest one. */
 const FIRST_SEGMENTS = 2;
 const MOST_SEGMENTS = 32;
-/** Only the most frequent state has no index. */
+/** The most frequent state. It alone has no index. */
 const WITHOUT_INDEX: State = 'delivered';
-/** A state with no more mail requests is gone through whatever else is asked; one with no more of the second is known by heart. */
+/**
+ * A state with at most the first number of messages is scanned by its own index. Of a state with at most the second
+ * number, all sequence numbers are read first.
+ */
 const FEW_IN_STATE = 500;
 const SOME_IN_STATE = 20_000;
 
@@ -74,7 +77,7 @@ export function* searchSteps<Mail extends SearchableMessage>(
   const searchedTo = byState || ranges.length === 0 ? yield* scan(window) : yield* bySegments();
   return { mails: found, searchedTo };
 
-  /** Looks at every row of a window. Null where it has come to its end, else how far. */
+  /** Reads every row of a range. Null at its end, otherwise the id that it has reached. */
   function* scan({ first, past: end }: IdRange): Coroutine<string | null> {
     let past = end;
     for (let count = Math.max(FIRST_ROWS, limit); past > first; count = Math.min(count * 4, most())) {
@@ -101,7 +104,7 @@ export function* searchSteps<Mail extends SearchableMessage>(
     return wants.length === 0 && !byState ? MOST_ROWS_NATIVE : MOST_ROWS;
   }
 
-  /** Keeps those that match. The last one's id where the page is full. */
+  /** Keeps the rows that match. Returns the last one's id if the page is full. */
   function take(rows: readonly Mail[]): string | null {
     for (const mail of rows) {
       if (accountId !== null && mail.accountId !== accountId) continue;
@@ -121,7 +124,7 @@ export function* searchSteps<Mail extends SearchableMessage>(
       const group = neighbours(segments, at, size);
       const [newest] = group;
       const from = newest === undefined ? window.first : later(minIdOfSeq(newest.past), window.first);
-      // Newer than the index, or between its parts.
+      // Rows newer than the index, or between its segments.
       if (from < past) {
         const stopped = yield* scan({ first: from, past });
         if (stopped !== null) return stopped;
@@ -148,7 +151,7 @@ export function* searchSteps<Mail extends SearchableMessage>(
         for (const number of candidates) waiting.push({ segment: segment.number, number });
         continue;
       }
-      // It cannot tell: what waits comes first, then each of its rows.
+      // The segment gives no candidates: first the waiting candidates, then each of its rows.
       const part = clip(segment, past);
       const stopped = (yield* lookAt(waiting, { first: part.past, past })) ?? (yield* scan(part));
       if (stopped !== null) return stopped;
@@ -163,9 +166,9 @@ export function* searchSteps<Mail extends SearchableMessage>(
     return { first: later(beginOf(segment), window.first), past: end < past ? end : past };
   }
 
-  /** Looks at the rows of candidates; there are no others in the span. */
+  /** Reads the rows of candidates. No other row in the range can match. */
   function* lookAt(candidates: readonly Candidate[], { first, past }: IdRange): Coroutine<string | null> {
-    // All of the last place may be behind the window already.
+    // The greatest sequence number that has an id before `past`.
     const greatest = minIdOfSeq(seqOf(past)) < past ? seqOf(past) : seqOf(past) - 1;
     const inIt =
       known && indexed !== null && candidates.length > FIRST_ROWS
@@ -177,7 +180,7 @@ export function* searchSteps<Mail extends SearchableMessage>(
       const some = candidates.slice(begin, begin + (inIt === null ? count : MOST_ROWS_NATIVE));
       begin += some.length;
       const places = yield* placesOf(source, some);
-      // Replaced this moment: its rows are all there.
+      // A segment was replaced during the search: its rows are read instead.
       if (places === null)
         return yield* scan({ first, past: last === Number.POSITIVE_INFINITY ? past : minIdOfSeq(last) });
       const asked = places.filter(
@@ -210,7 +213,7 @@ interface Candidate {
 
 const NOWHERE: SegmentInfo = { number: 0, first: 0, past: 0, mails: 0 };
 
-/** Segments from `at` on, each beginning where the next newer one ends. */
+/** Consecutive segments from `at` on: each begins where the next newer one ends. */
 function neighbours(segments: readonly SegmentInfo[], at: number, most: number): readonly SegmentInfo[] {
   const group: SegmentInfo[] = [];
   for (const segment of segments.slice(at, at + most)) {
@@ -220,7 +223,7 @@ function neighbours(segments: readonly SegmentInfo[], at: number, most: number):
   return group;
 }
 
-/** The oldest one speaks for all that is older. */
+/** The oldest segment covers everything before it. */
 function beginOf({ first }: SegmentInfo): string {
   return first <= FIRST_SEQ ? FIRST_ID : minIdOfSeq(first);
 }
@@ -235,17 +238,17 @@ function rangesAsked({ wants, accountId }: MessageSearch): readonly TermRange[] 
 }
 
 /**
- * A beginning that stands on more pages of a segment prunes nothing there: so many different terms have it that every few rows
- * one is found.
+ * A prefix that spans more pages of a segment is not used there: so many terms have it that almost every group of rows
+ * matches.
  */
 const MOST_PAGES = 12;
 
 type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
 
-/** Candidates of a segment: the numbers in it, the newest first. Null where the segment cannot tell. */
+/** Candidates of a segment: row numbers in it, newest first. Null if the segment cannot narrow the search. */
 type Candidates = readonly number[] | null;
 
-/** The candidates in each of the segments. */
+/** The candidates of each segment. */
 export function* findCandidates(
   source: Source,
   segments: readonly SegmentInfo[],
@@ -269,7 +272,7 @@ export function* findCandidates(
       const bits = new Uint8Array(left.length);
       for (const key of keys) {
         const page = pages.get(key);
-        // The segment has just been replaced by another.
+        // The segment was replaced meanwhile.
         if (page === undefined) return null;
         markMatches(page, range, bits);
       }
@@ -283,7 +286,7 @@ function keysBetween(segment: number, [from, to]: readonly [number, number]): re
   return Array.from({ length: Math.max(0, to - from) }, (_, page) => termsKey(segment, from + page));
 }
 
-/** The greatest first. */
+/** Greatest first. */
 function numbersIn(bits: Uint8Array): readonly number[] {
   const numbers: number[] = [];
   for (let at = bits.length - 1; at >= 0; at -= 1) {
@@ -293,7 +296,7 @@ function numbersIn(bits: Uint8Array): readonly number[] {
   return numbers;
 }
 
-/** The places of numbers in their segments, in the order given; null where a segment is gone. */
+/** The sequence numbers of candidates, in the given order. Null if a segment was removed. */
 function* placesOf(
   source: Source,
   asked: readonly { readonly segment: number; readonly number: number }[],

@@ -1,31 +1,31 @@
 /**
- * One step of the work on the index: `nextJob` says what is next, `indexSteps` reads the rows for it and tells what is to be written.
- * It runs on a thread of its own; the rows it reads are never locked.
+ * One step of index maintenance: `nextJob` chooses the job; `indexSteps` reads its rows and returns the change to be
+ * written. It runs on its own thread, and the rows that it reads are not locked.
  *
- * Messages are indexed behind their acceptance, the newest first: what is newer than the index, as soon as it is enough for a
- * segment; then what is older, down to the first message. Segments are looked at once more some minutes later, since a message may
- * be committed after its neighbours; small ones are joined.
+ * Messages are indexed after their acceptance, newest first: those newer than the index once there are enough for a
+ * segment, then older ones down to the first message. Each segment is verified once, some minutes later, because a
+ * message may be committed after its neighbours. Small segments are merged.
  */
 import { seqOf } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
 import { type EncodedSegment, encodeSegment, MAX_SEGMENT_MESSAGES } from './segment.ts';
 import { type Coroutine, FIRST_ID, FIRST_SEQ, type MaybePromise, resolved, type SegmentInfo } from './source.ts';
 
-/** One step of the work on the index. */
+/** One step of index maintenance. */
 export interface IndexStep {
-  /** Mail requests with lesser ids have all been committed, but for a few that come late. */
+  /** All messages with lesser ids are committed, except for a few late ones. */
   readonly horizon: string;
-  /** So many that are newer than the index are worth a segment of it. */
+  /** The number of messages newer than the index that is enough for a segment. */
   readonly least: number;
   readonly now: number;
 }
 
 export interface IndexProgress {
-  /** True where something was done: the next step may find more to do. */
+  /** True if the step changed something: the next step may find more work. */
   readonly worked: boolean;
-  /** Mail requests up to the horizon that are newer than the index, as far as they were counted. */
+  /** Messages up to the horizon that are newer than the index and not indexed yet, up to the counting limit. */
   readonly waiting: number;
-  /** Of those that were, so many have been indexed. */
+  /** The number of them that this step has indexed. */
   readonly newer: number;
 }
 
@@ -34,14 +34,14 @@ export interface NewSegment extends EncodedSegment {
   readonly past: number;
 }
 
-/** What is to be written, in one transaction. */
+/** What is to be written in one transaction. */
 export interface IndexChange {
   readonly add: readonly NewSegment[];
-  /** Numbers of segments that those added stand for from now on. */
+  /** Numbers of the segments that the added ones replace. */
   readonly replace: readonly number[];
-  /** Has been looked at again, and was right. */
+  /** The number of a segment that was verified and found complete. */
   readonly looked: number | null;
-  /** Nothing is older than this segment. */
+  /** The number of the segment before which there is no message. */
   readonly oldest: number | null;
   readonly purge: number | null;
   readonly at: number;
@@ -55,9 +55,9 @@ export interface BuiltStep {
 /** What a step reads. */
 export interface IndexSource {
   segments(): MaybePromise<readonly StoredSegment[]>;
-  /** Mail requests in places from `first` to before `past`, counted no further than `most`. */
+  /** Counts messages with sequence numbers from `first` to before `past`, up to `most`. */
   count(first: number, past: number, most: number): MaybePromise<number>;
-  /** Them, in the order of their ids; the oldest ones, or the newest. */
+  /** Reads them in order of id: the oldest ones, or the newest. */
   rows(
     first: number,
     past: number,
@@ -66,12 +66,12 @@ export interface IndexSource {
   ): MaybePromise<readonly SearchableMessage[]>;
 }
 
-/** Room in a segment for mail that comes late. */
+/** Leaves space in a segment for late messages. */
 const TAKEN = MAX_SEGMENT_MESSAGES - 384;
 const MOST_COUNTED = 200_000;
 /**
- * Characters of one segment: of usual mail twice as many as a full one has. With the longest subjects, all words different, a
- * full one would take hundreds of megabytes while it is made.
+ * Maximum number of characters in one segment: twice the size of a full segment of usual messages. A full segment of
+ * the longest subjects with only different words would need hundreds of megabytes while it is built.
  */
 const MOST_CHARACTERS = 3_000_000;
 
@@ -116,7 +116,7 @@ export function* indexSteps(source: IndexSource, { horizon: id, least, now }: In
     }
   }
 
-  /** As many segments as it takes. */
+  /** As many segments as the range needs. */
   function* rebuilt(from: number, past: number): Coroutine<readonly NewSegment[]> {
     const made: NewSegment[] = [];
     for (let first = from; first < past; first = made.at(-1)?.past ?? past) {
@@ -130,7 +130,7 @@ export function* indexSteps(source: IndexSource, { horizon: id, least, now }: In
   }
 }
 
-/** The first of the mails, as many as one segment takes; `whole` where that is all there were below the limit. */
+/** The first messages, as many as fit into one segment. `whole` is true if these are all messages of the range. */
 function fitting(
   mails: readonly SearchableMessage[],
   limit: number,
@@ -144,8 +144,8 @@ function fitting(
 }
 
 /**
- * Where an end is not given the segment ends with its mails; then those in the last place are left to the next one, since not
- * all of that place may be among them.
+ * Without a given end the segment ends with its messages. The messages with the last sequence number are then left to
+ * the next segment, because not all of that number may have been read.
  */
 function segmentOf(mails: readonly SearchableMessage[], first: number | null, past: number | null): NewSegment {
   const [oldest, newest] = [seqOf(mails.at(0)?.id ?? FIRST_ID), seqOf(mails.at(-1)?.id ?? FIRST_ID)];
@@ -155,7 +155,7 @@ function segmentOf(mails: readonly SearchableMessage[], first: number | null, pa
   return { first: from, past: to, ...encodeSegment(kept) };
 }
 
-/** A segment as it stands in the store. */
+/** A segment as stored. */
 export interface StoredSegment extends SegmentInfo {
   readonly builtAt: number;
   readonly looked: boolean;
@@ -165,28 +165,28 @@ export interface StoredSegment extends SegmentInfo {
 export type Job =
   | { readonly kind: 'newer'; readonly first: number }
   | { readonly kind: 'older'; readonly past: number }
-  /** Counts again the mail requests that it speaks for. */
+  /** Counts the messages of the segment again. */
   | { readonly kind: 'look'; readonly segment: StoredSegment }
-  /** Makes one of several neighbours, the newest first. */
+  /** Merges consecutive segments, newest first. */
   | { readonly kind: 'join'; readonly segments: readonly StoredSegment[] }
   | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
-/** No commit comes so late. */
+/** A commit that takes longer than this is missed by the index. */
 const LOOK_MS = 5 * 60_000;
-/** A search that began before a segment was replaced still reads it. */
+/** A search that began before a segment was replaced can read it for this long. */
 const KEEP_MS = 60_000;
-/** Joined segments have so many at least, so that none is joined again and again. */
+/** Minimum size of a merged segment, so that no segment is merged repeatedly. */
 const JOINED = MAX_SEGMENT_MESSAGES * 0.75;
 
 export interface IndexState {
-  /** Those in use, the newest first. */
+  /** The segments in use, newest first. */
   readonly segments: readonly StoredSegment[];
   readonly replaced: readonly StoredSegment[];
-  /** Mail requests that are newer than the index. */
+  /** The number of messages newer than the index. */
   readonly waiting: number;
-  /** So many are enough for a segment. */
+  /** The number of them that is enough for a segment. */
   readonly least: number;
-  /** The place before which no mail request can be, and that before which all are old enough to be indexed. */
+  /** `start`: the least possible sequence number. `horizon`: messages before it are old enough to be indexed. */
   readonly start: number;
   readonly horizon: number;
   readonly now: number;

@@ -1,9 +1,10 @@
 /**
- * Keeps the index of a store behind its mail: one step at a time, with pauses, while little is accepted; and when much has
- * come that is in no index, whatever is accepted. A step that failed is reported and tried again in the next round.
+ * Maintains the search index of a store. While few messages are accepted, it runs one step at a time with pauses; when
+ * many messages wait to be indexed, it runs at any load. A failed step is reported and retried in the next round.
  *
- * Mail is indexed some seconds after it was accepted, when what was accepted before it has been committed too: up to the newest
- * mail request of the round before, and where nodes share the store not past what their time was some seconds ago.
+ * A message is indexed some seconds after its acceptance, when earlier messages have been committed too. The limit is
+ * the newest message of the previous round; where nodes share the store, it is also their common time minus some
+ * seconds.
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
@@ -12,12 +13,12 @@ import type { IndexProgress } from './index-step.ts';
 
 const ROUND_MS = 5_000;
 const COMMITTED_MS = 10_000;
-/** Enough for a segment while little is accepted, and while much is. A search looks at each of those that wait. */
+/** Messages that are enough for a segment, at low and at high load. A search reads each unindexed message. */
 const LEAST = 2_048;
 const LEAST_BUSY = 100_000;
-/** More a second is much: then accepting goes first. */
+/** Above this acceptance rate the load is high, and accepting has priority. */
 const QUIET_PER_S = 500;
-/** With nothing newer there may be something to look at again. */
+/** How often an idle index checks for segments to verify. */
 const LOOK_AGAIN_MS = 300_000;
 const LEAST_PAUSE_MS = 20;
 
@@ -25,19 +26,19 @@ export interface IndexerParts {
   readonly clock: Clock;
   /** In ms. */
   readonly monotonic: () => number;
-  /** True where other nodes accept mail into the same store. */
+  /** True if other nodes accept messages into the same store. */
   readonly shared: boolean;
   readonly store: IndexStore;
   readonly failed: (what: string, error: unknown) => void;
 }
 
-/** Starts the rounds; the returned function stops them after the step under way. */
+/** Starts the rounds. The returned function stops them after the current step. */
 export function startIndexer({ clock, monotonic, shared, store, failed }: IndexerParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let underWay = Promise.resolve();
   let wake: () => void = () => undefined;
-  /** The newest mail request of the round before. */
+  /** The newest message of the previous round. */
   let seen: string | null = null;
   let idle: { readonly horizon: string; readonly at: number } | null = null;
   let last: { readonly waiting: number; readonly at: number } | null = null;
@@ -60,7 +61,7 @@ export function startIndexer({ clock, monotonic, shared, store, failed }: Indexe
         return;
       }
       if (!quiet && progress.waiting < LEAST_BUSY) return;
-      // As long as it has worked it rests.
+      // Pauses as long as it has worked.
       await rest(Math.max(LEAST_PAUSE_MS, monotonic() - began));
     }
   }

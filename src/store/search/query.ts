@@ -1,68 +1,68 @@
 /**
- * What an operator asks for in words, and whether one message is it. Pure; both stores decide by it, whatever their indexes
- * have found, so they answer alike.
+ * Parses the text of a search and decides whether a message matches. Pure. Both stores decide by it, whatever their
+ * indexes return, so they give the same results.
  *
- * Words stand in any order and each must be in one of its fields; the last one may be the beginning of a longer word, unless it
- * is in double quotes. A word with an `@` inside is a whole address or its beginning, one that begins with `@` a domain or its
- * beginning. The id of a message is that message. Words are the same for what is written in messages and for what an operator
- * asks: case, accents and compatibility forms make no difference (`GRÜSSE`, `Grüße` and `gruesse` differ by the last one only).
+ * Words may stand in any order, and each must occur in one of its fields. The last word may be a prefix, unless it ends
+ * with a double quote. A word with an `@` inside is an address or its prefix; one that begins with `@` is a domain or
+ * its prefix. The id of a message matches that message. Messages and searches are split into words by the same rules:
+ * case, accents and compatibility forms make no difference (`GRÜSSE` and `Grüße` are equal; `gruesse` is not).
  */
 import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { isMessageId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
-/** One thing that must be in one of the fields. */
+/** One condition of a search: it must hold in one of its fields. */
 export type SearchCriterion =
   | { readonly kind: 'word'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'address'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
-  /** With its `@`. */
+  /** Including its `@`. */
   | { readonly kind: 'domain'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'id'; readonly id: string };
 
-/** What is looked at in a mail request. */
+/** The members of a message that a search reads. */
 export interface SearchableMessage {
   readonly id: string;
   readonly accountId: number;
   readonly to: string;
-  /** The canonical recipient, null where it equals `to`. */
+  /** The canonical recipient, or null if it equals `to`. */
   readonly recipient: string | null;
   readonly from: string;
   readonly subject: string;
 }
 
 export interface MessageSearch {
-  /** All of them; none for every mail request. */
+  /** All of them must match. An empty list matches every message. */
   readonly wants: readonly SearchCriterion[];
   readonly accountId: number | null;
   readonly state: State | null;
-  /** Accepted at or after it; times are those in the ids. */
+  /** Accepted at or after this time, by the time in the id. */
   readonly since: number | null;
-  /** Accepted before it. */
+  /** Accepted before this time. */
   readonly until: number | null;
-  /** With an id less than this one, for the next page. */
+  /** With ids less than this one, for the next page. */
   readonly before: string | null;
   readonly limit: number;
 }
 
 export interface MessageSearchResult {
-  /** The newest first, `limit` at most. */
+  /** Newest first, at most `limit`. */
   readonly messages: readonly StoredMessageSummary[];
   /**
-   * Null where everything has been searched. Else the search goes on with it as `before`: the page is full, or the time was
-   * over, and then there may be fewer mails than wanted, or none.
+   * Null if everything has been searched. Otherwise the next call continues with this id as `before`: either the page
+   * is full, or the time was over and the page may have fewer messages, or none.
    */
   readonly searchedTo: string | null;
 }
 
 export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
 const ADDRESSES: readonly Field[] = ['to', 'from'];
-/** Of one search: more is no question but a text. */
+/** Maximum number of conditions in one search. */
 export const MAX_CRITERIA = 32;
-/** Around a word as people copy it out of a header or a sentence. */
+/** Characters around a word that was copied from a header or a sentence. */
 const WRAPPING = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
-/** Null where the text holds nothing that could be found. */
+/** Null if the text contains nothing that can be searched for. */
 export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
   const wants = words.flatMap((word, index) => wantsOfWord(word, index === words.length - 1, fields));
@@ -99,7 +99,7 @@ function unwrapped(word: string): string {
   return word.slice(begin, end);
 }
 
-/** True where the mail request has all that is wanted. */
+/** True if the message meets every condition. */
 export function matches(wants: readonly SearchCriterion[], mail: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
   const textsOf = (field: Field): readonly string[] => {
@@ -116,7 +116,7 @@ export function matches(wants: readonly SearchCriterion[], mail: SearchableMessa
   );
 }
 
-/** The texts of a field as they are compared. */
+/** The normalized texts of a field. */
 export function fieldTexts(mail: SearchableMessage, field: Field): readonly string[] {
   if (field !== 'to') return [fold(mail[field])];
   const to = fold(mail.to);
@@ -133,40 +133,40 @@ function holds(text: string, want: Exclude<SearchCriterion, { kind: 'id' }>): bo
       return want.prefix ? domain.startsWith(want.text) : domain === want.text;
     }
     case 'word': {
-      // Most texts do not hold the letters at all, which is soon known.
+      // A fast check that excludes most texts.
       if (!text.includes(want.text)) return false;
       return splitWords(text).some((word) => (want.prefix ? word.startsWith(want.text) : word === want.text));
     }
   }
 }
 
-/** Longer words are told apart by their beginning only. */
+/** Longer words are compared by this many characters only. */
 const LONGEST_WORD = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
 const ASCII_WORDS = /[a-z0-9]+/g;
 /**
- * Scripts that put no space between words: each of their letters, with its marks, is a word of its own, so that a part of a
- * sentence is found by its letters.
+ * In scripts without spaces between words, each letter with its marks is a word, so that a part of a sentence is found
+ * by its letters.
  */
 const WORDS =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv;
 
-/** The text as it is compared. */
+/** Normalizes a text for comparison. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  // Upper case first: it alone tells that ß is SS. A sigma at the end of a word is a sigma.
+  // Upper case first: it maps ß to SS. A final sigma is compared as a sigma.
   const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
   return cased.normalize('NFC');
 }
 
-/** The words of a folded text, in order. */
+/** The words of a normalized text, in order. */
 export function splitWords(folded: string): readonly string[] {
   const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
   return found.map((word) => truncate(LONGEST_WORD, word));
 }
 
-/** At most so many units of the text, no character parted. */
+/** The first `most` UTF-16 units of the text, without splitting a character. */
 export function truncate(most: number, text: string): string {
   if (text.length <= most) return text;
   const last = text.charCodeAt(most - 1);

@@ -1,13 +1,14 @@
 /**
- * A segment: the index of some thousand messages that follow one another, made once and never changed. Its terms stand
- * sorted in pages of few kilobytes, each term with the numbers of the messages that have it (0 is the oldest of the
- * segment); the directory tells with which term each page begins. Beside them are the places (`seqOf`) of the messages.
+ * A segment: the immutable index of some thousand consecutive messages. Its terms are sorted and stored in pages of
+ * about two kilobytes, each term with the numbers of the messages that contain it (0 is the oldest of the segment). The
+ * directory holds the first term of each page. Separate pages hold the sequence numbers (`seqOf`) of the messages.
  *
- * A term is a word or a domain with its `@`, behind it a NUL and the letter of the field; or `#` and an account's number. Every
- * message that has what is wanted has one of the terms of `termRangesOf`; some that have one are not wanted, which query.ts finds out.
+ * A term is a word or a domain with its `@`, followed by a NUL and the letter of the field; or `#` and an account id.
+ * Every message that matches a condition has one of its terms (`termRangesOf`). Not every message with such a term
+ * matches; query.ts decides.
  *
- * Term in a page: how much of its beginning it shares with the term before, the rest as text, the size of its numbers times
- * two, plus one where they are a bitmap, and the numbers: a bitmap, or the steps from each to the next.
+ * Encoding of a term in a page: the length of the prefix that it shares with the term before, the rest as text, twice
+ * the size of its numbers (plus one for a bitmap), and the numbers, as a bitmap or as differences.
  */
 import { seqOf } from '../rules/messages.ts';
 import {
@@ -20,13 +21,13 @@ import {
   truncate,
 } from './query.ts';
 
-/** A bitmap of so many is 2 KB, and no term's numbers are larger. */
+/** A bitmap of this many bits is 2 KB. The numbers of a term are never larger. */
 export const MAX_SEGMENT_MESSAGES = 16_384;
-/** Four to a page of either database; a larger page holds one term alone. */
+/** Four fit into a page of either database. A larger page holds a single term. */
 const PAGE_BYTES = 1_950;
-/** The size of a term's numbers takes no more. */
+/** Maximum encoded length of the size of a term's numbers. */
 const SIZE_BYTES = 2;
-/** Places on one page. */
+/** Sequence numbers per page. */
 export const SEQS_PER_PAGE = 512;
 
 export interface EncodedSegment {
@@ -36,7 +37,7 @@ export interface EncodedSegment {
   readonly places: readonly Uint8Array[];
 }
 
-/** `mails` in the order of their ids, at most MAX_SEGMENT_MESSAGES. */
+/** Encodes messages in order of id, at most MAX_SEGMENT_MESSAGES. */
 export function encodeSegment(mails: readonly SearchableMessage[]): EncodedSegment {
   const numbers = new Map<string, number[]>();
   for (const [number, mail] of mails.entries()) {
@@ -98,7 +99,7 @@ function sharedLength(before: string, term: string): number {
   const most = Math.min(before.length, term.length);
   let shared = 0;
   while (shared < most && before.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
-  // A character of two units is not parted.
+  // A surrogate pair is not split.
   const unit = term.charCodeAt(shared - 1);
   return shared > 0 && unit >= 0xd800 && unit < 0xdc00 ? shared - 1 : shared;
 }
@@ -108,7 +109,7 @@ function encodePlaces(seqs: readonly number[]): Uint8Array[] {
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
     const [first = 0, ...rest] = seqs.slice(begin, begin + SEQS_PER_PAGE);
-    // Those of before 2025 are negative.
+    // Sequence numbers before 2025 are negative.
     page.number(first < 0 ? 1 : 0);
     page.number(Math.abs(first));
     let last = first;
@@ -121,7 +122,7 @@ function encodePlaces(seqs: readonly number[]): Uint8Array[] {
   return pages;
 }
 
-/** Places of one page, in order. */
+/** The sequence numbers of one page, in order. */
 export function decodeSeqs(page: Uint8Array): readonly number[] {
   const reader = new ByteReader(page);
   const sign = reader.number() === 1 ? -1 : 1;
@@ -134,7 +135,7 @@ export function decodeSeqs(page: Uint8Array): readonly number[] {
   return places;
 }
 
-/** The first terms of the pages, in order. */
+/** The first term of each page, in order. */
 export function decodeDirectory(directory: Uint8Array): readonly string[] {
   const reader = new ByteReader(directory);
   const terms: string[] = [];
@@ -142,12 +143,12 @@ export function decodeDirectory(directory: Uint8Array): readonly string[] {
   return terms;
 }
 
-/** The pages, from the first to before the second, that may hold terms of the range. */
+/** The pages that may hold terms of the range: from the first number to before the second. */
 export function pageRange(directory: readonly string[], { first, past }: TermRange): readonly [number, number] {
   return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, past, false)];
 }
 
-/** How many terms are less than `term`, or equal to it where that is asked. */
+/** How many terms are less than `term`, or less than or equal to it with `orEqual`. */
 function countBelow(directory: readonly string[], term: string, orEqual: boolean): number {
   let [low, high] = [0, directory.length];
   while (low < high) {
@@ -159,7 +160,7 @@ function countBelow(directory: readonly string[], term: string, orEqual: boolean
   return low;
 }
 
-/** Sets the bits of all mail requests that have a term of the range, as far as this page tells. */
+/** Sets the bits of all messages that this page lists for a term of the range. */
 export function markMatches(page: Uint8Array, { first, past, letters }: TermRange, bits: Uint8Array): void {
   const reader = new ByteReader(page);
   let term = '';
@@ -181,20 +182,20 @@ export function markMatches(page: Uint8Array, { first, past, letters }: TermRang
   }
 }
 
-/** Longer domains are told apart by their beginning only; so long is no real one. */
+/** Longer domains are compared by this many characters only. Real domains are shorter. */
 const LONGEST_DOMAIN = 120;
 const END = '\u0000';
 const PAST_END = '\u0001';
 const LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
 
-/** Terms from `first` to before `past` that end with one of the letters; without letters all of them. */
+/** Terms from `first` to before `past` that end with one of the letters; all of them if `letters` is null. */
 export interface TermRange {
   readonly first: string;
   readonly past: string;
   readonly letters: string | null;
 }
 
-/** Every term of a mail request, some of them twice. */
+/** Every term of a message. The list may contain duplicates. */
 export function termsOf(mail: SearchableMessage): readonly string[] {
   const terms = [accountTerm(mail.accountId)];
   for (const field of ALL_FIELDS) {
@@ -202,7 +203,7 @@ export function termsOf(mail: SearchableMessage): readonly string[] {
     for (const text of fieldTexts(mail, field)) {
       for (const word of splitWords(text)) terms.push(word + end);
       if (field === 'subject') continue;
-      // A quoted local part may hold an @ of its own.
+      // A quoted local part may contain an @.
       for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1))
         terms.push(cutDomain(text.slice(at)) + end);
     }
@@ -215,7 +216,7 @@ export function accountRange(accountId: number): TermRange {
   return { first: term, past: term + END, letters: null };
 }
 
-/** What must all be there for a want; the search of each alone would find too much. */
+/** The ranges that a matching message must all have terms in. The index alone returns too much. */
 export function termRangesOf(want: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
   const letters = want.fields.map((field) => LETTERS[field]).join('');
   const range = (text: string, prefix: boolean): TermRange => {
@@ -245,7 +246,7 @@ function cutDomain(domain: string): string {
   return truncate(LONGEST_DOMAIN, domain);
 }
 
-/** Grows as needed. */
+/** A byte buffer that grows as needed. */
 class ByteWriter {
   #bytes = Buffer.allocUnsafe(4096);
   #length = 0;
@@ -254,7 +255,7 @@ class ByteWriter {
     return this.#length;
   }
 
-  /** A whole number from 0 to 2^53, seven bits to a byte. */
+  /** Writes an integer from 0 to 2^53, seven bits per byte. */
   number(value: number): void {
     let rest = value;
     this.#reserve(8);
@@ -265,7 +266,7 @@ class ByteWriter {
     this.#bytes[this.#length++] = rest;
   }
 
-  /** As UTF-8, its length before it. */
+  /** Writes UTF-8 text after its length. */
   text(value: string): void {
     const size = Buffer.byteLength(value);
     this.number(size);
@@ -279,7 +280,7 @@ class ByteWriter {
     this.#length += value.length;
   }
 
-  /** A copy of what has been written, and begins anew. */
+  /** Returns a copy of the written bytes and clears the buffer. */
   take(): Uint8Array {
     const taken = new Uint8Array(this.#length);
     taken.set(this.#bytes.subarray(0, this.#length));

@@ -1,20 +1,20 @@
 /**
- * What a store must be able to do for a search, and the steps that a search is made of. The embedded store answers a step at once,
- * inside its thread; PostgreSQL answers later. So a search is a generator: it pauses where the answer is still to come.
- * Everything is told the newest first.
+ * What a store provides for a search, and the coroutines that a search consists of. The embedded store answers
+ * synchronously inside its thread; PostgreSQL answers asynchronously. A search is therefore a generator that pauses
+ * where an answer is pending. All lists are newest first.
  */
 import type { State } from '../../model/message.ts';
 import { minIdAt, seqOf } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
-/** What the store itself can tell without looking at words. Null is any. */
+/** Conditions that the database itself checks. Null means any. */
 export interface RowFilter {
   readonly accountId: number | null;
   readonly state: State | null;
 }
 
-/** One segment of the index (segment.ts), and the places that it speaks for: from `first` to before `past`. */
+/** An index segment (segment.ts). It covers sequence numbers from `first` to before `past`. */
 export interface SegmentInfo {
   readonly number: number;
   readonly first: number;
@@ -25,51 +25,51 @@ export interface SegmentInfo {
 export interface SearchSource<Mail extends SearchableMessage> {
   byId(id: string, narrow: RowFilter): MaybePromise<Mail | null>;
   rows(window: IdRange, narrow: RowFilter, limit: number): MaybePromise<readonly Mail[]>;
-  /** The id of the `count`th mail request of the window, counted from the newest; null where it has fewer. */
+  /** The id of the `count`th message of the range, counted from the newest; null if it has fewer. */
   nth(window: IdRange, count: number): MaybePromise<string | null>;
-  /** Those in one state, by the state's own index; never asked for a state that has none. */
+  /** Messages in one state, by the state's own index. Never called for a state without an index. */
   inState(state: State, window: IdRange, limit: number): MaybePromise<readonly Mail[]>;
-  /** Their number, counted no further than `most`. */
+  /** Their number, counted up to `most`. */
   countInState(state: State, window: IdRange, most: number): MaybePromise<number>;
   seqsInState(state: State, window: IdRange): MaybePromise<readonly number[]>;
-  /** Those that overlap the window. */
+  /** Segments that overlap the range. */
   segments(window: IdRange): MaybePromise<readonly SegmentInfo[]>;
-  /** The directories of segments; those that are gone are missing. */
+  /** Directories of segments. Removed segments are missing from the result. */
   directories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
-  /** Pages by their keys (`termsKey`, `seqsKey`); those that are gone are missing. */
+  /** Pages by their keys (`termsKey`, `seqsKey`). Pages of removed segments are missing from the result. */
   pages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
   bySeqs(places: readonly number[], narrow: RowFilter): MaybePromise<readonly Mail[]>;
 }
 
-/** A segment has fewer pages of terms, and fewer pages of places, than half of it. */
+/** Half of these keys are for pages of terms, half for pages of sequence numbers. A segment needs fewer of either. */
 const PAGES = 65_536;
 
-/** The key of a segment's page of terms. */
+/** The key of a page of terms. */
 export function termsKey(segment: number, page: number): number {
   return segment * PAGES + page;
 }
 
-/** The key of a segment's page of places. */
+/** The key of a page of sequence numbers. */
 export function seqsKey(segment: number, page: number): number {
   return segment * PAGES + PAGES / 2 + page;
 }
 
-/** Keys of all pages of a segment are from the first to before the second. */
+/** The keys of all pages of a segment: from the first number to before the second. */
 export function pageKeyRange(segment: number): readonly [number, number] {
   return [segment * PAGES, (segment + 1) * PAGES];
 }
 
-/** From `first` to before `past`. */
+/** Ids from `first` to before `past`. */
 export interface IdRange {
   readonly first: string;
   readonly past: string;
 }
 
-/** Before every id, and past every id. */
+/** Less than every id, and greater than every id. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const PAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** The place of the first. */
+/** The least sequence number. */
 export const FIRST_SEQ = seqOf(FIRST_ID);
 
 export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' | 'until' | 'before'>): IdRange {
@@ -80,25 +80,25 @@ export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' 
   };
 }
 
-/** Part of a steps; `yield*` gives its value. */
+/** A part of a coroutine; `yield*` returns its value. */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 
-/** What is here at once, or comes later. */
+/** A value that is available at once or later. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** The step of waiting for a value, where it is not here yet. */
+/** Waits for a value if it is pending. */
 export function* resolved<T>(value: MaybePromise<T>): Coroutine<T> {
   return value instanceof Promise ? ((yield value) as T) : value;
 }
 
-/** Runs a steps whose steps never wait. */
+/** Runs a coroutine that never waits. */
 export function runSync<T>(steps: Coroutine<T>): T {
   const step = steps.next();
-  if (step.done !== true) throw new Error('a step of this steps waits');
+  if (step.done !== true) throw new Error('a synchronous coroutine waited for a promise');
   return step.value;
 }
 
-/** Runs a steps, waiting where it waits. */
+/** Runs a coroutine and waits where it waits. */
 export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -120,12 +120,12 @@ const MOST_KEPT = 1_000;
 export class DirectoryCache {
   readonly #kept = new Map<number, readonly string[]>();
 
-  /** Those of the numbers that are not kept. */
+  /** The numbers that are not cached. */
   missing(numbers: readonly number[]): readonly number[] {
     return numbers.filter((number) => !this.#kept.has(number));
   }
 
-  /** The kept ones of the numbers and those just read. */
+  /** The cached directories of `numbers`, and those just read, which enter the cache. */
   update(
     numbers: readonly number[],
     read: readonly (readonly [number, Uint8Array])[],
@@ -136,7 +136,7 @@ export class DirectoryCache {
       const directory = fresh.get(number) ?? this.#kept.get(number);
       if (directory === undefined) continue;
       all.set(number, directory);
-      // The last asked for stands last.
+      // The most recently used entry is last.
       this.#kept.delete(number);
       this.#kept.set(number, directory);
     }

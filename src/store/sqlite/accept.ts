@@ -1,6 +1,6 @@
 /**
- * Accepting: idempotency, exact volume and rate, suppression, the rows, all in the transaction of the caller.
- * Within a batch each mail request sees what those before it did.
+ * Accepting: idempotency, exact volume and rate, suppression, and the rows, in the caller's transaction. Within a batch
+ * each message sees the effects of those before it.
  */
 
 import type { DatabaseSync } from 'node:sqlite';

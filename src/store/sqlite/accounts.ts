@@ -8,7 +8,7 @@ import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
 
-/** `nextRevision` is the directory's counter; `reputation` tells the window of an account that is shown. */
+/** `nextRevision` increments the directory's revision. `reputation` reads the window of an account. */
 export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
@@ -58,7 +58,7 @@ export function prepareAccounts(
     const account = find(name);
     const fault = changeConflict(account, expected);
     if (account === null || fault !== null) return fault ?? { kind: 'missing' };
-    // Its reputation begins anew when it is unlocked, or the next bounce would lock it again.
+    // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
     if (reason === null) reputation.forgive(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
     return noted(by, reason === null ? 'account.unlock' : 'account.lock', account, reread(name));

@@ -1,4 +1,7 @@
-/** The audit log's writer. Each operation has a transaction or savepoint of its own, so that an entry and its change stand together. */
+/**
+ * Writes the audit log. Each operation runs in its own transaction or savepoint, so an entry and its change are stored
+ * together or not at all.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
@@ -15,11 +18,11 @@ export function prepareAudit(database: DatabaseSync) {
     Number(insert.run(at, who, action, subject, before, after).lastInsertRowid);
   return {
     write,
-    /** Writes the entry of a change; nothing where no operator makes it. */
+    /** Writes the entry of a change. Does nothing if no operator made the change. */
     writeChange(by: Actor | undefined, action: string, subject: string, before: unknown, after: unknown): void {
       if (by !== undefined) write(auditEntry(by, action, subject, before, after));
     },
-    /** Writes the entry of an import, or updates its counts; resolves to its number, null where no operator imports. */
+    /** Writes the entry of an import, or updates its counts. Returns the entry's id, or null if no operator imports. */
     noteImport(by: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
       if (by === undefined) return null;
       const row = step.entry === null ? undefined : shown.get(step.entry);

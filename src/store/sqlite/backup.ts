@@ -1,7 +1,8 @@
 /**
- * The backup of the embedded database: a consistent copy while a service runs on it.
+ * Backup of the embedded database: a consistent copy while a service uses it.
  *
- * Guarantees: the copy is whole, checked and on disk when the promise resolves. Faults are StoreErrors of one line.
+ * Guarantees: the copy is complete, checked and on disk when the promise resolves. Rejects with a StoreError of one
+ * line.
  */
 import { existsSync, statSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -10,12 +11,12 @@ import { isPostriderDatabase, requireSinglePath } from './database.ts';
 import { toStoreError } from './fault.ts';
 import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 
-/** Pages copied at a time; between them the service goes on. */
+/** Pages per copy step. Between the steps the service can write. */
 const PAGES = 2_000;
 
 /**
- * Copies the database at `path` into `draft`, an empty file. The caller creates and publishes that file. `name` is what messages
- * call it; `progress` is told the share done, 0 to 1. Resolves to its size in bytes.
+ * Copies the database at `path` into `draft`, an empty file that the caller creates and publishes. Error messages call
+ * it `name`. Calls `progress` with the completed share, 0 to 1. Resolves to the size in bytes.
  */
 export async function backupDatabase(
   path: string,
@@ -27,7 +28,7 @@ export async function backupDatabase(
   requireUsableFiles(real);
   if (!existsSync(real)) throw new StoreError(`there is no database ${path} to back up.`);
   try {
-    // What another process has written under another name is not in the log that would be read here.
+    // A log that another process has written under another name would be missing from the copy.
     requireSinglePath(real);
     const source = new DatabaseSync(real, { timeout: 15_000 });
     try {
@@ -53,26 +54,28 @@ export async function backupDatabase(
   }
 }
 
-/** Throws a StoreError where `database` is none of Postrider that this version can read. */
+/** Throws a StoreError if `database` is not a Postrider database that this version can read. */
 export function requirePostriderDatabase(database: DatabaseSync, path: string): void {
   if (!isPostriderDatabase(database))
-    throw new StoreError(`${path} is not a database of Postrider that this version can read.`);
+    throw new StoreError(`${path} is not a Postrider database that this version can read.`);
 }
 
-/** Throws a StoreError where SQLite finds `database` damaged. */
+/** Throws a StoreError if SQLite finds damage in `database`. */
 export function requireIntact(database: DatabaseSync, path: string): void {
   const found = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check;
-  if (found !== 'ok') throw new StoreError(`${path} is damaged (${String(found)}); take another backup.`);
+  if (found !== 'ok') throw new StoreError(`${path} is damaged (${String(found)}). Use another backup.`);
 }
 
-/** Messages that a service on a restored database sends. */
+/** Messages that a service on a restored database would send. */
 export interface UnsentMessages {
   readonly count: number;
-  /** When the oldest was accepted (ms since the epoch); null where there is none. */
+  /** When the oldest was accepted (ms since the epoch), or null if there is none. */
   readonly oldestAt: number | null;
 }
 
-/** The messages in a database that were queued, or on their way, when it was backed up. Throws a StoreError of one line. */
+/**
+ * The messages in a database that were queued or being sent at the time of its backup. Throws a StoreError of one line.
+ */
 export function countUnsentMessages(path: string): UnsentMessages {
   try {
     const database = new DatabaseSync(resolveDatabasePath(path), { readOnly: true });

@@ -1,6 +1,7 @@
 /**
- * Opening the embedded database: durable settings, checks that the file is ours and whole enough to read, and
- * migrations, which only the holder of the serve lock may do. Fails with a StoreError of one line that names the file and the remedy.
+ * Opens the embedded database: sets durable modes, checks that the file belongs to Postrider and can be read, and
+ * migrates the schema. Only the holder of the serve lock migrates. Throws a StoreError of one line that names the file
+ * and the remedy.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -23,8 +24,8 @@ const APPLICATION_ID = 0x50524452;
 const OLDEST_SQLITE = [3, 51, 3] as const;
 
 /**
- * 8 KiB pages and a checkpoint every 500 of them: a longer log accepts a little more but stalls each commit that copies it
- * back, and smaller pages cost half as much again (figures in docs/decisions/embedded-store.md).
+ * 8 KiB pages and a checkpoint every 500 pages. A longer log increases throughput slightly but stalls the commits that
+ * checkpoint it; smaller pages cost half as much again (figures are in docs/decisions/embedded-store.md).
  */
 const PAGE_BYTES = 8192;
 const CHECKPOINT_PAGES = 500;
@@ -35,14 +36,14 @@ const BUSY_MS = 15_000;
 /** How long opening waits for another process that opens the same file. */
 const UNSHARED_MS = 5_000;
 
-/** How long a command waits for another one that migrates. */
+/** How long a command waits for another process that migrates. */
 const MIGRATING_MS = 5_000;
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
 /**
- * Opens the file for writing, making it and its folder where they are missing (readable by the owner only). `locked` says
- * that this process holds the serve lock already; without it the lock is taken while a migration runs.
+ * Opens the file for writing and creates it and its folder if they are missing, readable by the owner only. `locked`:
+ * this process holds the serve lock. Without it the lock is held during a migration.
  */
 export function openDatabase(given: string, locked = false): DatabaseSync {
   const path = resolveDatabasePath(given);
@@ -55,7 +56,7 @@ export function openDatabase(given: string, locked = false): DatabaseSync {
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
     checkOwner(database, path);
-    // Before the first write: a log made under the name of another file would destroy that one.
+    // Before the first write: a log created under the name of another file would destroy that file.
     requireSame(path, opened);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};
@@ -72,9 +73,9 @@ export function openDatabase(given: string, locked = false): DatabaseSync {
 }
 
 /**
- * Throws a StoreError where another process has the file open under another name (moved beneath it, or mounted elsewhere):
- * its log is not the one beside `path`, and two logs destroy the database. A process that has it open under this name has made the
- * shared memory file.
+ * Throws a StoreError if another process has the file open under another name (it was moved, or is mounted twice). That
+ * process's log is not the one beside `path`, and two logs destroy the database. A process that has it open under this
+ * name has created the shared memory file.
  */
 export function requireSinglePath(path: string): void {
   const isShared = () => existsSync(`${path}-shm`);
@@ -93,15 +94,15 @@ export function requireSinglePath(path: string): void {
   }
 }
 
-/** Throws a StoreError where the name has gone over to another file since it was opened. */
+/** Throws a StoreError if the path names another file than the one that was opened. */
 function requireSame(path: string, opened: ReturnType<typeof fileIdentity>): void {
   if (isSameFile(opened, fileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
-  throw new StoreError(`${path} was replaced while it was opened; try again.`);
+  throw new StoreError(`${path} was replaced while it was opened. Try again.`);
 }
 
 /**
- * Makes the file and its folder where they are missing; throws a StoreError where that cannot be done, or where what was
- * accepted would be lost by opening it.
+ * Creates the file and its folder if they are missing. Throws a StoreError if that fails, or if opening the file would
+ * lose accepted messages.
  */
 export function prepareFile(path: string): void {
   requireUsableFiles(path);
@@ -127,13 +128,13 @@ function checkVersion(database: DatabaseSync): void {
     if (part > least) return;
     if (part < least) {
       throw new StoreError(
-        `SQLite ${version} of this Node can corrupt a database; run Postrider with Node 24.21 or later.`,
+        `SQLite ${version} of this Node can corrupt a database. Run Postrider with Node 24.21 or later.`,
       );
     }
   }
 }
 
-/** True for a database of Postrider whose schema this version knows. */
+/** True for a Postrider database whose schema this version knows. */
 export function isPostriderDatabase(database: DatabaseSync): boolean {
   const newest = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
   return pragma(database, 'application_id') === APPLICATION_ID && pragma(database, 'user_version') <= newest;
@@ -143,21 +144,17 @@ function checkOwner(database: DatabaseSync, path: string): void {
   const id = pragma(database, 'application_id');
   const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
   if (id === APPLICATION_ID || (id === 0 && tables === 0)) return;
-  throw new StoreError(
-    `${path} is a database of something else, not of Postrider. Set POSTRIDER_DATABASE to another file.`,
-  );
+  throw new StoreError(`${path} is not a Postrider database. Set POSTRIDER_DATABASE to another file.`);
 }
 
 function checkDurable(database: DatabaseSync, path: string): void {
   const mode = database.prepare('PRAGMA journal_mode').get()?.journal_mode;
   if (mode !== 'wal' || pragma(database, 'synchronous') !== 2) {
-    throw new StoreError(
-      `${path} cannot be put into WAL mode with full sync; keep the database on a local file system.`,
-    );
+    throw new StoreError(`${path} does not support WAL mode with full sync. Keep the database on a local file system.`);
   }
 }
 
-/** Brings the schema up to date, under the serve lock: no service may find its schema changed beneath it. */
+/** Migrates the schema under the serve lock, so that it does not change while a service runs. */
 function migrate(database: DatabaseSync, path: string, locked: boolean): void {
   const files = readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith('.sql'))
@@ -179,7 +176,7 @@ function migrate(database: DatabaseSync, path: string, locked: boolean): void {
   }
 }
 
-/** Runs the numbered files this database has not seen, all in one transaction together with their number. */
+/** Runs the missing numbered files and sets the schema version, in one transaction. */
 function runMigrations(database: DatabaseSync, path: string, files: readonly string[]): void {
   const newest = files.length;
   database.exec('BEGIN IMMEDIATE');
@@ -200,7 +197,7 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
 
 function tooNew(path: string, version: number, newest: number): StoreError {
   return new StoreError(
-    `${path} has schema version ${version}, newer than this Postrider knows (${newest}); run the Postrider that wrote it, or a later one.`,
+    `${path} has schema version ${version}, but this version of Postrider supports at most ${newest}. Run the version that wrote it, or a later one.`,
   );
 }
 

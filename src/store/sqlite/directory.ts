@@ -1,6 +1,6 @@
 /**
- * The directory: accounts, keys and domains that running nodes keep by heart. One counter grows with every change of any
- * of them, so that a node asks only for what it has not seen.
+ * The directory: accounts, keys and domains that running nodes cache. One revision counter increases with every change
+ * of any of them, so that a node reads only what it has not seen.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
@@ -17,7 +17,7 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
 
   return {
     nextRevision: (): number => rows.int(bump.get() ?? {}, 'revision'),
-    /** What changed after `revision`, or null where nothing did. */
+    /** What changed after `revision`, or null if nothing did. */
     since(revision: number): DirectoryChanges | null {
       const newest = rows.int(read.get() ?? {}, 'revision');
       if (newest <= revision) return null;
@@ -30,7 +30,8 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
     },
     /** The keys of these digests, with their accounts. */
     findKeys(hashes: readonly string[]): FoundKeys {
-      // Read first: another process may commit between the statements, and what they find is then newer than this says.
+      // The revision is read first: another process may commit between the statements, and the rows are then newer than
+      // the revision.
       const revision = rows.int(read.get() ?? {}, 'revision');
       const found = keysOf.all(JSON.stringify(hashes)).map(rows.apiKey);
       const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>

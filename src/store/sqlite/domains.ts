@@ -1,4 +1,6 @@
-/** Sending domains and their DKIM keys. A removed domain leaves a tombstone, so that every node hears of it. */
+/**
+ * Sending domains and their DKIM keys. A removed domain leaves a tombstone row, so that every node sees the removal.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
@@ -7,10 +9,10 @@ import { decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
-/** What changed of domains. */
+/** Changes of domains. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
-/** `nextRevision` is the directory's counter. */
+/** `nextRevision` increments the directory's revision. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const byName = database.prepare('SELECT * FROM domain WHERE name = ?');
@@ -109,7 +111,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
       if (isNews) writeKeys(id, keys);
       const after = reread(before.name);
-      // A check that found everything as it was is no change.
+      // A check without a new result is not a change.
       if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
       return noted(by, 'domain.update', before, after);
     },
@@ -129,7 +131,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       audit.writeChange(by, 'domain.remove', name, auditedDomain(gone), null);
       return { kind: 'done', value: gone };
     },
-    /** Domains changed after `revision`, and the names of those removed. */
+    /** Domains changed after `revision`, and the names of removed ones. */
     domainsSince(revision: number): DomainChanges {
       const changed = since.all(revision);
       return {

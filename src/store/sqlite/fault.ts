@@ -1,21 +1,21 @@
-/** SQLite's own words turned into one line that names the file and the remedy. */
+/** Maps faults of SQLite to a StoreError of one line that names the file and the remedy. */
 import { StoreError } from '../error.ts';
 
-/** The primary result code of a fault of SQLite (sqlite.org/rescode.html), or 0 for any other fault. */
+/** The primary result code of a SQLite fault (sqlite.org/rescode.html), or 0 for any other fault. */
 export function resultCode(error: unknown): number {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
 }
 
 export const SQLITE_BUSY = 5;
 
-/** Any fault as a StoreError; a StoreError as it is. */
+/** Maps a fault to a StoreError. A StoreError is returned unchanged. */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   switch (resultCode(error)) {
     case 26: // SQLITE_NOTADB
     case 11: // SQLITE_CORRUPT
       return new StoreError(
-        `the database ${path} is damaged (${errorText(error)}). It was left as it is; restore a backup or move it aside.`,
+        `the database ${path} is damaged (${errorText(error)}). It was left unchanged. Restore a backup or move it aside.`,
       );
     case 13: // SQLITE_FULL
       return new StoreError(`the disk of ${path} is full. Free space; nothing acknowledged is lost.`);
@@ -25,7 +25,7 @@ export function toStoreError(error: unknown, path: string): StoreError {
         `cannot write the database ${path} (${errorText(error)}). Check its owner and permissions.`,
       );
     case SQLITE_BUSY:
-      return new StoreError(`the database ${path} is held by another process for too long; try again.`);
+      return new StoreError(`the database ${path} is locked by another process. Try again.`);
     default:
       return new StoreError(`the database ${path} failed: ${errorText(error)}`);
   }
@@ -35,7 +35,7 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The code of a fault of the operating system, such as `ENOSPC`; else its text. */
+/** The code of an operating system fault, such as `ENOSPC`, otherwise the fault's text. */
 export function systemErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : errorText(error);
 }

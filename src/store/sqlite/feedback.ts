@@ -1,4 +1,4 @@
-/** What comes back: reports applied to the mail requests that they are about, each once, or kept for the operator. */
+/** Applies feedback reports to their messages, each report once, or stores them for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';

@@ -1,11 +1,11 @@
 /**
- * The files of the embedded database: which file a path means, whether a process may open it, and the lock of the one service
- * that may run on it.
+ * The files of the embedded database: which file a path names, whether a process may open it, and the serve lock of the
+ * one service that may use it.
  *
- * SQLite keeps the log and the locks of a database beside it, under its name. So a file has one name here: symbolic links
- * are followed to the real path, and a second hard link is refused. The serve lock is SQLite's own lock on a small file beside the
- * database: the operating system frees it when the process ends, however it ends. A process that migrates, moves or restores the
- * database holds it too. Faults are StoreErrors of one line with the remedy.
+ * SQLite keeps the log and the locks of a database beside it, under its name. A database therefore must have one name:
+ * symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is SQLite's own lock
+ * on a small file beside the database. The operating system releases it when the process ends. A process that migrates,
+ * transfers or restores the database holds it too. Faults are StoreErrors of one line with the remedy.
  */
 import {
   closeSync,
@@ -23,20 +23,23 @@ import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
 import { errorText, resultCode, SQLITE_BUSY, systemErrorCode } from './fault.ts';
 
-/** What SQLite keeps beside a database, and the database itself. `-journal` is of a database that is not in WAL mode. */
+/**
+ * The suffixes of the database file and of the files that SQLite keeps beside it. `-journal` belongs to a database that
+ * is not in WAL mode.
+ */
 export const DATABASE_FILES = ['', '-wal', '-shm', '-journal'] as const;
 
-/** Symbolic links followed one after another; Linux follows as many. */
+/** Maximum length of a chain of symbolic links, as on Linux. */
 const MAX_LINKS = 40;
 
-/** `.before-2026-01-31T12-00-00-000Z`: what a restore has replaced. */
+/** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
 const KEPT_NAME = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-/** The names of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
+/** The suffixes of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
 const DRAFT_NAME = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**
- * The path under which every process finds the same log and lock: symbolic links followed, also to a file that is not there
- * yet. A path without links comes back as it is.
+ * The path under which every process finds the same log and lock: all symbolic links are resolved, also those to a
+ * missing file. A path without links is returned unchanged.
  */
 export function resolveDatabasePath(path: string): string {
   const whole = resolve(path);
@@ -48,7 +51,7 @@ function realPath(path: string, links: number): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    // What cannot be followed fails with its own words when it is opened.
+    // A path that cannot be resolved fails with its own error when it is opened.
     if (systemErrorCode(error) !== 'ENOENT' && systemErrorCode(error) !== 'ENOTDIR') return path;
   }
   const target = linkTarget(path);
@@ -65,12 +68,12 @@ function linkTarget(path: string): string | null {
   }
 }
 
-/** Where a restore that moves files aside one by one says so. */
+/** The marker of a restore that moves files aside one by one. */
 export function restoreMarkerPath(path: string): string {
   return `${path}.restoring`;
 }
 
-/** Where a restore keeps what was there before. */
+/** The path under which a restore keeps the replaced database. */
 export function replacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
@@ -80,7 +83,7 @@ export function restoreDraftPaths(path: string): readonly string[] {
   return besides(path, DRAFT_NAME);
 }
 
-/** Further names of the database file that an interrupted restore made: hard links of the same file. */
+/** Hard links of the database file that an interrupted restore has created. */
 export function leftoverHardLinks(path: string): readonly string[] {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (found === undefined || found.nlink <= 1n) return [];
@@ -90,7 +93,7 @@ export function leftoverHardLinks(path: string): readonly string[] {
   });
 }
 
-/** Files beside `path` whose names are its name and an ending that matches. */
+/** Paths of files beside `path` whose name is its name plus a suffix that matches. */
 function besides(path: string, ending: RegExp): readonly string[] {
   const folder = dirname(path);
   const own = basename(path);
@@ -106,8 +109,8 @@ function besides(path: string, ending: RegExp): readonly string[] {
 }
 
 /**
- * Throws a StoreError where opening `path` would lose what was accepted: a restore stands half done, the database is gone
- * and its log is there, or the file has a second name.
+ * Throws a StoreError if opening `path` would lose accepted messages: a restore is incomplete, the database is missing
+ * while its log exists, or the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
   if (existsSync(restoreMarkerPath(path))) throw interruptedRestore(path);
@@ -126,7 +129,7 @@ function requireNothingLeft(path: string, how: 'missing' | 'empty'): void {
   const log = `${path}-wal`;
   if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0) {
     throw new StoreError(
-      `the database ${path} is ${how}, but its log ${log} is there. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
+      `the database ${path} is ${how}, but its log ${log} exists. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
     );
   }
   const [draft] = restoreDraftPaths(path);
@@ -136,7 +139,7 @@ function requireNothingLeft(path: string, how: 'missing' | 'empty'): void {
   );
 }
 
-/** Throws a StoreError where the file has a further name that no interrupted restore has made. */
+/** Throws a StoreError if the file has another name that no interrupted restore has created. */
 export function requireSingleHardLink(path: string): void {
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links <= 1 || links === 1 + leftoverHardLinks(path).length) return;
@@ -146,15 +149,15 @@ export function requireSingleHardLink(path: string): void {
 }
 
 /**
- * Takes away the further names that an interrupted restore made. The file keeps its own, so nothing is lost. Only for the
- * holder of the serve lock.
+ * Removes the hard links that an interrupted restore has created. The file keeps its own name. Only for the holder of
+ * the serve lock.
  */
 export function removeLeftoverHardLinks(path: string): void {
   for (const name of leftoverHardLinks(path)) {
     try {
       unlinkSync(name);
     } catch {
-      // It does no harm: it is recognised again at the next start.
+      // A remaining link does no harm: the next start recognizes it.
     }
   }
 }
@@ -164,7 +167,7 @@ interface Identity {
   readonly ino: bigint;
 }
 
-/** Tells the file at `path` from others; null where there is none. */
+/** The identity of the file at `path`, or null if there is none. */
 export function fileIdentity(path: string): Identity | null {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? null : { dev: found.dev, ino: found.ino };
@@ -175,7 +178,7 @@ export function isSameFile(one: Identity | null, other: Identity | null): boolea
   return one !== null && other !== null && one.dev === other.dev && one.ino === other.ino;
 }
 
-/** Syncs a file or a folder: a new name is on disk only once its folder is. */
+/** Syncs a file or a folder. A new name is on disk only after a sync of its folder. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r');
   try {
@@ -186,14 +189,15 @@ export function syncPath(path: string): void {
 }
 
 /**
- * Takes the lock, waiting for it up to `waitMs`, until the returned function is called. Null where another process
- * holds it; throws a StoreError where it cannot be taken for any other reason.
+ * Acquires the lock and waits for it up to `advisedWaitMs`. The returned function releases it. Null if another process holds
+ * it. Throws a StoreError if the lock fails for any other reason.
  */
 export function tryAcquireServeLock(path: string, waitMs: number): (() => void) | null {
   const file = `${path}-serve`;
   let lock: DatabaseSync | null = null;
   try {
-    // SQLite would make it readable by others, and whoever may read a file may hold a lock on it that stops the next start.
+    // SQLite would create the file readable by others. A user who can read it can lock it and so prevent the next
+    // start.
     closeSync(openSync(file, 'a', 0o600));
     const opened = new DatabaseSync(file, { timeout: waitMs });
     lock = opened;
@@ -203,21 +207,21 @@ export function tryAcquireServeLock(path: string, waitMs: number): (() => void) 
     lock?.close();
     if (resultCode(error) === SQLITE_BUSY) return null;
     throw new StoreError(
-      `cannot lock ${file} (${errorText(error)}). Check its owner and permissions and the disk's space; while no service runs it may be removed.`,
+      `cannot lock ${file} (${errorText(error)}). Check its owner and permissions and the free disk space. While no service runs, the file may be removed.`,
     );
   }
 }
 
-/** Takes the lock of a service until the returned function is called; throws a StoreError where another holds it. */
+/** Acquires the serve lock; the returned function releases it. Throws a StoreError if another process holds it. */
 export function acquireServeLock(path: string): () => void {
   const unlock = tryAcquireServeLock(path, 0);
   if (unlock !== null) return unlock;
   throw new StoreError(
-    `another service runs on ${path}, or a restore or a move. Stop it, or set POSTRIDER_DATABASE to another file.`,
+    `another service, a restore or a transfer uses ${path}. Stop it, or set POSTRIDER_DATABASE to another file.`,
   );
 }
 
-/** True where a process holds the lock. Makes no file. */
+/** True if a process holds the lock. Creates no file. */
 export function isServeLockHeld(path: string): boolean {
   const real = resolveDatabasePath(path);
   if (!existsSync(`${real}-serve`)) return false;

@@ -1,11 +1,11 @@
-/** Who runs on this file (one service and its commands), and the token buckets of the throttles. */
+/** The nodes on this file (one service and its commands), and the token buckets of throttles. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, type RunningTime, startRunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
-/** A node that died is remembered this long. */
+/** A dead node is listed for this long. */
 const REMEMBER_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {

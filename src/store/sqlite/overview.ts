@@ -1,4 +1,4 @@
-/** An operator's first look: what wants attention, and marks of change. */
+/** The overview: what needs attention, and the position in the change feed. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type ChangeFeedPosition,
@@ -16,7 +16,7 @@ const BROKEN = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wro
 
 export function prepareOverview(database: DatabaseSync) {
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
-  // One seek for each account with something queued, and one for its first.
+  // One seek for each account with queued messages, and one for its first message.
   const nextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
@@ -63,7 +63,7 @@ export function prepareOverview(database: DatabaseSync) {
       const [lane, account] = [rows.int(at, 'lane'), rows.int(at, 'account_id')];
       const first = firstDue.get(lane, account);
       if (first !== undefined) least = Math.min(least ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
-      // Something is due: which is the first makes no difference.
+      // A message is due now: no other account can change that.
       if (least !== null && least <= now) return least;
       at = nextAccount.get(lane, account);
     }

@@ -1,11 +1,11 @@
 /**
- * The queue: due messages leased to one node, marks before handing over, settlements fenced by owner and attempt, leases given back
- * and leases recovered. The embedded store has one writer, so a few indexed statements in its transaction do what one statement
- * with SKIP LOCKED does on PostgreSQL.
+ * The queue: claims, marks before transmission, settlements fenced by owner and attempt count, and release and recovery
+ * of leases. The embedded store has one writer, so a few indexed statements in its transaction replace PostgreSQL's one
+ * statement with SKIP LOCKED.
  *
- * Fairness: the lanes (first attempts, retries) begin in turn, the one that begins gets half of the room, and what one
- * leaves the other takes; within a lane, accounts take turns (`createAccountRotation`) of a few rows each (`rowsPerTurn`), so no backlog of
- * one starves another.
+ * Fairness: the two lanes (first attempts, retries) start alternately. The first lane gets half of the claim's limits,
+ * and the other lane gets the rest. Within a lane, accounts are served round-robin (`createAccountRotation`), a few
+ * rows at a time (`rowsPerTurn`), so that no account's backlog delays another account.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -24,15 +24,15 @@ import { laneAfter, type PackedSettlement, rowsPerTurn, seqOf, settledState, tra
 import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** What one claim has left. Mail requests that end suppressed take room too: they are work. */
+/** What a claim may still lease. Messages that end as suppressed count too, because they also cost work. */
 interface Left {
   mails: number;
   bytes: number;
-  /** True until something was taken: the first is taken whatever its size. */
+  /** True until the first message was leased. That one is leased whatever its size. */
   untouched: boolean;
 }
 
-/** What a claim has come to so far. */
+/** The result of a claim so far. */
 interface Gathered {
   readonly mails: LeasedMessage[];
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
@@ -74,10 +74,10 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
     claimed.mails.push(rows.leasedMessage(row, lease, rows.int(row, 'attempts') + 1));
   }
 
-  /** The account's due rows that fit, earliest first, and whether one was left because it did not. */
+  /** The account's due rows that fit, earliest first. `full` is true if a row did not fit. */
   function fitting(lane: number, account: number, wanted: number, left: Left, now: number) {
     const found: rows.Row[] = [];
-    // Read one at a time, so that no more message text is in memory than what fits, and one message.
+    // Rows are read one at a time, so that memory holds at most one message more than fits.
     for (const row of due.iterate(lane, account, now, wanted)) {
       const bytes = rows.int(row, 'bytes');
       if (bytes > left.bytes && !left.untouched) return { found, full: true };
@@ -90,8 +90,8 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
   }
 
   /**
-   * Leases from one lane what fits into `left`: `share` rows of each account in turn, and once all have had their turn, equal
-   * shares of what is left. True where more may be due in it.
+   * Leases from one lane what fits into `left`: `share` rows per account in turn, then equal shares of the rest. True
+   * if more may be due in the lane.
    */
   function claimLane(
     { lane, turn }: { readonly lane: number; readonly turn: AccountRotation },
@@ -110,7 +110,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
       const { found, full } = fitting(lane, account, wanted, left, now);
       for (const row of found) lendOne(row, lease, now, claimed);
       if (full) {
-        // An account that got something has had its turn.
+        // An account that got a row has had its turn.
         turn.resumeAfter(found.length > 0 ? account : (served ?? account - 1));
         return true;
       }
@@ -118,7 +118,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
       served = account;
       if (found.length === wanted) unserved.push(account);
     }
-    // Others, at which this round has not looked, come first.
+    // Accounts that this round has not examined come first.
     if (turn.more) return true;
     while (unserved.length > 0) {
       const equal = Math.max(1, Math.floor(left.mails / unserved.length));
@@ -149,39 +149,45 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
     left.bytes -= begun.bytes - half.bytes;
     left.untouched = half.untouched;
     const secondMore = claimLane(second, share, left, lease, now, claimed);
-    // What the second lane has left is the first one's again.
+    // The first lane gets what the second lane has left.
     if (firstMore) firstMore = claimLane(first, share, left, lease, now, claimed);
     return { ...claimed, more: firstMore || secondMore };
   };
 }
 
-/** Accounts looked at in one round: about 5 ms. */
+/** Maximum number of accounts that one round examines: about 5 ms. */
 const LOOKS = 2_000;
 
 export interface AccountRotation {
-  /** Begins a round behind the account that was found last. */
+  /** Starts a round after the account that was found last. */
   beginRound(): void;
-  /** The next account of this round with something due, or null at its end: once round, or the looks are used up. */
+  /**
+   * The next account of this round with a due message. Null at the end of the round: all accounts were examined, or the
+   * maximum is reached.
+   */
   next(now: number): number | null;
-  /** Sets the turn back: `account` was the last to be served. */
+  /** Continues the rotation after `account`, which was the last one served. */
   resumeAfter(account: number): void;
-  /** True where the last round ended before all accounts had been looked at since one was last found. */
+  /** True if the last round ended before it had examined every account. */
   readonly more: boolean;
 }
 
-/** The turn in `lane`, beginning with the first account. */
+/** The rotation over the accounts of `lane`, starting with the first account. */
 export function createAccountRotation(database: DatabaseSync, lane: number): AccountRotation {
   const nextAccount = database.prepare(
     `SELECT account_id, due_at FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
   );
   const lockOf = database.prepare('SELECT locked_at FROM account WHERE id = ?');
-  /** The account looked at last; 0 is before the first. */
+  /** The account examined last; 0 is before the first. */
   let position = 0;
-  /** Where the looks began that have found nothing since, or null. */
+  /** Where the current search for an account with due messages began, or null if one was found. */
   let barrenSince: number | null = null;
   let more = false;
-  /** The round: where it is once round, whether it has passed the first account, its looks, and the account found last. */
+  /**
+   * State of the round: where it ends, whether it has passed the first account, the number of accounts examined, and
+   * the account found last.
+   */
   let end = 0;
   let wrapped = false;
   let looks = 0;
@@ -210,7 +216,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
           continue;
         }
         const account = row === undefined ? null : rows.int(row, 'account_id');
-        // Once round: everything behind where it began has been looked at before.
+        // A full round: every account after the starting point has been examined.
         if (row === undefined || account === null || (wrapped && account > end)) {
           more = false;
           barrenSince = null;
@@ -237,7 +243,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   };
 }
 
-/** `count` adds ended mail to an account's reputation, in the same transaction. */
+/** `count` adds ended messages to an account's reputation, in the same transaction. */
 export function prepareSettle(
   database: DatabaseSync,
   count: (accountId: number, tally: ReputationDelta, now: number) => void,
@@ -267,7 +273,7 @@ export function prepareSettle(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
   const queued = transition('sending', 'queued', 'queue');
-  // First attempts stand in the order of acceptance; what was leased and not used goes back to its place.
+  // First attempts keep the order of acceptance, so a released message returns to its position.
   const releaseOne = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${fenced}`,
@@ -301,7 +307,7 @@ export function prepareSettle(
       }
       append(seq, change);
       if (reference !== null) refer.run(reference, at, seq);
-      // What comes of an address that is suppressed already is no new evidence against the account.
+      // A bounce of an address that is already suppressed is no new evidence against the account.
       const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
       if (!one.untallied) tallies.add(accountId, from, to, reason !== null && !known, at);
       from = entered;
@@ -344,7 +350,7 @@ export function prepareSettle(
         const marked = rows.int(row, 'handing_over') === 1;
         const { to, entry, ...lost } = resolveLostLease(onUncertain, marked, now, by);
         transition('sending', to, 'queue');
-        // A node's own lease keeps its count: with it, what the node may still say about that lease stays fenced off.
+        // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
         const uncount = lost.uncount && rows.textOrNull(row, 'owner') !== by;
         takeBack.run(to, to === 'uncertain' ? null : now, uncount ? 1 : 0, seq);
         append(seq, entry);
@@ -357,7 +363,7 @@ export function prepareSettle(
 const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, attempt)
   VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?)`;
 
-/** Makes the function that appends an entry to a history; the attempt is JSON, or null. */
+/** Returns the function that appends an entry to a history. The attempt is JSON, or null. */
 export function prepareAppend(
   database: DatabaseSync,
 ): (seq: number, entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null }) => void {

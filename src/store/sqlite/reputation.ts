@@ -1,6 +1,6 @@
 /**
- * Reputation of accounts: emails, hard bounces and complaints in hourly buckets, counted in the transaction that ends the
- * mail request, and the lock that follows from them in the same transaction.
+ * Reputation of accounts: emails, hard bounces and complaints in hourly buckets. They are counted in the transaction
+ * that ends the message, and a resulting lock is part of the same transaction.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
@@ -14,7 +14,7 @@ import {
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** `nextRevision` is the directory's counter: every node learns of a lock within a second. */
+/** `nextRevision` increments the directory's revision, so that every node sees a lock within one second. */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
   const add = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
@@ -49,7 +49,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     return new Map(sums.all(hourBeforeWindow(now)).map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
   }
 
-  /** Adds a tally and locks or warns where it makes the account reach a threshold. */
+  /** Adds a tally. Locks or warns the account if it reaches a threshold. */
   function count(accountId: number, tally: ReputationDelta, now: number): void {
     add.run(accountId, hourOf(now), tally.emails, tally.bounces, tally.complaints);
     const row = account.get(accountId);
@@ -76,7 +76,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
   }
 
-  /** The window begins anew: what an unlock forgives. Who has complained in it still counts once. */
+  /** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
   function forgive(accountId: number): void {
     clear.run(accountId);
   }

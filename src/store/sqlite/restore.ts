@@ -1,14 +1,14 @@
 /**
- * Puts a backup in the place of the embedded database, while no service and no command has it open.
+ * Replaces the embedded database with a backup while no process has it open.
  *
- * Guarantees: at every moment the database is the old one or the new one, each whole, or `serve` refuses and says what to
- * do; what is replaced is kept beside the database and never deleted. Faults are StoreErrors of one line, and leave what was
- * there as it was.
+ * Guarantees: at every moment the database is the old one or the new one, complete, or `serve` refuses to start and
+ * names the remedy. The replaced database is kept beside the new one and never deleted. Faults are StoreErrors of one
+ * line; a fault leaves the existing files as they were.
  *
- * The usual way: the log of the old database is folded into it, a hard link keeps it under another name, and one rename
- * replaces it. A database whose log cannot be folded in (damaged, or gone), or a file system without hard links, takes the
- * other way: a marker is on disk before the first file is moved aside and until the last step is; `serve` and every command
- * refuse while it is there, and the next restore completes what it tells of.
+ * The usual method: checkpoint the log of the old database, keep the file by a hard link under another name, and
+ * replace it by one rename. The other method serves a database whose log cannot be checkpointed (damaged or missing)
+ * and file systems without hard links: a marker file is on disk while the files are moved aside one by one. `serve` and
+ * every command refuse to run while the marker exists, and the next restore completes the interrupted one.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -45,15 +45,18 @@ import {
 } from './files.ts';
 
 const CHUNK_BYTES = 1_048_576;
-/** How long a command beside may take to end. */
+/** How long another command may take to close the database. */
 const BUSY_MS = 5_000;
-/** What SQLite answers for a file that it cannot read as a database: error, I/O error, corrupt, format, not a database. */
+/**
+ * SQLite's result codes for a file that it cannot read as a database: error, I/O error, corrupt, format, not a
+ * database.
+ */
 const UNREADABLE: ReadonlySet<number> = new Set([1, 10, 11, 24, 26]);
-/** Of the header of a database (sqlite.org/fileformat.html, 1.3): the read version, 2 in WAL mode. */
+/** In the header of a database (sqlite.org/fileformat.html, 1.3): the read version, 2 in WAL mode. */
 const READ_VERSION_OFFSET = 19;
 const WAL_VERSION = 2;
 
-/** The steps that change names, so that a test can end the process at each of them. */
+/** The steps that change names. A test ends the process at each of them. */
 export interface RestoreSteps {
   readonly link: (from: string, to: string) => void;
   readonly rename: (from: string, to: string) => void;
@@ -72,12 +75,15 @@ const STEPS: RestoreSteps = {
   },
 };
 
-/** Puts the backup `from` in the place of the database at `path`. Gives the name under which what was there is kept, or null. */
+/**
+ * Replaces the database at `path` with the backup `from`. Returns the path under which the old database is kept, or
+ * null if there was none. Throws a StoreError.
+ */
 export function restoreDatabase(from: string, path: string, now: Date, steps: RestoreSteps = STEPS): string | null {
   const real = resolveDatabasePath(path);
   const backup = statSync(from, { throwIfNoEntry: false });
   if (backup === undefined) throw new StoreError(`there is no backup ${from}.`);
-  if (!backup.isFile()) throw new StoreError(`${from} is no file; give a backup.`);
+  if (!backup.isFile()) throw new StoreError(`${from} is not a file. Name a backup file.`);
   makeFolder(real);
   const unlock = acquireServeLock(real);
   try {
@@ -94,12 +100,12 @@ function makeFolder(path: string): void {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   } catch (error) {
     throw new StoreError(
-      `cannot make the folder of ${path} (${systemErrorCode(error)}). Set POSTRIDER_DATABASE to a folder that this user may write.`,
+      `cannot create the folder of ${path} (${systemErrorCode(error)}). Set POSTRIDER_DATABASE to a folder that this user may write.`,
     );
   }
 }
 
-/** A fault of the operating system while the new database is put in its place. */
+/** Maps a fault of the operating system during the replacement. */
 function restoreFault(error: unknown, path: string): StoreError {
   if (resultCode(error) !== 0) return toStoreError(error, path);
   switch (systemErrorCode(error)) {
@@ -114,7 +120,7 @@ function restoreFault(error: unknown, path: string): StoreError {
   }
 }
 
-/** What `read` gives; a fault is the backup's, not the database's. */
+/** Runs `read`. A fault is reported as one of the backup, not of the database. */
 function ofBackup<T>(from: string, read: () => T): T {
   try {
     return read();
@@ -125,7 +131,7 @@ function ofBackup<T>(from: string, read: () => T): T {
   }
 }
 
-/** What a marker says: where the files that were there go, and which draft comes in their place. Names in the same folder. */
+/** The content of a marker: where the old files are moved, and which draft replaces them. Names in the same folder. */
 interface Marker {
   readonly kept: string;
   readonly draft: string;
@@ -148,7 +154,7 @@ class Restore {
 
   run(): string | null {
     if (isSameFile(fileIdentity(this.#from), fileIdentity(this.#path)))
-      throw new StoreError(`${this.#from} is the database itself; give a backup.`);
+      throw new StoreError(`${this.#from} is the database itself. Name a backup file.`);
     const marker = this.#readMarker();
     if (marker === null) requireSingleHardLink(this.#path);
     try {
@@ -156,7 +162,7 @@ class Restore {
       const before = marker === null ? null : this.#complete(marker);
       return before ?? this.#replace();
     } finally {
-      // A draft that has its name is no longer there. Older ones are copies of backups and nothing else.
+      // A draft that was renamed no longer exists. Older drafts are only copies of backups.
       if (!existsSync(restoreMarkerPath(this.#path)))
         for (const draft of restoreDraftPaths(this.#path)) this.#removeDraft(draft);
     }
@@ -170,11 +176,11 @@ class Restore {
     this.#steps.sync(dirname(this.#path));
   }
 
-  /** A copy is checked and put in place: opening the backup itself could change it. */
+  /** The copy is checked and then used, because opening the backup itself could change it. */
   #makeDraft(): void {
     const draft = this.#draft;
     this.#copy(this.#from, draft);
-    // The log of a database that a restore has kept, and could not fold in, belongs to it. A backup has none.
+    // A database that a restore has kept without a checkpoint includes its log. A backup has none.
     if (isInWalMode(draft) && existsSync(`${this.#from}-wal`)) this.#copy(`${this.#from}-wal`, `${draft}-wal`);
     try {
       const copy = new DatabaseSync(draft);
@@ -191,7 +197,7 @@ class Restore {
     this.#steps.sync(draft);
   }
 
-  /** Into a file that was not there, readable by its owner alone. */
+  /** Copies into a new file that only its owner can read. */
   #copy(from: string, to: string): void {
     const source = ofBackup(from, () => openSync(from, 'r'));
     try {
@@ -208,7 +214,7 @@ class Restore {
     }
   }
 
-  /** Replaces whatever is there by the draft. Gives the name of what was there, or null. */
+  /** Replaces the existing files with the draft. Returns the path of the old database, or null. */
   #replace(): string | null {
     const path = this.#path;
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -218,7 +224,7 @@ class Restore {
         try {
           return this.#replaceByLink() ?? this.#replaceByMoving(this.#freeName());
         } finally {
-          // Only now: who waits to open the old file under its name finds that the name has gone over.
+          // The old file is closed last: a process that waits to open it then sees that the path names another file.
           old.close();
         }
       }
@@ -237,7 +243,7 @@ class Restore {
     }
   }
 
-  /** Null where the file system has no hard links. */
+  /** Null if the file system has no hard links. */
   #replaceByLink(): string | null {
     const path = this.#path;
     const earlier = leftoverHardLinks(path);
@@ -248,11 +254,11 @@ class Restore {
       if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemErrorCode(error))) return null;
       throw error;
     }
-    // On disk before the rename is, or a power failure could leave the new name alone.
+    // The link must be on disk before the rename. Otherwise a power failure could leave only the new name.
     this.#syncFolder();
     this.#steps.rename(this.#draft, path);
     this.#syncFolder();
-    // The same file under the name that an interrupted restore gave it.
+    // Other hard links of the same file, from an interrupted restore.
     for (const name of earlier) this.#steps.remove(name);
     return kept;
   }
@@ -274,14 +280,15 @@ class Restore {
   }
 
   /**
-   * Goes on where an interrupted restore ended. Gives the name of what was there where this restore's draft is in its place,
-   * or null where the interrupted one had put its own there, or had moved nothing: this one begins as usual then.
+   * Continues an interrupted restore. Returns the path of the old database if this restore's draft has replaced it.
+   * Returns null if the interrupted restore had already replaced the database or had moved nothing: then this restore
+   * starts as usual.
    */
   #complete({ kept, draft }: Marker): string | null {
     const folder = dirname(this.#path);
     const keptBefore = join(folder, kept);
     if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
-      // The rename to the database was the last but one of its steps.
+      // The rename to the database's path was the last step but one.
       this.#removeMarker();
       return null;
     }
@@ -295,7 +302,7 @@ class Restore {
     return aside;
   }
 
-  /** Whole under another name first: a marker that is there can be read. */
+  /** Written under another name and then renamed, so that an existing marker is always complete. */
   #writeMarker(marker: Marker): void {
     const path = restoreMarkerPath(this.#path);
     const draft = `${path}-${randomBytes(6).toString('hex')}`;
@@ -321,9 +328,7 @@ class Restore {
     }
     const marker = parseMarker(text);
     if (marker !== null) return marker;
-    throw new StoreError(
-      `${path} is no marker that a restore has written. Look at the files beside it and move it away.`,
-    );
+    throw new StoreError(`${path} is not a marker of a restore. Check the files beside it and move it away.`);
   }
 
   #removeMarker(): void {
@@ -355,20 +360,20 @@ function isInWalMode(path: string): boolean {
 }
 
 /**
- * Folds the log into the database at `path`, so that the one file is all of it, and keeps every other process from opening it
- * until the connection is closed. Null where it is damaged. Throws a StoreError where another process has it open.
+ * Checkpoints the log into the database at `path` and keeps other processes from opening it until the connection is
+ * closed. Null if the database is damaged. Throws a StoreError if another process has it open.
  *
- * The caller must not open and close the file meanwhile: that drops the locks of this process on it.
+ * The caller must not open and close the file meanwhile: that releases this process's locks on it.
  */
 function foldLog(path: string): DatabaseSync | null {
   let database: DatabaseSync | null = null;
   try {
     database = new DatabaseSync(path, { timeout: BUSY_MS });
     database.exec('PRAGMA synchronous = FULL');
-    // Succeeds only where nobody else has the database open, and takes the log and the shared memory file away.
+    // Succeeds only if no other process has the database open. Removes the log and the shared memory file.
     const mode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
-    // A command may have opened it between the two, which makes a new log.
+    // A command may have opened the database between the two statements, which creates a new log.
     if (mode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
     return database;
   } catch (error) {

@@ -1,4 +1,4 @@
-/** What time alone does to stored mail requests: expiry, erasure of bodies, forgetting of idempotency keys, clocks set back. */
+/** Expiry of queued messages, retention of bodies and idempotency keys, and due times after a clock was set back. */
 
 import type { DatabaseSync } from 'node:sqlite';
 import { expiredEntry } from '../../model/message.ts';
@@ -7,7 +7,8 @@ import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
 export function prepareRetention(database: DatabaseSync) {
-  // Accepted order is `seq` order, so the oldest queued ones are a range of this index however long they are not due.
+  // The order of acceptance is the order of `seq`, so the oldest queued messages are a range of this index, whatever
+  // their due times.
   const overAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
@@ -16,7 +17,7 @@ export function prepareRetention(database: DatabaseSync) {
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const append = prepareAppend(database);
-  // A body cannot have ended before it was accepted, so the search stops at the last one accepted by then.
+  // A message cannot end before it is accepted, so only messages accepted by that time are read.
   const ended = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
   );
@@ -25,7 +26,8 @@ export function prepareRetention(database: DatabaseSync) {
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
-  // The last due row of each account in each lane is one seek, so a queue of any length costs what its accounts cost.
+  // The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on
+  // the length of the queue.
   const nextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,

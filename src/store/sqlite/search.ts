@@ -1,6 +1,6 @@
 /**
- * Finding messages in the embedded database: what the steps of a search ask for, answered at once; and the index. Steps of the
- * index are read and built on a thread of their own, and written by the writer.
+ * Search in the embedded database: the queries of a search, answered synchronously, and index maintenance. Index steps
+ * are read and built on their own thread and written by the writer thread.
  */
 
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
@@ -35,7 +35,7 @@ const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accept
 const OPEN: readonly State[] = ['queued', 'sending', 'uncertain'];
 const TROUBLE = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
-/** `monotonic` bounds searches. */
+/** `monotonic` bounds the time of searches. */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const nth = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',
@@ -50,7 +50,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
 
   function select({ first, past }: IdRange, { accountId, state }: RowFilter, limit: number, more: string): Mail[] {
     const values: SQLInputValue[] = [seqOf(first), seqOf(past)];
-    // The state stands in the text: only then does a partial index serve it.
+    // The state is part of the text, because a partial index serves no parameter.
     const narrow = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${more}`;
     if (accountId !== null) values.push(accountId);
     const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${narrow} ORDER BY seq DESC LIMIT ?`;
@@ -117,7 +117,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   return {
     searchMessages(search: MessageSearch, budgetMs: number): MessageSearchResult {
       const until = monotonic() + budgetMs;
-      // One view of the store, whatever is written meanwhile.
+      // One snapshot for the whole search.
       database.exec('BEGIN');
       try {
         const { mails, searchedTo } = runSync(searchSteps(source, search, () => monotonic() >= until));
@@ -129,7 +129,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   };
 }
 
-/** The condition of the state's index, word for word: only then is it used. */
+/** The exact condition of the state's index; SQLite uses the index only then. */
 function inIndex(state: State): string {
   return OPEN.includes(state) ? 'AND ended_at IS NULL' : `AND ${TROUBLE}`;
 }

@@ -1,10 +1,11 @@
 /**
  * The embedded store: `node:sqlite` behind the store contract. One thread writes (accepts, claims, settlements, group
- * commit); a second one, started when first asked, answers operators' questions, so that no search delays a commit; a third
- * one reads what is to be indexed for searches. In a simulation, and for a short command, all calls run in the caller's thread.
+ * commit). A second thread answers operators' reads, so that no search delays a commit. A third thread reads messages
+ * for the search index. Both start on demand. In a simulation and for a short command, all calls run in the caller's
+ * thread.
  *
- * A call is a message to its thread, answered by a promise. When the thread dies, every call waiting and every later one is
- * rejected: the caller answers 500 and nothing is acknowledged falsely.
+ * A call is a message to its thread, answered by a promise. If the thread dies, all pending and later calls reject: the
+ * caller answers 500, and nothing is acknowledged falsely.
  */
 
 import { type ResourceLimits, Worker } from 'node:worker_threads';
@@ -28,16 +29,16 @@ import {
   type ThreadData,
 } from './thread.ts';
 
-/** How often the writer looks for changes that other processes made; well under the promised second. */
+/** How often the writer polls for changes by other processes. Guarantee: within one second. */
 const WATCH_MS = 200;
 
-/** A thread other than the writer is ended when it has had nothing to do for so long. */
+/** Threads other than the writer end after this idle time. */
 const READER_IDLE_MS = 300_000;
 const INDEX_IDLE_MS = 60_000;
 
 /**
- * Pages that a connection keeps: what a commit touches again is worth more than what an operator asks once, and the index reads
- * each row once. A young generation that V8 may grow as it likes takes 128 MB on a large machine (docs/decisions/embedded-store.md).
+ * Page caches: a commit touches the same pages repeatedly, an operator's read and the index rarely do. An unlimited
+ * young generation takes 128 MB on a large machine (docs/decisions/embedded-store.md).
  */
 const WRITER = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
 const READER = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
@@ -47,18 +48,20 @@ const WORKER = new URL('./worker.ts', import.meta.url);
 
 export interface SqliteOptions {
   readonly path: string;
-  /** True for a service: it alone may hold leases on the file. Commands open the same file beside it. */
+  /** True for a service: only it may hold leases on the file. Commands open the same file as well. */
   readonly exclusive: boolean;
-  /** The module that runs the store's thread. */
+  /** The module that the store's thread runs. */
   readonly worker?: URL;
-  /** Hears when files of the database were removed or replaced, within a second, and null when they are back. */
+  /**
+   * Called within one second after files of the database were removed or replaced, and with null when they are back.
+   */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly environment?: StoreEnvironment;
-  /** True: no thread is started, as in a simulation. */
+  /** True: all calls run in the caller's thread, as in a simulation. */
   readonly inCaller?: boolean;
 }
 
-/** Opens the store; rejects with a StoreError of one line. */
+/** Opens the store. Rejects with a StoreError of one line. */
 export async function openSqliteStore({
   path: given,
   exclusive,
@@ -68,14 +71,14 @@ export async function openSqliteStore({
   inCaller = surroundings.simulated,
 }: SqliteOptions): Promise<Store> {
   const path = resolveDatabasePath(given);
-  // Before anything is opened: a service that may not run must not migrate what another one runs on.
+  // Before opening: a service that may not start must not migrate the database of another service.
   if (exclusive) prepareFile(path);
   const unlock = exclusive ? acquireServeLock(path) : () => undefined;
   const start = ({ memory, ...how }: typeof WRITER | typeof INDEX, told?: typeof onFilesFault) =>
     startThread(worker, { path, locked: exclusive, ...how }, memory, told);
   let writer: StoreThread;
   try {
-    // Again, now that nobody else changes them.
+    // Checked again: from here on no other process changes the files.
     if (exclusive) {
       requireUsableFiles(path);
       removeLeftoverHardLinks(path);
@@ -87,7 +90,7 @@ export async function openSqliteStore({
     unlock();
     throw error;
   }
-  /** Another file of that name must not be opened beside the log that the writer holds. */
+  /** A replaced file must not be opened beside the log that the writer has open. */
   const startBeside = (how: typeof READER | typeof INDEX) => {
     const fault = writer.filesFault();
     return fault === null ? start(how) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
@@ -103,7 +106,7 @@ export async function openSqliteStore({
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     const look = async () => {
-      // One row is read where nothing has changed; who changed it, and in which process, does not matter.
+      // Reads one row if nothing has changed. The change may come from any process.
       const changes = await writer.call('directorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
@@ -125,14 +128,17 @@ export async function openSqliteStore({
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      // No thread's end may keep another, or the lock, waiting.
+      // A fault of one thread must neither block the others nor keep the lock.
       await Promise.allSettled([writer.close(), reader.close(), index.close()]);
       unlock();
     },
   };
 }
 
-/** Every method of the contract as a call of its name: questions of operators beside the writer, all else by it. */
+/**
+ * Maps every method of the contract to a call of the same name: operators' reads go to the reader thread, all others to
+ * the writer.
+ */
 function methodsOver(write: StoreThread['call'], ask: StoreThread['call']): Pick<StoreMethods, MethodName> {
   const names = Object.keys(METHODS) as MethodName[];
   const methods = names.map((name) => {
@@ -158,17 +164,17 @@ export interface StoreThread {
     name: Name,
     ...args: Parameters<Operations[Name]>
   ): Promise<ReturnType<Operations[Name]>>;
-  /** Resolves once the thread has ended although nobody closed it. */
+  /** Resolves when the thread has ended without having been closed. */
   readonly failed: Promise<StoreError>;
-  /** What the thread last found wrong with the files of the database, or null. */
+  /** The last file fault that the thread has found, or null. */
   filesFault(): FilesFault | null;
-  /** Ends the thread after the calls already made. */
+  /** Ends the thread after the pending calls. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a thread running `module` over the database file; rejects with a StoreError where it cannot be opened.
- * `onFilesFault` hears when files of the database are removed or replaced, and null when they are back.
+ * Starts a thread that runs `module` on the database file. Rejects with a StoreError if the file cannot be opened.
+ * Calls `onFilesFault` when files of the database are removed or replaced, and with null when they are back.
  */
 export async function startThread(
   module: URL,
@@ -242,7 +248,7 @@ export async function startThread(
   };
 }
 
-/** Rejects with a StoreError where the database cannot be opened. */
+/** Runs the store in the caller's thread. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCaller(
   { path, locked, cacheKib }: Omit<ThreadData, 'lowPriority'>,
   { clock }: Pick<StoreEnvironment, 'clock'>,

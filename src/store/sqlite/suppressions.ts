@@ -8,11 +8,14 @@ import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
 const SERVICE = 0;
-/** Behind the last @, which a quoted local part may hold too; as the index of migration 0006 has it. */
+/**
+ * The text after the last @; a quoted local part may also contain one. The index of migration 0006 uses the same
+ * expression.
+ */
 const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** Behind every text that begins with what stands before it. */
+/** Appended to a prefix: greater than every text with that prefix. */
 const LAST = '\u{10FFFF}';
-/** Behind the text that it is put to, and before every longer one. */
+/** Appended to a text: greater than the text and less than every longer one. */
 const NEXT = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
@@ -26,12 +29,13 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
 
-  // The greater of the beginning and the cursor, so that a page deep in the list begins where it begins.
+  // Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
   const byAddress = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ?1 AND recipient >= max(?2, ?3) AND recipient < ?4 AND recipient <> ?3 ORDER BY recipient LIMIT ?5`,
   );
-  // In two steps: compared as one row, an expression and a column behind it would be searched by the account alone.
+  // Two statements: SQLite would use the index for the account only if the expression and the column were compared as
+  // one row.
   const restOfDomain = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
      WHERE account_id = ? AND ${DOMAIN} = ? AND recipient > ? ORDER BY recipient LIMIT ?`,

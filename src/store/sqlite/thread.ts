@@ -1,10 +1,10 @@
 /**
- * The thread of the embedded store. `serveThread` takes every call that has arrived and answers them as one group;
- * `openGuardedDatabase` answers them over one connection and watches that its files are those that were opened; `createEngine` has every
- * operation, and runs whatever writes wait in one transaction with one sync at its end, each behind a savepoint of its own: one
- * operation's fault undoes that operation alone, a fault of the commit undoes and fails them all.
+ * The thread of the embedded store. `serveThread` answers all calls that have arrived as one group.
+ * `openGuardedDatabase` runs them on one connection and checks that the files are still those that were opened.
+ * `createEngine` holds the operations and runs all waiting writes in one transaction with one sync, each in its own
+ * savepoint: a fault of one operation rolls back that operation only; a fault of the commit fails them all.
  *
- * Guarantees: what was written into files that are gone is never answered as kept.
+ * Guarantees: data written to files that were removed is never acknowledged.
  */
 
 import { type BigIntStats, statSync } from 'node:fs';
@@ -37,22 +37,22 @@ import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
-/** Calls taken into one group at most: bounds the time until the first of them is answered. */
+/** Maximum number of calls in one group. It bounds the time until the first of them is answered. */
 const GROUP = 64;
 
 /** What a store thread is started with. */
 export interface ThreadData {
   readonly path: string;
-  /** True where this process holds the serve lock. */
+  /** True if this process holds the serve lock. */
   readonly locked: boolean;
   readonly cacheKib: number;
-  /** True where the thread takes only what others leave of the processor. */
+  /** True if the thread runs at low priority. */
   readonly lowPriority: boolean;
 }
 
 /**
- * Opens the database and serves calls from `port` until a call of `null`. A failed opening is posted as `failed`, and files that
- * were removed or replaced, or are back, as `files`.
+ * Opens the database and serves calls from `port` until a call of `null`. Posts `failed` if opening fails, and `files`
+ * when files were removed or replaced or are back.
  */
 export function serveThread(
   port: MessagePort,
@@ -90,34 +90,34 @@ export function serveThread(
   port.postMessage({ opened: true });
 }
 
-/** How often the files are compared with those that were opened while nothing is written. */
+/** How often the files are checked while nothing is written. */
 export const FILES_CHECK_MS = 1_000;
 
 interface GuardedOptions {
   readonly path: string;
-  /** True where this process holds the serve lock. */
+  /** True if this process holds the serve lock. */
   readonly locked: boolean;
   readonly cacheKib: number;
   readonly open: (path: string, locked: boolean) => DatabaseSync;
   readonly monotonic: () => number;
-  /** Called when the files were removed or replaced, and with null when they are back. */
+  /** Called when files were removed or replaced, and with null when they are back. */
   readonly onFilesFault: (fault: FilesFault | null) => void;
 }
 
-/** A reply whose error is the line that people read. */
+/** A reply whose error is a line of text. */
 export type TextReply =
   | Extract<Reply, { ok: true }>
   | { readonly number: number; readonly ok: false; readonly error: string };
 
 export interface GuardedDatabase {
-  /** Runs the calls, writes first and together, and answers each. Never throws. */
+  /** Runs the calls, writes first in one transaction, and answers each. Never throws. */
   answer(calls: readonly Call[]): readonly TextReply[];
-  /** Compares the files; also done after each commit, before it is answered. */
+  /** Checks the files. This also happens after each commit, before its answers. */
   checkFiles(): void;
   close(): void;
 }
 
-/** @throws StoreError where the database cannot be opened. */
+/** Throws a StoreError if the database cannot be opened. */
 export function openGuardedDatabase({
   path,
   locked,
@@ -154,7 +154,7 @@ export function openGuardedDatabase({
 
   function replies(calls: readonly Call[]): readonly Reply[] {
     const promising = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
-    // A known fault: nothing that would have to be kept is written any more.
+    // After a known fault, nothing is written that would be acknowledged as stored.
     const known = promising.size === 0 ? null : fault;
     const run = known === null ? calls : calls.filter(({ number }) => !promising.has(number));
     const refused = known === null ? [] : calls.filter(({ number }) => promising.has(number));
@@ -173,15 +173,15 @@ export function openGuardedDatabase({
   };
 }
 
-/** Why what is written now would not be kept. */
+/** Why written data would be lost. */
 export interface FilesFault {
-  /** Fit for the public: names no path. */
+  /** Safe to publish: contains no path. */
   readonly reason: string;
   /** For the operator: the file, and what to do. */
   readonly remedy: string;
 }
 
-/** The files that are watched, each with what to call it. */
+/** The checked files and their names in messages. */
 const WATCHED = [
   ['', 'the database file'],
   ['-wal', 'the write-ahead log of the database'],
@@ -191,15 +191,16 @@ const WATCHED = [
 type WatchedEnd = (typeof WATCHED)[number][0];
 
 /**
- * Notes which files are open now. The returned function compares them with what is there, in 8 to 36 µs (2 busy cores), and says
- * what is wrong first. It never opens a file: closing one would drop the locks that SQLite holds on it.
+ * Records the identity of the open files. The returned function compares them with the files on disk in 8 to 36 µs (2
+ * busy cores) and returns the first fault. It never opens a file: closing one would release the locks that SQLite holds
+ * on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
   const opened = WATCHED.map(([end, name]) => ({ end, name, was: fileIdentity(path + end) }));
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   return () => {
     for (const { end, name, was } of opened) {
-      // What was not there at the start is nothing to miss: the lock file is a service's alone.
+      // A file that was missing at the start is not checked: only a service has the lock file.
       if (was === null) continue;
       let now: BigIntStats | undefined;
       try {
@@ -209,54 +210,54 @@ export function watchFiles(path: string): () => FilesFault | null {
       }
       if (now === undefined) return faultOf(path, end, `${name} was removed`);
       if (now.dev !== was.dev || now.ino !== was.ino) return faultOf(path, end, `${name} was replaced`);
-      // A link that an interrupted restore made may go at any time.
-      if (now.nlink > BigInt(end === '' ? links : 1)) return faultOf(path, end, `${name} has got a second hard link`);
+      // A hard link of an interrupted restore may be removed at any time.
+      if (now.nlink > BigInt(end === '' ? links : 1)) return faultOf(path, end, `${name} has a second hard link`);
     }
     return null;
   };
 }
 
-/** The folder has become closed to this user, or its disk fails. */
+/** The folder has become inaccessible to this user, or its disk fails. */
 function unreachable(file: string, name: string, code: string): FilesFault {
   return {
-    reason: `${name} cannot be reached (${code})`,
-    remedy: `Check the owner, the permissions and the disk of the folder of ${file}; the service then goes on.`,
+    reason: `${name} is not accessible (${code})`,
+    remedy: `Check the owner, the permissions and the disk of the folder of ${file}; the service then continues.`,
   };
 }
 
 function faultOf(path: string, end: WatchedEnd, reason: string): FilesFault {
   const file = path + end;
   if (reason.endsWith('hard link'))
-    return { reason, remedy: `Remove the other name of ${file}; the service then goes on.` };
+    return { reason, remedy: `Remove the other name of ${file}; the service then continues.` };
   switch (end) {
     case '':
       return {
         reason,
-        remedy: `Put the file that was at ${path} back, and the service goes on. Where it was deleted, stop the service, move ${path}* aside and run \`postrider restore FILE\` with a backup.`,
+        remedy: `Put the file back at ${path}; the service then continues. If it was deleted, stop the service, move ${path}* aside and run \`postrider restore FILE\` with a backup.`,
       };
     case '-wal':
       return {
         reason,
-        remedy: `Stop the service with SIGTERM and start it again: while it stops it writes what the log held into ${path}. Do not end it with SIGKILL, and run no command meanwhile.`,
+        remedy: `Stop the service with SIGTERM and start it again: it then writes the log into ${path}. Do not end it with SIGKILL, and run no command meanwhile.`,
       };
     case '-shm':
     case '-serve':
       return {
         reason,
-        remedy: `Stop the service and start it again; it makes ${file} anew. Run no command meanwhile.`,
+        remedy: `Stop the service and start it again; it creates ${file} again. Run no command meanwhile.`,
       };
   }
 }
 
-/** A method of the contract as the store's thread has it: it answers at once. */
+/** A method of the contract as the store's thread implements it: synchronous. */
 type Immediate<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
   ? (...args: Args) => Answer
   : never;
 
-/** The contract's methods, settlements packed for their way to the thread, and what composed methods are made of. */
+/** The contract's methods, with packed settlements, and the parts of composed methods. */
 export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Immediate<StoreMethods[Name]> } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
-  /** What changed after `revision`, or null where nothing did. */
+  /** What changed after `revision`, or null if nothing did. */
   directorySince(revision: number): DirectoryChanges | null;
   buildIndex(step: IndexStep): BuiltStep;
   changeIndex(change: IndexChange): void;
@@ -273,7 +274,7 @@ export type Reply =
   | { readonly number: number; readonly ok: true; readonly value: unknown }
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
-/** Operations of this store alone, behind methods that are composed of several. */
+/** Operations of this store only: the parts of composed methods. */
 const INTERNAL = { directorySince: 'read', buildIndex: 'question', changeIndex: 'change' } as const;
 
 const KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL };
@@ -283,7 +284,7 @@ function isRead(name: OperationName): boolean {
   return kind === 'read' || kind === 'question';
 }
 
-/** True for an operation whose answer says that something is kept: it must fail where the files are not those of the path. */
+/** True for an operation whose answer promises that something is stored. It must fail if the files were replaced. */
 export function requiresFiles(name: OperationName): boolean {
   return KINDS[name] === 'change';
 }
@@ -320,11 +321,11 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number): Ope
 
 export interface Engine {
   readonly operations: Operations;
-  /** Runs the calls and answers each, writes first and together. Never throws. */
+  /** Runs the calls, writes first in one transaction, and answers each. Never throws. */
   run(calls: readonly Call[]): Reply[];
 }
 
-/** `monotonic` bounds searches. */
+/** `monotonic` bounds the time of searches. */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const operations = prepareOperations(database, monotonic);
 
@@ -352,7 +353,7 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
       for (const call of calls) {
         const reply = attemptAlone(call);
         replies.push(reply);
-        // SQLite itself undoes the whole transaction on a full disk or an I/O error: nothing before it stands either.
+        // SQLite rolls back the whole transaction on a full disk or an I/O error, including the operations before.
         if (!database.isTransaction) throw reply.ok ? new Error('the transaction was lost') : reply.error;
       }
       database.exec('COMMIT');

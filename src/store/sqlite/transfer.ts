@@ -1,4 +1,4 @@
-/** The embedded store as the source of a move. It holds the serve lock, so that nothing changes meanwhile. */
+/** The embedded store as the source of a transfer. It holds the serve lock, so that nothing changes meanwhile. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -15,11 +15,11 @@ import type {
 import { openDatabase } from './database.ts';
 import { acquireServeLock, requireUsableFiles, resolveDatabasePath } from './files.ts';
 
-/** Opens the source; throws a StoreError where there is none, or a service runs on it. */
+/** Opens the source. Throws a StoreError if it does not exist or a service uses it. */
 export function openSqliteSource(given: string): TransferSource {
   const path = resolveDatabasePath(given);
   requireUsableFiles(path);
-  if (!existsSync(path)) throw new StoreError(`there is no database ${path} to move.`);
+  if (!existsSync(path)) throw new StoreError(`there is no database ${path} to transfer.`);
   const unlock = acquireServeLock(path);
   let database: DatabaseSync;
   try {

@@ -1,4 +1,4 @@
-/** The module a store thread runs. It is started by store.ts and never imported. */
+/** The entry module of a store thread. store.ts starts it; no module imports it. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from './database.ts';
 import type { ThreadData } from './thread.ts';

@@ -131,8 +131,8 @@ test('an import whose first batch fails has no entry and adds nothing', async ()
 
 test('a store that is away is unavailable, for import and export alike', async () => {
   const rig = await operationRig();
-  const store = { listSuppressions: () => Promise.reject(new StoreError('nothing listens there.')) };
-  const away = { ok: false, error: { code: 'unavailable', message: 'nothing listens there.' } };
+  const store = { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) };
+  const away = { ok: false, error: { code: 'unavailable', message: 'no server listens there.' } };
   expect(await imported(rig, contentOf(rows(1)), { store })).toMatchObject(away);
   const context = { ...rig.context, store: { ...rig.context.store, ...store } };
   expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(away);

@@ -51,14 +51,14 @@ test('the head of an export has no body, and reads one page of the list at most'
 
 test('a store that is away is answered 503 and when to ask again, for import and export alike', async () => {
   const rig = await operationRig();
-  const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('nothing listens there.')) });
+  const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) });
   for (const asked of [
     { method: 'GET', url: EXPORT } as const,
     { method: 'POST', url: IMPORT, headers: CSV, body: 'ada@example.com\n' } as const,
   ]) {
     const answer = await app.inject(asked);
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5']);
-    expect(answer.json()).toEqual({ result: 'error', code: 'unavailable', message: 'nothing listens there.' });
+    expect(answer.json()).toEqual({ result: 'error', code: 'unavailable', message: 'no server listens there.' });
   }
 });
 

@@ -8,8 +8,8 @@ import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
-test('mail of locked accounts costs a claim nothing, however much of it there is', () => {
-  /** The shortest time of a claim, in ms, while a locked account has so many mail requests queued. */
+test('queued messages of locked accounts do not slow a claim down, however many there are', () => {
+  /** The shortest time of a claim, in ms, while a locked account has this many queued messages. */
   const claimMs = (locked: number): number => {
     const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
@@ -31,12 +31,12 @@ test('mail of locked accounts costs a claim nothing, however much of it there is
     });
     return Math.min(...times);
   };
-  // Following the rows, the second would take a few hundred times as long as the first.
+  // A scan of the rows would make the second a few hundred times slower than the first.
   expect(claimMs(30_000)).toBeLessThan(20 * claimMs(10));
 });
 
-test('a writer cannot make a change of state that the table does not have', () => {
+test('a writer cannot make a transition that the table lacks', () => {
   expect(transition('queued', 'sending', 'queue')).toBe('sending');
   expect(() => transition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
-  expect(() => transition(null, 'delivered', 'accept')).toThrow('from nothing to delivered (accept)');
+  expect(() => transition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');
 });

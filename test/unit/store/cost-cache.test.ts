@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { cacheByCost } from '../../../src/store/cost-cache.ts';
 
-/** Each answer is the number of times it was asked for, and takes as long as is said. */
+/** Each answer is the number of the query, which takes as long as set. */
 function rig() {
   const time = { now: 0, tookMs: 0, fault: false };
   let asked = 0;
@@ -19,14 +19,14 @@ function rig() {
   return { time, figures };
 }
 
-test('what is found at once is found anew each time', async () => {
+test('a fast query runs on every call', async () => {
   const { time, figures } = rig();
   expect([await figures(), await figures()]).toEqual([1, 2]);
   time.now += 1;
   expect(await Promise.all([figures(), figures()])).toEqual([3, 3]);
 });
 
-test('what takes long is shared for a moment, then told as it was while it is found anew, and not for ever', async () => {
+test('the answer of a slow query is shared for a short time, then served stale during a refresh, up to a maximum age', async () => {
   const { time, figures } = rig();
   time.tookMs = 60;
   expect(await figures()).toBe(1);
@@ -39,7 +39,7 @@ test('what takes long is shared for a moment, then told as it was while it is fo
   expect(await figures()).toBe(3);
 });
 
-test('a fault is told and not remembered', async () => {
+test('a fault is reported and not cached', async () => {
   const { time, figures } = rig();
   time.fault = true;
   await expect(figures()).rejects.toThrow('away');

@@ -1,6 +1,6 @@
 /**
- * A store thread that ends while it opens or when it lists accounts or counts the queue, as long as a file `*-die` stands beside the
- * database: as if it had run out of memory.
+ * A store thread that ends while it opens, lists accounts or counts the queue, as long as a file `*-die` exists beside
+ * the database, as if it had run out of memory.
  */
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -18,7 +18,7 @@ function openDying(path: string, locked: boolean): DatabaseSync {
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
     const statement = prepare(sql);
-    // Those of listAccounts and queueFigures.
+    // The statements of listAccounts and queueFigures.
     if (!sql.includes('FROM account ORDER BY name') && !sql.includes('INDEXED BY mail_request_due WHERE'))
       return statement;
     const [all, get] = [statement.all.bind(statement), statement.get.bind(statement)];

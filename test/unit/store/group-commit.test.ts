@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { groupCommit } from '../../../src/store/commits.ts';
 
-/** A commit that a test lets finish. */
+/** A commit that ends when the test permits it. */
 function heldCommits() {
   const held: { batch: readonly number[]; finish: () => void; fail: (error: Error) => void }[] = [];
   const commit = (batch: readonly number[]) =>
@@ -13,7 +13,7 @@ function heldCommits() {
 
 const now = () => 0;
 
-test('what arrives while commits run shares the next one, and each gets its own answer', async () => {
+test('items that arrive while commits run share the next commit, and each gets its own answer', async () => {
   const { held, commit } = heldCommits();
   const group = groupCommit(commit, { maxBatch: 100, now });
   const first = group.submit(1);
@@ -30,7 +30,7 @@ test('what arrives while commits run shares the next one, and each gets its own 
   expect(await Promise.all([second, ...rest])).toEqual([20, 30, 40, 50]);
 });
 
-test('a failed commit rejects everything in it and nothing else', async () => {
+test('a failed commit rejects every item in it and no other', async () => {
   const { held, commit } = heldCommits();
   const group = groupCommit(commit, { maxBatch: 100, now });
   const lost = [1, 2].map((n) => group.submit(n));
@@ -47,7 +47,7 @@ test('a failed commit rejects everything in it and nothing else', async () => {
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
 });
 
-/** A commit that refuses every batch with one of `poisoned` in it; tells the batches it was asked for. */
+/** A commit that refuses every batch that contains one of `poisoned`, and records the batches. */
 function poisonedCommits(poisoned: (item: number) => boolean) {
   const asked: (readonly number[])[] = [];
   const commit = async (batch: readonly number[]) => {
@@ -58,7 +58,7 @@ function poisonedCommits(poisoned: (item: number) => boolean) {
   return { asked, group: groupCommit(commit, { maxBatch: 512, now }) };
 }
 
-test('an item that can never be committed fails alone, wherever it stands, at the price of a few more commits', async () => {
+test('an item that can never be committed fails alone, at any position, at the cost of a few more commits', async () => {
   for (const bad of [0, 100, 511]) {
     const { asked, group } = poisonedCommits((item) => item === bad);
     const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
@@ -74,14 +74,14 @@ test('several such items fail alone too', async () => {
   expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
 });
 
-test('a store that can commit nothing is not asked once for every item', async () => {
+test('a store that can commit nothing is not called once per item', async () => {
   const { asked, group } = poisonedCommits(() => true);
   const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
   expect(all.every(({ status }) => status === 'rejected')).toBe(true);
   expect(asked.length).toBeLessThan(100);
 });
 
-test('a batch is never larger than its bound, and the order is kept', async () => {
+test('a batch is never larger than its maximum, and the order is kept', async () => {
   const { held, commit } = heldCommits();
   const group = groupCommit(commit, { maxBatch: 2, now });
   const all = [1, 2, 3, 4, 5].map((n) => group.submit(n));
@@ -93,12 +93,12 @@ test('a batch is never larger than its bound, and the order is kept', async () =
   expect(held.map(({ batch }) => batch)).toEqual([[1, 2], [3, 4], [5]]);
 });
 
-test('an answer missing from the store rejects instead of acknowledging', async () => {
+test('an item without an answer from the store rejects instead of being acknowledged', async () => {
   const group = groupCommit<number, number>(async () => [], { maxBatch: 2, now });
   await expect(group.submit(1)).rejects.toThrow('no answer');
 });
 
-test('it tells how long the oldest has waited', async () => {
+test('it reports how long the oldest item has waited', async () => {
   let at = 0;
   const { held, commit } = heldCommits();
   const group = groupCommit(commit, { maxBatch: 1, now: () => at });

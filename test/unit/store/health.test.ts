@@ -19,7 +19,7 @@ function healthRig() {
   return { clock, disk, health, commit: health.observe(write) };
 }
 
-test('a failed commit is known at once, reaches the caller, and is told without its inner reason', async () => {
+test('a failed commit changes the health at once, rejects the caller, and is reported without its internal reason', async () => {
   const { disk, health, commit } = healthRig();
   expect(health.fault()).toBeNull();
   disk.broken = true;
@@ -27,7 +27,7 @@ test('a failed commit is known at once, reaches the caller, and is told without 
   expect(health.fault()).toBe(FAULT);
 });
 
-test('a commit that works again is believed at once', async () => {
+test('a successful commit restores the health at once', async () => {
   const { disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -36,7 +36,7 @@ test('a commit that works again is believed at once', async () => {
   expect(health.fault()).toBeNull();
 });
 
-test('while it fails it looks again by itself, and recovers with nobody sending', async () => {
+test('while unhealthy it probes repeatedly, and recovers without requests', async () => {
   const { clock, disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -50,7 +50,7 @@ test('while it fails it looks again by itself, and recovers with nobody sending'
   expect(disk.probes).toBe(probes);
 });
 
-test('with nobody sending, asking finds out; many who ask are one look', async () => {
+test('without requests, a call of fault starts a probe; concurrent calls share it', async () => {
   const { clock, disk, health } = healthRig();
   await clock.advance(5_000);
   disk.broken = true;
@@ -59,7 +59,7 @@ test('with nobody sending, asking finds out; many who ask are one look', async (
   expect([disk.probes, health.fault()]).toEqual([1, FAULT]);
 });
 
-test('once stopped it looks no more', async () => {
+test('it does not probe after stop', async () => {
   const { clock, disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -70,7 +70,7 @@ test('once stopped it looks no more', async () => {
   expect([disk.probes, health.fault()]).toEqual([probes, FAULT]);
 });
 
-test('a clock set back does not keep it from looking', async () => {
+test('a clock set back does not prevent a probe', async () => {
   let now = 1_000_000;
   let probes = 0;
   const probe = async () => {
@@ -82,7 +82,7 @@ test('a clock set back does not keep it from looking', async () => {
   expect(probes).toBe(1);
 });
 
-test('while commits come in, nobody probes', async () => {
+test('while commits succeed, there is no probe', async () => {
   const { clock, disk, health, commit } = healthRig();
   for (let n = 0; n < 20; n += 1) {
     await commit();

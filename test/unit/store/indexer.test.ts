@@ -1,4 +1,4 @@
-/** When the index is worked on: behind the mail, in steps, and not while much is accepted unless much waits. */
+/** When the index is maintained: after acceptance, in steps, and at high load only if many messages wait. */
 import { expect, onTestFinished, test } from 'vitest';
 import { minIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/index-step.ts';
@@ -8,7 +8,7 @@ import { virtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 1);
 const ROUND = 5_000;
 
-/** A store with `waiting` mail requests that are in no index. */
+/** A store with `waiting` messages that are not indexed. */
 function rig({ shared = false }: { shared?: boolean } = {}) {
   const clock = virtualClock(START);
   const steps: IndexStep[] = [];
@@ -34,7 +34,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
   return { clock, steps, faults, state };
 }
 
-test('mail is indexed up to what was the newest a round before', async () => {
+test('messages are indexed up to the newest one of the previous round', async () => {
   const { clock, steps, state } = rig();
   await clock.advance(ROUND - 1);
   expect(steps).toEqual([]);
@@ -45,7 +45,7 @@ test('mail is indexed up to what was the newest a round before', async () => {
   expect(steps.at(-1)?.horizon).toBe(minIdAt(START + 10));
 });
 
-test('where nodes share the store a clock that is ahead makes nothing indexed before its time', async () => {
+test('if nodes share the store, a clock that is ahead makes nothing indexed too early', async () => {
   const { clock, steps, state } = rig({ shared: true });
   state.newest = minIdAt(START + 86_400_000);
   await clock.advance(3 * ROUND);
@@ -53,7 +53,7 @@ test('where nodes share the store a clock that is ahead makes nothing indexed be
   expect(steps.length).toBeGreaterThan(0);
 });
 
-test('a quiet store is indexed until nothing is left; then it is left alone until something is new', async () => {
+test('an idle store is indexed completely and then left alone until a new message', async () => {
   const { clock, steps, state } = rig();
   state.waiting = 40_000;
   await clock.advance(2 * ROUND);
@@ -66,7 +66,7 @@ test('a quiet store is indexed until nothing is left; then it is left alone unti
   expect(steps.length).toBeGreaterThan(done);
 });
 
-test('while much is accepted nothing is indexed before much waits', async () => {
+test('at high load nothing is indexed before many messages wait', async () => {
   const { clock, steps, state } = rig();
   let at = START;
   const accept = async (count: number) => {
@@ -87,7 +87,7 @@ test('while much is accepted nothing is indexed before much waits', async () => 
   expect(state.waiting).toBeLessThan(2_048);
 });
 
-test('a step that failed is reported and tried again in the next round', async () => {
+test('a failed step is reported and retried in the next round', async () => {
   const { clock, steps, faults, state } = rig();
   state.waiting = 5_000;
   state.broken = true;

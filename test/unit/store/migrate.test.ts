@@ -19,7 +19,7 @@ function schemaOf(database: DatabaseSync): unknown[] {
 
 const versionOf = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
-test('a fresh file gets every migration, in a folder and file that only the owner reads', () => {
+test('a new file gets every migration, in a folder and file that only the owner can read', () => {
   const path = join(temporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
@@ -29,7 +29,7 @@ test('a fresh file gets every migration, in a folder and file that only the owne
   expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
 });
 
-test('the lock file of a service is the owner’s alone too: who may read it could hold it', () => {
+test('the lock file of a service is readable by its owner only, because a reader could lock it', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const unlock = acquireServeLock(path);
   expect((statSync(`${path}-serve`).mode & 0o777).toString(8)).toBe('600');
@@ -38,7 +38,7 @@ test('the lock file of a service is the owner’s alone too: who may read it cou
   acquireServeLock(path)();
 });
 
-test('opened again, nothing changes and everything is there', () => {
+test('a second opening changes nothing', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const first = openDatabase(path);
   createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
@@ -66,7 +66,7 @@ test('a second process opens it while the first has it open', () => {
   expect(createEngine(second).operations.listAccounts()).toHaveLength(1);
 });
 
-test('a schema newer than known is refused with both numbers, and the file is left as it is', () => {
+test('a schema newer than supported is refused with both numbers, and the file is unchanged', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   openDatabase(path).close();
   const later = new DatabaseSync(path);
@@ -74,18 +74,18 @@ test('a schema newer than known is refused with both numbers, and the file is le
   later.close();
   const before = readFileSync(path);
   expect(() => openDatabase(path)).toThrow(
-    new RegExp(`has schema version ${NEWEST + 1}, newer than this Postrider knows \\(${NEWEST}\\)`),
+    new RegExp(`has schema version ${NEWEST + 1}, but this version of Postrider supports at most ${NEWEST}\\.`),
   );
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
-test('a database of another program is refused and left as it is', () => {
+test('a database of another program is refused and unchanged', () => {
   const path = join(temporaryFolder(), 'diary.db');
   const other = new DatabaseSync(path);
   other.exec('CREATE TABLE diary (day TEXT); PRAGMA application_id = 7');
   other.close();
   const before = readFileSync(path);
-  expect(() => openDatabase(path)).toThrow(/database of something else/);
+  expect(() => openDatabase(path)).toThrow(/is not a Postrider database/);
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
@@ -98,7 +98,7 @@ function olderDatabase(): string {
   return path;
 }
 
-test('while a service holds the lock, a command does not migrate beneath it, and says what to do', () => {
+test('while a service holds the lock, a command does not migrate, and names the remedy', () => {
   const path = olderDatabase();
   const unlock = acquireServeLock(path);
   onTestFinished(unlock);
@@ -106,22 +106,24 @@ test('while a service holds the lock, a command does not migrate beneath it, and
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   expect(versionOf(database)).toBe(0);
-  // The service itself does.
+  // The service itself migrates.
   openDatabase(path, true).close();
   expect(versionOf(database)).toBe(NEWEST);
 }, 30_000);
 
-test('a second service changes nothing about a database that it may not serve', async () => {
+test('a second service changes nothing in a database that it may not use', async () => {
   const path = olderDatabase();
   const unlock = acquireServeLock(path);
   onTestFinished(unlock);
-  await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow('another service runs on');
+  await expect(openSqliteStore({ path, exclusive: true })).rejects.toThrow(
+    'another service, a restore or a transfer uses',
+  );
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   expect(versionOf(database)).toBe(0);
 });
 
-test('a lock file that cannot be used is explained, and is not taken for another service', () => {
+test('a fault of the lock file is reported as such and not as another service', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'a.db-serve'));
   writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));

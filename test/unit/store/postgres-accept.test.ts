@@ -1,4 +1,4 @@
-/** Accepting on PostgreSQL, statement by statement: what changes between two of them is not missed. */
+/** Accepting on PostgreSQL, statement by statement: changes between two statements are detected. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -11,7 +11,7 @@ import { settingOf } from '../../rig/stores.ts';
 
 interface Watched {
   readonly store: Store;
-  /** Accepts on a database whose statements `before` sees, and may hold back. */
+  /** Accepts on a database whose statements `before` receives and can delay. */
   readonly accept: Store['accept'];
   readonly names: string[];
 }
@@ -32,7 +32,7 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
       pool.transaction(
         (transaction) =>
           work({
-            // Of no connection: `before` waits for the store, whose connections may share a slot with this one.
+            // Not a connection's slot: `before` waits for the store, whose connections may have the same slot.
             slot: transaction.slot + 10_000,
             async query(statement, values) {
               names.push(statement.name);
@@ -61,7 +61,7 @@ test('a limit set after the accounts were locked and before they were read is co
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
-test('a key that another node takes after it was looked for is answered with that node’s id', async () => {
+test('an idempotency key that another node stores after it was looked up is answered with that node’s id', async () => {
   const other = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let done = false;
   const { store, accept } = await watched(async ({ name }, theStore) => {
@@ -79,7 +79,7 @@ test('a key that another node takes after it was looked for is answered with tha
   expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
 });
 
-test('a batch of which everything is refused writes nothing', async () => {
+test('a batch in which everything is refused writes nothing', async () => {
   const { store, accept, names } = await watched(async () => undefined);
   await store.createAccount(
     'default',

@@ -1,4 +1,4 @@
-/** Array parameters in binary form mean to the server what they mean as text. */
+/** Array parameters in binary form have the same meaning for the server as in text form. */
 import { expect, onTestFinished, test } from 'vitest';
 import { encodeArray } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
@@ -27,7 +27,7 @@ async function pool() {
   return opened;
 }
 
-test('every element arrives as it was: nulls, empty texts, quotes, other scripts, and the ends of each range', async () => {
+test('every element arrives unchanged: nulls, empty texts, quotes, other scripts, and the ends of each range', async () => {
   const columns = [
     [
       '01234567-89ab-7def-8123-456789abcdef',
@@ -48,11 +48,11 @@ test('every element arrives as it was: nulls, empty texts, quotes, other scripts
   ]);
 });
 
-test('an array without elements has none', async () => {
+test('an array without elements arrives empty', async () => {
   expect(await (await pool()).query(LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
 });
 
-test('a value that does not fit its type is left to the server, which refuses it', async () => {
+test('a value that does not fit its type is sent to the server, which refuses it', async () => {
   expect(encodeArray('int', [2 ** 31])).toBeNull();
   expect(encodeArray('int', [1.5])).toBeNull();
   expect(encodeArray('bigint', [2 ** 60])).toBeNull();

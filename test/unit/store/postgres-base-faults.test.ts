@@ -1,4 +1,4 @@
-/** Whatever a person got wrong about the database is told in one clear line, soon, and never with the password. */
+/** Each configuration error of the database is reported soon, in one line, and never with the password. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -6,10 +6,10 @@ import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgr
 import { settingOf } from '../../rig/stores.ts';
 
 const SECRET = 'very-secret-word';
-/** Within the time of one connection and its wait. */
+/** Within the time limit of one connection and its wait. */
 const SOON_MS = 8_000;
 
-/** The one line with which opening fails. */
+/** The line with which opening fails. */
 async function faultOf(url: string): Promise<string> {
   const startedAt = performance.now();
   const opened = await openStore(settingOf(url), { exclusive: true }).then(
@@ -28,7 +28,7 @@ function changed(url: string, change: (parts: URL) => void): string {
   return parts.href;
 }
 
-/** A role of this test alone, gone with it; it may do what `sql` gives it. */
+/** A role for this test only. It has what `sql` grants. */
 async function urlOfRole(url: string, options: string, sql: string): Promise<string> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(url, `CREATE ROLE ${name} LOGIN PASSWORD '${SECRET}' ${options}; ${sql.replaceAll('$1', name)}`);
@@ -39,7 +39,7 @@ async function urlOfRole(url: string, options: string, sql: string): Promise<str
   });
 }
 
-/** A server on loopback that answers each new connection as told. */
+/** A server on loopback with the given behaviour for each connection. */
 async function serverThat(behave: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -67,7 +67,7 @@ const message = (type: string, ...parts: (Buffer | string)[]) => {
 const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
 const int32 = (value: number) => Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
 
-/** A server that says it is of the version given and takes any password. */
+/** A server that reports the given version and accepts any password. */
 function ofVersion(version: number): (socket: Socket) => void {
   const ready = message('Z', 'I');
   const columns: readonly (readonly [name: string, type: number, value: string])[] = [
@@ -89,7 +89,7 @@ function ofVersion(version: number): (socket: Socket) => void {
     let started = false;
     socket.on('data', (bytes) => {
       if (started) {
-        // One answer for each of the simple queries that came together.
+        // One answer for each of the simple queries that arrived together.
         for (let at = 0; at < bytes.length; at += bytes.readInt32BE(at + 1) + 1) socket.write(answer);
         return;
       }
@@ -99,14 +99,14 @@ function ofVersion(version: number): (socket: Socket) => void {
   };
 }
 
-describe('one line tells', () => {
-  test('a port where nothing listens', async () => {
+describe('one line reports', () => {
+  test('a port without a server', async () => {
     const url = changed(await temporaryDatabase(), (parts) => {
       parts.port = '1';
       parts.password = SECRET;
     });
     expect(await faultOf(url)).toMatch(
-      /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: nothing listens there\. Start PostgreSQL, or correct host and port/,
+      /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: no server listens there\. Start PostgreSQL, or correct host and port/,
     );
   });
 
@@ -116,24 +116,24 @@ describe('one line tells', () => {
     );
   });
 
-  test('a socket that is not there', async () => {
-    expect(await faultOf(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(/the socket is not there/);
+  test('a socket that does not exist', async () => {
+    expect(await faultOf(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(/the socket does not exist/);
   });
 
-  test('a host that takes connections and says nothing', async () => {
+  test('a host that accepts connections and does not answer', async () => {
     const port = await serverThat(() => undefined);
     expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /no connection within 2 s|does not answer/,
     );
   });
 
-  test('a port where something else listens', async () => {
+  test('a port with another kind of server', async () => {
     const port = await serverThat((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
     expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /^StoreError: PostgreSQL 127/,
     );
     expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
-      /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: what answers there is no PostgreSQL\. Correct host and port/,
+      /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: the server there is not PostgreSQL\. Correct host and port/,
     );
   });
 
@@ -144,33 +144,33 @@ describe('one line tells', () => {
     expect(await faultOf(url)).toMatch(/refuses user or password .*Correct them in POSTRIDER_DATABASE/);
   });
 
-  test('a database that is not there', async () => {
+  test('a database that does not exist', async () => {
     const url = changed(await temporaryDatabase(), (parts) => {
       parts.pathname = '/no_such_database';
     });
     expect(await faultOf(url)).toMatch(/no such database\. Create it with `createdb`/);
   });
 
-  test('a user who may not make tables', async () => {
+  test('a user who may not create tables', async () => {
     const url = await urlOfRole(await temporaryDatabase(), '', '');
     expect(await faultOf(url)).toMatch(
-      /the user may not do this \(permission denied for schema public\)\. Make it the owner/,
+      /the user lacks a permission \(permission denied for schema public\)\. Make it the owner/,
     );
   });
 
-  test('a server with no connection left', async () => {
+  test('a server with no free connection', async () => {
     const url = await urlOfRole(await temporaryDatabase(), 'CONNECTION LIMIT 0', '');
-    expect(await faultOf(url)).toMatch(/no connection left\. Raise max_connections/);
+    expect(await faultOf(url)).toMatch(/no free connection\. Raise max_connections/);
   });
 
-  test('a replica, which takes no writes', async () => {
+  test('a replica, which accepts no writes', async () => {
     const primary = await startPostgres();
     const replica = await startPostgres({ standbyOf: primary });
     const fault = await faultOf(replica.url('postgres'));
     expect(fault).toMatch(/is a read-only replica\. Name the primary/);
   });
 
-  test('a server without TLS where TLS is demanded', async () => {
+  test('a server without TLS if TLS is required', async () => {
     const url = changed(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
     expect(await faultOf(url)).toMatch(/TLS fails \(The server does not support SSL connections\)\. Correct sslmode=/);
   });
@@ -186,16 +186,16 @@ describe('one line tells', () => {
     const url = changed(await temporaryDatabase(), (parts) =>
       parts.searchParams.set('options', '-c no_such_setting=1'),
     );
-    expect(await faultOf(url)).toMatch(/does not know what is set .*no_such_setting.*Correct options=/);
+    expect(await faultOf(url)).toMatch(/does not know a setting .*no_such_setting.*Correct options=/);
   });
 
   test('the fault of each of several hosts', async () => {
     const port = await serverThat(ofVersion(140_012));
     const fault = await faultOf(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
-    expect(fault).toMatch(/127\.0\.0\.1:1\/mail: nothing listens there.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
+    expect(fault).toMatch(/127\.0\.0\.1:1\/mail: no server listens there.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
   });
 
-  test('and where TLS is only preferred, a server without it is taken as it is', async () => {
+  test('and a server without TLS is accepted if TLS is only preferred', async () => {
     const url = changed(await temporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
     expect(await faultOf(url)).toBe('it opened');
   });

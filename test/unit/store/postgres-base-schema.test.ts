@@ -1,4 +1,4 @@
-/** The schema of the PostgreSQL store: made once, by whichever node is first, and never by halves. */
+/** The schema of the PostgreSQL store: created once, by the first node, and completely or not at all. */
 import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -23,7 +23,7 @@ function poolOf(url: string): Pool {
   return pool;
 }
 
-/** The migrations of today and one more after them. */
+/** The current migrations and one more. */
 function withNext(sql: string): URL {
   const folder = temporaryFolder();
   for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
@@ -41,7 +41,7 @@ async function rowsOf(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-test('many nodes that start together on an empty database make the schema once, and all work', async () => {
+test('many nodes that start together on an empty database create the schema once, and all work', async () => {
   const url = await temporaryDatabase();
   const stores = await Promise.all(Array.from({ length: 6 }, () => openStore(settingOf(url), { exclusive: true })));
   for (const store of stores) onTestFinished(() => store.close());
@@ -51,7 +51,7 @@ test('many nodes that start together on an empty database make the schema once, 
   expect(answers.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
 });
 
-test('a schema that is up to date is left alone by one more start', async () => {
+test('a start leaves a current schema unchanged', async () => {
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
   const before = await rowsOf(url, 'SELECT xmin::text, * FROM postrider');
@@ -59,7 +59,7 @@ test('a schema that is up to date is left alone by one more start', async () => 
   expect(await rowsOf(url, 'SELECT xmin::text, * FROM postrider')).toEqual(before);
 });
 
-test('a migration that fails changes nothing at all, and says what failed in one line', async () => {
+test('a failing migration changes nothing, and reports the failure in one line', async () => {
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
   const broken = withNext('CREATE TABLE half (n int); CREATE TABLE account (n int);');
@@ -69,7 +69,7 @@ test('a migration that fails changes nothing at all, and says what failed in one
   ]);
 });
 
-test('a node goes on, and may start anew, while a newer one has added to the schema', async () => {
+test('a node continues, and can restart, while a newer one has added to the schema', async () => {
   const url = await temporaryDatabase();
   const old = await openStore(settingOf(url), { exclusive: true });
   onTestFinished(() => old.close());
@@ -91,20 +91,20 @@ test('a node goes on, and may start anew, while a newer one has added to the sch
   }
 });
 
-test('a schema that no longer works with this version is refused with one line that names both', async () => {
+test('a schema that does not work with this version is refused with one line that names both versions', async () => {
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
   await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
   await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
-    new RegExp(`schema version ${NEWEST + 2}, newer than this Postrider knows \\(${NEWEST}\\); run the Postrider`),
+    new RegExp(
+      `schema version ${NEWEST + 2}, but this version of Postrider supports at most ${NEWEST}\\. Run the version`,
+    ),
   );
 });
 
-test('a database of something else is refused and left as it was', async () => {
+test('a database of another program is refused and unchanged', async () => {
   const url = await temporaryDatabase();
   await runStatement(url, 'CREATE TABLE account (name text)');
-  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
-    /is a database of something else.*createdb/,
-  );
+  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(/is not a Postrider database.*createdb/);
   expect(await rowsOf(url, "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = 'public'")).toEqual([{ n: 1 }]);
 });

@@ -1,4 +1,6 @@
-/** What the statements of the PostgreSQL store run on: transactions that end one way or the other, whatever breaks. */
+/**
+ * Sessions and transactions of the PostgreSQL store: transactions are stored completely or not at all, whatever fails.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
@@ -39,13 +41,13 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
   });
 
-  test('whose statement failed stores nothing, also where its work went on as if nothing had happened', async () => {
+  test('with a failed statement stores nothing, even if its work continued', async () => {
     const pool = poolOf(await database());
     const forgiving = pool.transaction(async (transaction) => {
       await transaction.query(INSERT, [1]);
       await transaction.query(INSERT, [1]).catch(() => undefined);
     });
-    await expect(forgiving).rejects.toThrow('the transaction was undone');
+    await expect(forgiving).rejects.toThrow('the transaction was rolled back');
     await expect(
       pool.transaction(async (transaction) => {
         await transaction.query(INSERT, [1]);
@@ -55,7 +57,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
-  test('is over when it is over: a straggling statement is refused, and reaches no other transaction', async () => {
+  test('has an end: a later statement is rejected and reaches no other transaction', async () => {
     const pool = poolOf(await database());
     let straggle: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
@@ -65,7 +67,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
-  test('is done again after a deadlock, so that both of two that met are stored', async () => {
+  test('is retried after a deadlock, so that both transactions are stored', async () => {
     const url = await database();
     await runStatement(url, 'INSERT INTO t VALUES (1), (2)');
     const pool = poolOf(url);
@@ -88,7 +90,7 @@ describe('a transaction', () => {
     expect((await pool.query(ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
   });
 
-  test('whose connection was ended before the commit is done again', async () => {
+  test('whose connection was ended before the commit is retried', async () => {
     const url = await database();
     const pool = poolOf(url);
     const pid: Statement = { name: 'test_pid', text: 'SELECT pg_backend_pid() AS pid' };
@@ -103,7 +105,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
   });
 
-  test('whose commit arrived while its answer was lost counts as stored, and is not done twice', async () => {
+  test('whose commit arrived but whose answer was lost counts as stored and is not repeated', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -117,7 +119,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
   });
 
-  test('whose commit had no answer counts only where its rows are found: its number may have become another one', async () => {
+  test('whose commit had no answer counts only if its rows are found: another transaction may have its id', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -140,7 +142,7 @@ describe('a transaction', () => {
     }
   });
 
-  test('whose commit was lost on a path that stays open at the other end is ended there, and done again', async () => {
+  test('whose commit was lost on a path that stays open at the other end is ended there and retried', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -156,7 +158,7 @@ describe('a transaction', () => {
 });
 
 describe('the connections', () => {
-  test('go on without a fault when another node changes a table under what they have prepared', async () => {
+  test('continue without a fault when another node changes a table of their prepared statements', async () => {
     const url = await database();
     const pool = poolOf(url);
     const busy = () => Promise.all(Array.from({ length: 16 }, () => pool.query(ALL, [])));
@@ -168,7 +170,7 @@ describe('the connections', () => {
     });
   });
 
-  test('are few, however many ask, and are named to the server', async () => {
+  test('are few for any number of calls, and their names are visible on the server', async () => {
     const url = await database();
     const pool = poolOf(url);
     const count: Statement = {
@@ -180,7 +182,7 @@ describe('the connections', () => {
     expect(Number((await pool.query(count, []))[0]?.n)).toBeGreaterThan(0);
   });
 
-  test('end with the pool: work under way is finished, what comes later is refused, and none is left', async () => {
+  test('end with the pool: work in progress completes, later calls are rejected, and none is left', async () => {
     const url = await database();
     const pool = poolOf(url);
     const sleeper: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
@@ -201,7 +203,7 @@ describe('the connections', () => {
     await expect.poll(() => after.query(left, [])).toEqual([]);
   });
 
-  test('a sync is one: it waits until the log is on disk', async () => {
+  test('a sync waits until the log is on disk', async () => {
     const url = await database();
     const pool = poolOf(url);
     const where: Statement = {
@@ -215,7 +217,7 @@ describe('the connections', () => {
   });
 });
 
-/** Statements that run on the database now, this one aside. */
+/** Statements that run on the database now, except this one. */
 async function waiting(url: string): Promise<number> {
   const pool = createPool({ setting: postgres(url), application: 'watcher', random: Math.random });
   try {

@@ -1,4 +1,4 @@
-/** Several nodes on one PostgreSQL: what must be exact is exact over all of them, and none waits for another for long. */
+/** Several nodes on one PostgreSQL: exact counts are exact over all of them, and no node waits for another for long. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -33,7 +33,7 @@ async function installation(...accounts: readonly AccountLimits[]): Promise<Shar
   return { url, nodes, first };
 }
 
-/** Batches of mail given to all nodes in turn, all under way together; the answers in order. */
+/** Submits batches to all nodes in turn, all concurrently. Resolves to the answers in order. */
 async function acceptEverywhere(
   { nodes }: Shared,
   batches: readonly (readonly NewMessage[])[],
@@ -46,7 +46,7 @@ const kinds = (answers: readonly AcceptResult[], kind: AcceptResult['kind']) =>
   answers.filter((answer) => answer.kind === kind).length;
 const leaseOf = (owner: string) => ({ owner, until: Date.now() + 600_000 });
 
-/** A connection that holds what the statement locks until the test ends. */
+/** A connection that holds the locks of the statement until the test ends. */
 async function holding(url: string, statement: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -57,7 +57,7 @@ async function holding(url: string, statement: string): Promise<pg.Client> {
 }
 
 describe('accepting on several nodes at once', () => {
-  test('volume is exact over all of them, and what is refused costs none', async () => {
+  test('volume is exact over all of them, and refused messages use none', async () => {
     const shared = await installation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, n) =>
       Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((n + m) % 2) })),
@@ -70,7 +70,7 @@ describe('accepting on several nodes at once', () => {
     expect(await shared.first.queueFigures()).toMatchObject({ queued: 137 });
   });
 
-  test('a rate lets exactly its number through all of them together', async () => {
+  test('a rate accepts exactly its number over all of them', async () => {
     const shared = await installation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const at = Date.now();
     const batches = Array.from({ length: 30 }, (_, n) =>
@@ -89,7 +89,7 @@ describe('accepting on several nodes at once', () => {
     expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(24);
   });
 
-  test('a limit set while batches are under way is exact from the first that sees it', async () => {
+  test('a limit set during batches is exact from the first one that sees it', async () => {
     const shared = await installation(NO_LIMITS);
     const limit = shared.first.setAccount('account-1', { rate: { limit: 40, periodMs: 3_600_000 } }, Date.now());
     const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMessage()));
@@ -100,11 +100,11 @@ describe('accepting on several nodes at once', () => {
     expect(counted).toHaveLength(40);
   });
 
-  test('one idempotency key gives one id, whichever nodes it is given to at once', async () => {
+  test('one idempotency key gives one id, whichever nodes receive it at once', async () => {
     const shared = await installation(NO_LIMITS);
     const keyed = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
     const mails = Array.from({ length: 30 }, (_, n) => [
-      // Two keys in either order: batches that met in a circle would not end.
+      // Two keys in either order: without ordered locks the batches would deadlock.
       keyed(n % 2 === 0 ? 'a' : 'b', 'same'),
       keyed(n % 2 === 0 ? 'b' : 'a', 'same'),
     ]);
@@ -131,11 +131,11 @@ describe('accepting on several nodes at once', () => {
     ]);
   });
 
-  test('a batch given again after its answer was lost is neither stored nor counted twice', async () => {
+  test('a batch submitted again after its answer was lost is neither stored nor counted twice', async () => {
     const { first } = await installation({ ...NO_LIMITS, volume: 100 });
     const batch = [newMessage({ lease: leaseOf('n') }), newMessage(), newMessage({ suppressedBy: 'simulator' })];
     const once = await first.accept(batch);
-    // The store is told by its own refusal that something of the batch is there.
+    // The store's own rejection starts the lookup of stored ids.
     await expect(first.accept(batch)).rejects.toThrow();
     const again = await first.accept([...batch, newMessage()]);
     expect(again.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
@@ -165,7 +165,7 @@ describe('claiming on several nodes at once', () => {
     expect(new Set(leased)).toEqual(new Set(mails.map(({ id }) => id)));
   });
 
-  test('rows that another node is about to lease are passed over, not waited for', async () => {
+  test('rows that another node is about to lease are skipped, not waited for', async () => {
     const { url, first } = await installation(NO_LIMITS);
     const mails = Array.from({ length: 10 }, () => newMessage());
     await first.accept(mails);
@@ -185,7 +185,7 @@ describe('claiming on several nodes at once', () => {
 });
 
 describe('the end of leases on several nodes at once', () => {
-  test('settlements that overlap in any order all end, and each lease ends once', async () => {
+  test('overlapping settlements in any order all complete, and each lease ends once', async () => {
     const shared = await installation(NO_LIMITS, NO_LIMITS);
     const lease = leaseOf('n');
     const mails = Array.from({ length: 200 }, (_, n) =>
@@ -214,7 +214,7 @@ describe('the end of leases on several nodes at once', () => {
     expect(told).toMatchObject([{ value: { emails: 100, bounces: 20 } }, { value: { emails: 100, bounces: 20 } }]);
   });
 
-  test('what a dead node held is taken over once, by whichever nodes look', async () => {
+  test('leases of a dead node are recovered once, by whichever nodes try', async () => {
     const shared = await installation(NO_LIMITS);
     const mails = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
     await shared.first.accept(mails);
@@ -228,7 +228,7 @@ describe('the end of leases on several nodes at once', () => {
     for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
-  test('a settlement and a takeover of the same lease: exactly one of them counts', async () => {
+  test('of a settlement and a recovery of the same lease, exactly one counts', async () => {
     const shared = await installation(NO_LIMITS);
     const [one, two] = shared.nodes;
     const lease = leaseOf('dead');
@@ -239,13 +239,13 @@ describe('the end of leases on several nodes at once', () => {
       two?.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' }) ?? 0,
     ]);
     const settled = answers.filter((answer) => answer === 'settled').length;
-    // What one transaction holds the other passes over or waits for, so nothing is left between them.
+    // Each transaction skips or waits for rows of the other, so nothing is left between them.
     expect(settled + taken).toBe(100);
     expect(await shared.first.queueFigures()).toMatchObject({ queued: taken, sending: 0 });
   });
 });
 
-test('a token bucket gives no more than it holds to all nodes together', async () => {
+test('a token bucket grants all nodes together no more than it holds', async () => {
   const { nodes } = await installation(NO_LIMITS, NO_LIMITS);
   const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
   const given = await Promise.all(
@@ -267,7 +267,7 @@ test('a token bucket gives no more than it holds to all nodes together', async (
   expect([...byAccount.values()]).toEqual([100, 100]);
 });
 
-test('ids of one time made on several nodes are all stored and found in order', async () => {
+test('ids of the same time created on several nodes are all stored and found in order', async () => {
   const shared = await installation(NO_LIMITS);
   const at = Date.now() - 60_000;
   const ids = Array.from({ length: 60 }, () => idAt(at));
@@ -280,10 +280,10 @@ test('ids of one time made on several nodes are all stored and found in order', 
 });
 
 describe('feedback on several nodes at once', () => {
-  test('reports about the same recipients end no transaction in a deadlock, in whatever order each node has them', async () => {
+  test('reports about the same recipients never deadlock, in whatever order each node has them', async () => {
     const { url, nodes, first } = await installation(NO_LIMITS);
     const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
-    // One node has the recipients in the order of its messages, the other in the opposite one.
+    // One node has the recipients in the order of its messages, the other in reverse order.
     const batches: FeedbackReport[][] = [];
     for (const order of [recipients, [...recipients].reverse()]) {
       const mails = order.map((to) => newMessage({ to, lease: leaseOf('node') }));
@@ -297,7 +297,7 @@ describe('feedback on several nodes at once', () => {
     expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));
     const window = await first.reputationOf('account-1', Date.now());
     expect(window.kind === 'done' ? window.value.complaints : null).toBe(recipients.length);
-    // A server process counts what it has met when it ends.
+    // A server process reports its deadlock count when it ends.
     await Promise.all(nodes.map((node) => node.close()));
     const reader = new pg.Client({ connectionString: url });
     onTestFinished(() => reader.end());

@@ -1,4 +1,7 @@
-/** Partitions by time: made ahead without stopping anybody, dropped where all they held is spent, pruned by every plan. */
+/**
+ * Partitions by time: created in advance without blocking writers, dropped when everything in them has expired, and
+ * pruned by every plan.
+ */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
@@ -44,7 +47,7 @@ async function partitionsOf(client: pg.Client, parent: string): Promise<string[]
   return rows.map(({ name }) => name);
 }
 
-/** Where the rows of a table lie, by number. */
+/** The number of rows of a table per partition. */
 async function placesOf(client: pg.Client, parent: string): Promise<Record<string, number>> {
   const { rows } = await client.query<{ name: string; n: number }>(
     `SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM ${parent} GROUP BY 1`,
@@ -52,7 +55,7 @@ async function placesOf(client: pg.Client, parent: string): Promise<Record<strin
   return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
 }
 
-test('a service that starts has the present and next periods, by the time of the server', async () => {
+test('a service that starts has the current and next periods, by the server’s time', async () => {
   const { store, client } = await opened();
   const months = [0, 1, 2].map((n) => {
     const now = new Date();
@@ -72,10 +75,10 @@ test('a service that starts has the present and next periods, by the time of the
   expect(await placesOf(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });
 
-test('many nodes that make partitions at once make each once', async () => {
+test('many nodes that create partitions at once create each once', async () => {
   const { pool, client } = await opened();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, THEN)));
-  // Whoever found another one at it left it to that one.
+  // A node that found another one at work left it the rest.
   expect(await ensurePartitions(pool, THEN)).toBe(true);
   expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
@@ -84,7 +87,7 @@ test('many nodes that make partitions at once make each once', async () => {
   ]);
 });
 
-test('the first and the last id of a period lie in it, across the end of a year', async () => {
+test('the first and the last id of a period are in it, across the end of a year', async () => {
   const { store, pool, client } = await opened();
   const newYear = Date.UTC(2032, 0, 1);
   await ensurePartitions(pool, newYear - DAY_MS);
@@ -93,7 +96,7 @@ test('the first and the last id of a period lie in it, across the end of a year'
   expect(await placesOf(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
 });
 
-test('mail without a partition of its own is stored and found all the same, and its period stays where it lies', async () => {
+test('messages without their own partition are stored and found, and stay where they are', async () => {
   const { store, pool, client } = await opened();
   const mail = newMessage({ acceptedAt: THEN });
   await store.accept([mail]);
@@ -104,7 +107,7 @@ test('mail without a partition of its own is stored and found all the same, and 
   expect((await store.findMessage(mail.id))?.message).toBe(mail.message);
 });
 
-test('who is in the way of a new partition is waited for only shortly, and the next round makes it', async () => {
+test('a transaction in the way of a new partition is waited for only shortly, and the next round creates it', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
@@ -113,7 +116,7 @@ test('who is in the way of a new partition is waited for only shortly, and the n
   expect(await ensurePartitions(pool, THEN)).toBe(true);
 });
 
-test('nobody who accepts or reads stands behind a new partition that waits', async () => {
+test('no accept or read waits behind a new partition that waits', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
@@ -131,13 +134,13 @@ test('nobody who accepts or reads stands behind a new partition that waits', asy
       .then(([row = {}]) => row);
     return rows;
   };
-  // Neither forbids to write into the other partitions.
+  // Neither prevents writing to the other partitions.
   await expect.poll(modes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
   await client.query('ROLLBACK');
   await attaching;
 });
 
-test('a partition of bodies is dropped once all its mail has ended long enough ago, and not before', async () => {
+test('a partition of bodies is dropped once all its messages have ended long enough ago, and not before', async () => {
   const { store, pool, client } = await opened();
   await ensurePartitions(pool, THEN);
   const lease = { owner: 'n', until: THEN };
@@ -150,7 +153,7 @@ test('a partition of bodies is dropped once all its mail has ended long enough a
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
   await store.settle([settlementOf({ ...late, attempts: 1, lease }, ended(week))]);
   expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
-  // The day itself must be over, whatever it holds.
+  // The day itself must be over, whatever it contains.
   expect(await dropExpiredBodies(pool, THEN + 2)).toEqual(
     expect.not.arrayContaining(['body_20310515', 'body_20310516']),
   );
@@ -159,7 +162,7 @@ test('a partition of bodies is dropped once all its mail has ended long enough a
   expect(await store.findMessage(late.id)).toMatchObject({ message: null, state: 'delivered' });
 });
 
-test('erasing takes single bodies where the rest of their day is still kept', async () => {
+test('single bodies are purged if the rest of their day is still kept', async () => {
   const { store, pool, client } = await opened();
   await ensurePartitions(pool, THEN);
   const lease = { owner: 'n', until: THEN };

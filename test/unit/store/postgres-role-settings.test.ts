@@ -1,6 +1,7 @@
 /**
- * Settings that an administrator has given the role or the database stop nothing. They hold until the first statement of
- * a connection. The time of a statement is set first, alone, since a role may have one of few milliseconds.
+ * Settings that an administrator has given the role or the database prevent nothing. They apply until the first
+ * statement of a connection. The statement timeout is set first and alone, because a role may have one of few
+ * milliseconds.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -17,9 +18,9 @@ const GIVEN = {
   idle_in_transaction_session_timeout: '8s',
   idle_session_timeout: '8s',
 };
-/** 17 and later. */
+/** Version 17 and later. */
 const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
-/** Of one statement of the service, from which its own limits follow. */
+/** The statement limit of a service, from which its own limits follow. */
 const LIMIT_MS = 30_000;
 const IN_FORCE = {
   default_transaction_read_only: 'off',
@@ -35,7 +36,7 @@ test.each(['ROLE', 'DATABASE'])(
     const admin = await temporaryDatabase();
     const url = new URL(admin);
     const database = url.pathname.slice(1);
-    // Gone with the server: it owns the database until that is dropped.
+    // Dropped with the server: it owns the database until that is dropped.
     const role = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
     await runStatement(
       admin,

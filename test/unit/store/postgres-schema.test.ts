@@ -10,7 +10,7 @@ import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
 import { settingOf } from '../../rig/stores.ts';
 
-/** One line for each fact. A later PostgreSQL lists NOT NULL as constraints too; here it stands with the column. */
+/** One line per fact. A later PostgreSQL lists NOT NULL as constraints too; here it is part of the column. */
 const FACTS = `
 SELECT format('%s %s: kind %s, persistence %s, options %s, partition %s%s', 'relation', c.relname, c.relkind,
     c.relpersistence, coalesce(c.reloptions::text, 'none'), coalesce(pg_get_expr(c.relpartbound, c.oid), 'none'),
@@ -41,7 +41,7 @@ SELECT format('routine %s: %s', oid::regprocedure, prosrc) FROM pg_proc WHERE pr
 UNION ALL
 SELECT format('trigger %s.%s: %s', tgrelid::regclass, tgname, pg_get_triggerdef(oid)) FROM pg_trigger WHERE NOT tgisinternal`;
 
-test('the migrations produce the recorded schema, whatever supported version of PostgreSQL runs them', async () => {
+test('the migrations produce the recorded schema on every supported version of PostgreSQL', async () => {
   const url = await temporaryDatabase();
   const setting = settingOf(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');

@@ -1,6 +1,6 @@
 /**
- * What each server connection is set to does not depend on the role, the server or a pooler between: it is set after
- * connecting and read back.
+ * The settings of a server connection do not depend on the role, the server or a pooler: they are set after connecting
+ * and read back.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
@@ -14,7 +14,7 @@ import { settingOf } from '../../rig/stores.ts';
 
 const LIMIT_MS = 7_000;
 
-/** A database whose owner has settings under which mail would be lost in silence. */
+/** A database whose owner has settings under which messages would be lost without an error. */
 async function carelessDatabase(): Promise<URL> {
   const url = new URL(await temporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
@@ -81,7 +81,7 @@ async function faultOf(url: string): Promise<string> {
   );
 }
 
-test('a role with synchronous_commit=off and client_min_messages=error changes nothing on the connections', async () => {
+test('a role with synchronous_commit=off and client_min_messages=error does not affect connections', async () => {
   const url = await carelessDatabase();
   expect(await settingsOf(await connected(url.href))).toEqual(EXPECTED);
 });
@@ -101,7 +101,7 @@ test.each(['refuse', 'drop'] as const)(
   },
 );
 
-test('the options of an operator hold behind such a pooler too, but for those that durability needs', async () => {
+test('an operator’s options also apply behind such a pooler, except for those that durability requires', async () => {
   const url = await carelessDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
   const given =
@@ -112,7 +112,7 @@ test('the options of an operator hold behind such a pooler too, but for those th
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
 });
 
-test('options that only a start takes are sent as they are given', async () => {
+test('options that can be set only at the start are sent unchanged', async () => {
   expect(parseOptions('-c jit_debugging_support=off -c a.b=c\\ d\\\\ -e --x-y.z=1 -c')).toEqual({
     settings: [
       { name: 'a.b', value: 'c d\\' },
@@ -127,7 +127,7 @@ test('options that only a start takes are sent as they are given', async () => {
   expect(await connection.query({ name: '', text }, [])).toEqual([{ value: 'on' }]);
 });
 
-test('a value that the server refuses is told in one line', async () => {
+test('a value that the server refuses is reported in one line', async () => {
   const url = new URL(await temporaryDatabase());
   url.searchParams.set('options', '-c work_mem=much');
   expect(await faultOf(url.href)).toMatch(
@@ -139,25 +139,25 @@ test('a server that does not apply SET is refused in one line', async () => {
   const url = await carelessDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', withoutSet: true });
   expect(await faultOf(through(url, proxy.port))).toMatch(
-    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(it has off\)\. A pooler between must keep sessions \(PgBouncer: pool_mode = session\)\.$/,
+    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(it has off\)\. A connection pooler must keep sessions \(PgBouncer: pool_mode = session\)\.$/,
   );
 });
 
-test('a connection whose settings were changed behind it commits nothing', async () => {
+test('a connection whose settings were changed later commits nothing', async () => {
   const url = new URL(await temporaryDatabase());
   await runStatement(url.href, 'CREATE TABLE t (n bigint)');
   const setting = settingOf(url.href);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
-  // As a pooler in transaction mode leaves it, which gives each transaction another server connection.
+  // As with a pooler in transaction mode, which assigns another server connection to each transaction.
   const reset = { name: '', text: 'RESET ALL' };
   const insert = { name: '', text: 'INSERT INTO t VALUES (1)' };
   await pool.query({ name: '', text: 'SET synchronous_commit = off' }, []);
   await expect(pool.transaction((transaction) => transaction.query(insert, []))).rejects.toThrow(
     /the settings of the connection have changed/,
   );
-  // On a connection of its own, it works again.
+  // On its own connection it works again.
   await pool.transaction((transaction) => transaction.query(insert, []));
   await pool.query(reset, []);
   const client = new pg.Client({ connectionString: url.href });

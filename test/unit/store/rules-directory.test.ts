@@ -1,4 +1,4 @@
-/** Changes of accounts, keys and domains, rows of the databases and token buckets, as both databases decide them. */
+/** Rules for accounts, keys and domains, rows of the databases, and token buckets. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { accountVersion } from '../../../src/model/account-version.ts';
@@ -35,7 +35,7 @@ const KEY_ROW: rows.Row = {
 describe('a change of an account', () => {
   const account = rows.account(ACCOUNT_ROW);
 
-  test('is made where it is as the operator saw it, or nobody says how it was seen', () => {
+  test('is made if the account is as the operator read it, or no version is expected', () => {
     expect(changeConflict(account, undefined)).toBeNull();
     expect(changeConflict(account, accountVersion(account))).toBeNull();
     expect(changeConflict(account, 'another')).toEqual({ kind: 'stale', value: account });
@@ -84,11 +84,11 @@ describe('a check of a domain', () => {
   };
   const update = { ...before, checkedAt: 2, checks: [] };
 
-  test('that found everything as it was is no news', () => {
+  test('without a new result is no change', () => {
     expect(decideDomainUpdate(before, [], update).needsNewRevision).toBe(false);
   });
 
-  test('of another status is news, and each one of a failing domain', () => {
+  test('with another status is a change, and so is each one of a failing domain', () => {
     expect(decideDomainUpdate(before, [], { ...update, status: 'pending' }).needsNewRevision).toBe(true);
     const failing = { ...before, status: 'failing' } as const;
     expect(decideDomainUpdate(failing, [], { ...update, status: 'failing' }).needsNewRevision).toBe(true);
@@ -99,15 +99,15 @@ describe('a row', () => {
   test.each([
     ['no number', () => rows.int({ n: '1' }, 'n')],
     ['no text', () => rows.text({ t: 1 }, 't')],
-    ['no truth value', () => rows.flag({ f: 2 }, 'f')],
-    ['something unknown', () => rows.state({ state: 'lost' })],
+    ['no boolean', () => rows.flag({ f: 2 }, 'f')],
+    ['an unknown value', () => rows.state({ state: 'lost' })],
     ['no JSON', () => rows.domainChecks({ checks: '{' })],
   ])('that holds %s is a damaged database', (what, read) => {
     expect(read).toThrow(what);
     expect(read).toThrow('the database is damaged');
   });
 
-  test('holds truth values as either database does', () => {
+  test('has booleans as either database stores them', () => {
     expect([true, 1, false, 0].map((f) => rows.flag({ f }, 'f'))).toEqual([true, true, false, false]);
   });
 });
@@ -120,7 +120,7 @@ describe('a token bucket', () => {
     passedMs: fc.integer({ min: -1_000, max: 5_000 }),
   });
 
-  test('never grants more than is wanted, nor more than its burst and the time that passed pay for', () => {
+  test('never grants more than requested, nor more than its burst and the elapsed time allow', () => {
     fc.assert(
       fc.property(fc.array(request, { minLength: 1, maxLength: 30 }), fc.nat(9), (requests, fixed) => {
         const { perSecond, burst } = requests[fixed % requests.length] ?? { perSecond: 1, burst: 1 };
@@ -144,14 +144,14 @@ describe('a token bucket', () => {
     );
   });
 
-  test('a new one is full, and one that was full stays full under a new limit', () => {
+  test('starts full, and a full one stays full under a new limit', () => {
     const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
     expect(first.answer.left).toBe(5);
     const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
     expect(wider.answer.left).toBe(9);
   });
 
-  test('an empty one says when the next token is there', () => {
+  test('reports when the next token is available', () => {
     const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW);
     expect(emptied.answer).toEqual({ granted: 1, left: 0, nextMs: 500 });
     expect(

@@ -1,4 +1,4 @@
-/** Reports and reputation, as both databases decide them. */
+/** Rules for reports and reputation. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, reputationDelta } from '../../../src/model/account.ts';
@@ -59,7 +59,7 @@ describe('a report', () => {
     expect(decideWithoutMessage(given)).toMatchObject(decision);
   });
 
-  test('of a message that is not stored is kept', () => {
+  test('about a message that is not stored is kept for the operator', () => {
     expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'keep', mailId: 'm', early: false });
   });
 
@@ -74,7 +74,7 @@ describe('a report', () => {
     },
   );
 
-  test('of a missing mailbox ends a delivered message as bounced, suppresses its recipient and counts', () => {
+  test('about a missing mailbox changes a delivered message to bounced, suppresses its recipient and counts', () => {
     const decision = decideFeedback(report(), 'm', message('delivered'));
     expect(decision).toMatchObject({
       ...{ kind: 'record', from: 'delivered', enters: 'bounced', suppress: 'bounce', counts: 'always' },
@@ -84,15 +84,15 @@ describe('a report', () => {
       expect(decision.answer(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
   });
 
-  test('of a message that no key sent counts into no reputation', () => {
+  test('about a message without a key counts towards no reputation', () => {
     expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ counts: 'never', suppress: null });
   });
 
-  test('after the end of a message is noted and changes no state', () => {
+  test('after the end of a message adds to the history and changes no state', () => {
     expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({ enters: null, counts: 'if-suppressed' });
   });
 
-  test('is counted always, where it suppressed, or never', () => {
+  test('counts always, if it suppressed the recipient, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((counts) =>
       [true, false].map((suppressed) => countsTowardReputation({ counts }, suppressed)),
     );
@@ -103,13 +103,13 @@ describe('a report', () => {
     ]);
   });
 
-  test('that came too early has another digest than when it comes again', () => {
+  test('that is premature has another digest than its repetition', () => {
     expect(prematureReportDigest('d')).not.toBe('d');
   });
 });
 
 describe('reputation', () => {
-  test('tallies of a batch are the sums of what each event adds, by account and in order of account', () => {
+  test('tallies of a batch are the sums of its events, by account and in order of account', () => {
     const event = fc.record({
       accountId: fc.integer({ min: 1, max: 4 }),
       from: fc.constantFrom(...STATES),
@@ -152,7 +152,7 @@ describe('reputation', () => {
     );
   });
 
-  test('good mail alone is judged only where an account is warned', () => {
+  test('delivered messages alone are evaluated only if the account is warned', () => {
     const good = { emails: 5, bounces: 0, complaints: 0 };
     expect([needsEvaluation(good, false), needsEvaluation(good, true)]).toEqual([false, true]);
     expect(needsEvaluation({ ...good, bounces: 1 }, false)).toBe(true);

@@ -1,4 +1,4 @@
-/** What happens to one message, as both databases decide it: tables of cases, and properties over random ones. */
+/** Rules for one message: tables of cases, and properties over random ones. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Account, type AccountLimits, limitUsageOf } from '../../../src/model/account.ts';
@@ -97,7 +97,7 @@ describe('acceptance', () => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 
-  test('a key is not asked for where a message has none', () => {
+  test('a message without an idempotency key causes no lookup', () => {
     const lookups = { ...nothing, earlier: () => found };
     expect(decideAcceptance(plain, limitUsageOf(account()), lookups).kind).toBe('accepted');
   });
@@ -119,30 +119,30 @@ describe('acceptance', () => {
   });
 });
 
-test('a change of state that the table does not have is an error, and every other one is made', () => {
+test('a transition that the table lacks throws, and every other one is made', () => {
   for (const from of [null, ...STATES])
     for (const to of STATES)
       for (const by of CAUSES) {
         if (isAllowedTransition(from, to, by)) expect(transition(from, to, by)).toBe(to);
-        else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'nothing'} to ${to} (${by})`);
+        else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'none'} to ${to} (${by})`);
       }
 });
 
-test('the first change of a settlement is the attempt’s own, and only a later one may be a report about it', () => {
+test('the first change of a settlement is the attempt’s own, and only a later one may be a report', () => {
   for (const from of STATES)
     for (const to of STATES) {
       const first = () => settledState(from, to, true);
       const later = () => settledState(from, to, false);
       if (isAllowedTransition(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
       else {
-        expect(first).toThrow('see docs/states.md');
+        expect(first).toThrow('See docs/states.md');
         if (isAllowedTransition(from, to, 'feedback')) expect(later()).toBe(to);
-        else expect(later).toThrow('see docs/states.md');
+        else expect(later).toThrow('See docs/states.md');
       }
     }
 });
 
-test('only what was deferred waits in the lane of retries', () => {
+test('only a deferred message enters the lane of retries', () => {
   expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneAfter)).toEqual([1, 0, 0, 0]);
 });
 
@@ -157,7 +157,7 @@ test.each([
   expect(rowsPerTurn(mails)).toBe(rows);
 });
 
-test('a claim that is filled in turns serves 64 accounts at least, where it takes more than one row of each', () => {
+test('a claim served in turns serves at least 64 accounts if it leases more than one row of each', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100_000 }), (mails) => {
       const rows = rowsPerTurn(mails);
@@ -171,7 +171,7 @@ test('a claim that is filled in turns serves 64 accounts at least, where it take
 describe('a packed settlement', () => {
   const mail = { id: idAt(NOW), attempts: 2, lease: LEASE };
 
-  test('has the attempt as JSON, and the id of the provider where it was delivered with one', () => {
+  test('has the attempt as JSON, and the provider’s id if it was delivered with one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = attemptWith({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
@@ -194,7 +194,7 @@ describe('an operator', () => {
   const change = (from: State, to: 'queued' | 'cancelled') =>
     decideOperatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
 
-  test('makes a queued or uncertain message due, cancels one, and no message in any other state', () => {
+  test('makes a queued or uncertain message due and cancels one, and changes no message in another state', () => {
     for (const from of STATES)
       for (const to of ['queued', 'cancelled'] as const) {
         const may = from === 'queued' || from === 'uncertain';
@@ -202,7 +202,7 @@ describe('an operator', () => {
       }
   });
 
-  test('who is named is in the audit log, and one who is not named writes no entry', () => {
+  test('has an audit log entry if named, and none otherwise', () => {
     const before = { id: 'm', from: 'queued', dueAt: 5 } as const;
     expect(decideOperatorChange(before, 'cancelled', NOW, by)).toMatchObject({
       kind: 'change',
@@ -212,10 +212,10 @@ describe('an operator', () => {
   });
 });
 
-describe('places of ids', () => {
+describe('sequence numbers of ids', () => {
   const time = fc.integer({ min: Date.UTC(2025, 0, 1), max: Date.UTC(2090, 0, 1) });
 
-  test('grow with the ids of one maker, and stay exact numbers', () => {
+  test('increase with the ids of one process, and are exact integers', () => {
     fc.assert(
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
         const ids = times.map(idAt);
@@ -227,7 +227,7 @@ describe('places of ids', () => {
     );
   });
 
-  test('lead back to the least id in the same place', () => {
+  test('map back to the least id with the same number', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = idAt(ms);

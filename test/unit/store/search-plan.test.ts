@@ -1,4 +1,4 @@
-/** What the index is worked on next, and how its segments follow one another. */
+/** The next job of index maintenance, and how segments follow one another. */
 import { expect, test } from 'vitest';
 import { type IndexState, nextJob, type StoredSegment } from '../../../src/store/search/index-step.ts';
 
@@ -26,7 +26,7 @@ const situation = (given: Partial<IndexState> = {}): IndexState => ({
   ...given,
 });
 
-test('the newest mail is indexed first, what is older then, and nothing where there is nothing', () => {
+test('the newest messages are indexed first, then older ones, and nothing in an empty store', () => {
   expect(nextJob(situation({ segments: [] }))).toBeNull();
   expect(nextJob(situation({ segments: [], waiting: 1 }))).toEqual({ kind: 'older', past: 200 });
   const part = [segment(1, 50, 100)];
@@ -35,7 +35,7 @@ test('the newest mail is indexed first, what is older then, and nothing where th
   expect(nextJob(situation({ waiting: 999 }))).toBeNull();
 });
 
-test('a segment is looked at once more after some minutes, also when the clock was set back', () => {
+test('a segment is verified once after some minutes, even if the clock was set back', () => {
   const fresh = segment(1, 0, 100, { looked: false, builtAt: 10 * MINUTE });
   const at = (now: number) => nextJob(situation({ segments: [fresh], now }));
   expect(at(14 * MINUTE)).toBeNull();
@@ -43,7 +43,7 @@ test('a segment is looked at once more after some minutes, also when the clock w
   expect(at(0)).toEqual({ kind: 'look', segment: fresh });
 });
 
-test('small neighbours are joined when they make a large one, and only such as were looked at again', () => {
+test('small consecutive segments are merged if they fill a large one and are verified', () => {
   const small = Array.from({ length: 8 }, (_, n) => segment(n, 700 - n * 100, 800 - n * 100));
   expect(nextJob(situation({ segments: small }))).toMatchObject({ kind: 'join', segments: small });
   expect(nextJob(situation({ segments: small.slice(3) }))).toBeNull();
@@ -55,7 +55,7 @@ test('small neighbours are joined when they make a large one, and only such as w
   expect(nextJob(situation({ segments: large, start: small[4]?.first ?? 0 }))).toBeNull();
 });
 
-test('a replaced segment goes when no search can still read it', () => {
+test('a replaced segment is purged when no search can still read it', () => {
   const old = segment(7, 0, 100, { replacedAt: MINUTE });
   expect(nextJob(situation({ replaced: [old], now: MINUTE + 59_999 }))).toBeNull();
   expect(nextJob(situation({ replaced: [old], now: 2 * MINUTE }))).toEqual({ kind: 'purge', segment: old });

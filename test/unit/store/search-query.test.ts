@@ -1,4 +1,4 @@
-/** Words of mail and of searches, and that the index never leaves out what a search is looking for. */
+/** Words of messages and of searches. The index never omits a match. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -47,7 +47,7 @@ test.each([
   expect(splitWords(fold(text))).toEqual(words);
 });
 
-test('a character is never parted where a long word is cut', () => {
+test('a long word is truncated without splitting a character', () => {
   const [word] = splitWords(`${'x'.repeat(39)}𝒜𝒜`.normalize('NFC'));
   expect(word).toBe('x'.repeat(39));
 });
@@ -70,7 +70,7 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], mail(given))).toBe(expected);
 });
 
-test('a search without a letter is told from an empty one', () => {
+test('a search without a letter differs from an empty one', () => {
   expect(parseSearchText(' ', ALL_FIELDS)).toEqual([]);
   expect(parseSearchText('!? @', ALL_FIELDS)).toBeNull();
 });
@@ -85,7 +85,7 @@ const text = fc.oneof(
     .map((parts) => parts.join('')),
 );
 
-test('whatever matches has a term for each thing wanted: the index leaves nothing out', () => {
+test('every match has a term for each condition, so the index omits nothing', () => {
   const piece = fc.record({
     begin: fc.nat(20),
     size: fc.nat(40),
@@ -101,7 +101,7 @@ test('whatever matches has a term for each thing wanted: the index leaves nothin
       fc.constantFrom(ALL_FIELDS, ...ALL_FIELDS.map((field) => [field])),
       (to, from, recipient, subject, cut, fields) => {
         const one = mail({ to: `${to}@${from}`, from, recipient, subject });
-        // Asked for is a piece of the mail itself, so that much of it matches.
+        // The search is a part of the message itself, so that most of it matches.
         const asked = one[cut.field].slice(cut.begin, cut.begin + cut.size);
         const wants = parseSearchText(asked, fields) ?? [];
         if (!matches(wants, one)) return;

@@ -1,4 +1,4 @@
-/** A segment tells exactly which of its mail requests have a term, and where each of them is. */
+/** A segment returns exactly the messages that have a term, and their sequence numbers. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { minIdOfSeq, seqOf } from '../../../src/store/rules/messages.ts';
@@ -33,7 +33,7 @@ function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange):
   return Array.from({ length: segment.mails }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
 }
 
-test('it tells for every range of terms which mail requests have one, and their places', () => {
+test('it returns for every range of terms the messages that have one, and their sequence numbers', () => {
   const word = fc.oneof(
     fc.constantFrom('a', 'ab', 'abc', 'b', 'é', '订', '𝒜', '𝒞', '\uffff'),
     fc.string({ maxLength: 6 }),
@@ -70,7 +70,7 @@ test('it tells for every range of terms which mail requests have one, and their 
   );
 });
 
-test('the largest segment keeps its pages within what a page of a database holds', () => {
+test('the pages of the largest segment fit into a page of a database', () => {
   const start = Date.UTC(2026, 0, 1);
   const mails = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
     return mailAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
@@ -85,7 +85,7 @@ test('the largest segment keeps its pages within what a page of a database holds
   ]);
 });
 
-test('a place is between the least id of it and that of the next', () => {
+test('an id is between the least id of its sequence number and that of the next', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
       const id = idAt(ms);

@@ -15,7 +15,7 @@ async function opened() {
   return { path, store, kill: () => writeFileSync(`${path}-die`, ''), spare: () => rmSync(`${path}-die`) };
 }
 
-test('the death of the writing thread is told, every call is rejected, and closing frees the lock', async () => {
+test('the death of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
   const { path, store, kill } = await opened();
   kill();
   await expect(store.listAccounts()).rejects.toThrow("the store's thread has ended");
@@ -25,7 +25,7 @@ test('the death of the writing thread is told, every call is rejected, and closi
   acquireServeLock(path)();
 });
 
-test('closing is no failure', async () => {
+test('closing is not a failure', async () => {
   const { store } = await opened();
   const told: string[] = [];
   void store.failed.then(({ message }) => told.push(message));
@@ -34,7 +34,7 @@ test('closing is no failure', async () => {
   expect(told).toEqual([]);
 });
 
-test('a thread for questions that could not start, or has died, is started anew by the next question', async () => {
+test('a reader thread that could not start, or has died, is replaced by the next read', async () => {
   const { path, store, kill, spare } = await opened();
   kill();
   await expect(store.queueFigures()).rejects.toThrow();
@@ -51,14 +51,14 @@ test('a thread for questions that could not start, or has died, is started anew 
   acquireServeLock(path)();
 });
 
-test('a store that cannot be opened leaves no lock behind', async () => {
+test('a store that cannot be opened releases the lock', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   writeFileSync(`${path}-die`, '');
   await expect(openSqliteStore({ path, exclusive: true, worker })).rejects.toThrow('has ended');
   acquireServeLock(path)();
 });
 
-test('a store that is closed answers nothing any more: a thread started then would keep the process alive', async () => {
+test('a closed store answers nothing: a thread started later would keep the process alive', async () => {
   const store = await openSqliteStore({ path: join(temporaryFolder(), 'postrider.db'), exclusive: true });
   await store.queueFigures();
   await store.close();
@@ -66,7 +66,7 @@ test('a store that is closed answers nothing any more: a thread started then wou
   await expect(store.queueFigures()).rejects.toThrow('the store is closed');
 });
 
-test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the process over it', async () => {
+test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the process', async () => {
   const module = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
   const code = `const { openSqliteStore } = await import('${module}');
     for (const name of ['first', 'second', 'third']) {
@@ -76,7 +76,7 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
       await store.close();
     }
     console.log('CLOSED');`;
-  // Every piece of dead code would start a collection, and each is told.
+  // Each piece of dead code would start a collection, and V8 reports each.
   const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
   const folder = temporaryFolder();
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);
@@ -85,7 +85,7 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
   expect(since).not.toContain('[wasm-gc] Triggering');
 });
 
-test('a bound of the main thread’s young generation leaves each thread of the store its own', async () => {
+test('a limit of the main thread’s young generation does not apply to the store’s threads', async () => {
   const client = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
   const thread = `import { getHeapStatistics } from 'node:v8';
     import { parentPort } from 'node:worker_threads';
