@@ -2,8 +2,8 @@
  * Live updates of the dashboard: publishes changed topics to subscribers, at most twice per second.
  *
  * Guarantees: while there is a subscriber, a change by this process is published within half a second, and a change by another
- * process, which is found by polling the change feed of the store, within two. A topic that changes while there is no subscriber is
- * dropped: without subscribers there is no subscription to events and no poll. A poll that fails is repeated.
+ * process, which is found by polling the change feed of the store, within two seconds. Without a subscriber there is no subscription to
+ * events and no poll, and changes are not published. A failed poll is repeated.
  */
 
 import type { Clock } from '../clock.ts';
@@ -19,7 +19,7 @@ const MAX_AUDIT_ENTRIES = 50;
 
 export interface LiveUpdates {
   publish(...topics: readonly Topic[]): void;
-  /** Polls the change feed at once: an operator has changed something through this process. */
+  /** Polls the change feed at once, after a change by an operator through this process. */
   poll(): void;
   /** Calls `onChange` with the changed topics until the returned function is called. */
   subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
@@ -29,9 +29,9 @@ export interface LiveUpdates {
 
 export interface LiveUpdateParts {
   readonly clock: Clock;
-  /** Those that this installation has; others are not published. */
+  /** The topics of this installation; others are not published. */
   readonly topics: readonly Topic[];
-  /** Topics that have changed in the store since the last call; the first answer after a pause is not published. */
+  /** The topics that have changed in the store since the last call. The first answer after a pause is not published. */
   readonly changes: () => Promise<readonly Topic[]>;
   readonly events: Pick<Events, 'subscribe'>;
 }
@@ -73,7 +73,7 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
     for (const topic of topics) if (known.includes(topic)) pending.add(topic);
     if (cancelPublishing !== null || pending.size === 0) return;
     const sinceMs = clock.now() - publishedAt;
-    // A clock that was set back waits for one interval.
+    // If the clock was set back, one interval is waited.
     const waitMs = sinceMs < 0 ? MIN_INTERVAL_MS : Math.max(0, MIN_INTERVAL_MS - sinceMs);
     cancelPublishing = clock.after(waitMs, callSubscribers);
   }
@@ -98,7 +98,7 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
       const topics = await changes();
       if (publishing) publish(...topics);
     } catch {
-      // The health check reports a store that does not answer; the next poll finds what this one missed.
+      // The health check reports a store that does not answer. The next poll finds the same changes.
     }
     polling = false;
     if (subscribers.size === 0) return;
@@ -187,7 +187,7 @@ export function changeFeed(
       const changed = entries.flatMap(({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS);
       topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changed : ALL_AUDIT_TOPICS));
     }
-    // Only here: a poll that fails before is repeated.
+    // Set after all reads, so that the next poll repeats a poll that failed.
     last = position;
     return topics;
   };

@@ -44,12 +44,12 @@ test('the page of an account shows the account after the overview has listed acc
   await (await rig.serve(folder)).stop();
   // The first key is no longer shown after a restart.
   const service = await rig.serve(folder);
-  await browsers.callApi(service, 'POST', '/accounts', { name: 'first-mail' });
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'first-message' });
   const { page } = await browsers.signedIn(service, '/');
   await page.getByRole('button', { name: 'Create a key' }).waitFor();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
-  await page.getByRole('link', { name: 'first-mail' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Account first-mail' }).waitFor();
+  await page.getByRole('link', { name: 'first-message' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Account first-message' }).waitFor();
   await page.getByText('active').waitFor();
 });
 

@@ -10,7 +10,7 @@ const rig = scenario();
 const browsers = browserRig();
 let service: RunningService;
 const simulator = (name: string) => `${name}@simulator.postrider.test`;
-const mail = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
+const submitMessage = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
 
 beforeAll(async () => {
   service = await rig.serve(rig.folder());
@@ -27,9 +27,9 @@ const search = (page: Page) => page.getByRole('textbox', { name: 'Search' });
 
 test('messages are found by words, recipient, state and time, and the URL of the page holds the search', async () => {
   const ids = await Promise.all([
-    mail('ada@engine.example', 'Your analytical receipt'),
-    mail('grace@navy.example', 'Your compiled receipt'),
-    mail(simulator('bounce'), 'Your analytical refund'),
+    submitMessage('ada@engine.example', 'Your analytical receipt'),
+    submitMessage('grace@navy.example', 'Your compiled receipt'),
+    submitMessage(simulator('bounce'), 'Your analytical refund'),
   ]);
   await Promise.all(ids.map((id, at) => inState(id, at === 2 ? 'bounced' : 'delivered')));
   const { page } = await browsers.signedIn(service, '/messages');
@@ -67,7 +67,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
 
 test('a long list is shown page by page without a gap', async () => {
   const made = await Promise.all(
-    Array.from({ length: 60 }, (_, n) => mail(`many${n}@example.com`, `Batched number ${n}`)),
+    Array.from({ length: 60 }, (_, n) => submitMessage(`many${n}@example.com`, `Batched number ${n}`)),
   );
   const { page } = await browsers.signedIn(service, '/messages?q=batched');
   await page.getByRole('button', { name: 'Load more' }).click();
@@ -82,7 +82,7 @@ test('a long list is shown page by page without a gap', async () => {
 });
 
 test('an id in the search box opens that message', async () => {
-  const id = await mail('ida@example.com', 'Found by its id');
+  const id = await submitMessage('ida@example.com', 'Found by its id');
   const { page } = await browsers.signedIn(service, '/messages');
   await search(page).fill(` ${id.toUpperCase()} `);
   await page.getByRole('heading', { level: 1, name: 'Found by its id' }).waitFor();
@@ -156,7 +156,7 @@ test.each([
 ])(
   'the page of a message to %s@simulator shows that it is %s and why, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
-    const id = await mail(simulator(name), `Mail to ${name}`);
+    const id = await submitMessage(simulator(name), `To ${name}`);
     await inState(id, state);
     const { page } = await browsers.signedIn(service, `/messages/${id}`);
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
@@ -170,16 +170,16 @@ test.each([
 );
 
 test('the page of a suppressed message says why the address is suppressed and links to the list', async () => {
-  const address = 'gone@example.com';
+  const address = 'complainer@example.com';
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
-  const id = await mail('Gone@Example.com', 'Never to be sent');
+  const id = await submitMessage('Complainer@Example.com', 'Never to be sent');
   const { page } = await browsers.signedIn(service, `/messages/${id}`);
   const explanation = page.getByRole('region', { name: 'Explanation' });
   await explanation
     .getByText(/on the suppression list of account default since .*, because it reported a mail as spam/)
     .waitFor();
   const link = explanation.getByRole('link', { name: /on the suppression list of account default/ });
-  expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Gone%40Example.com');
+  expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Complainer%40Example.com');
 });
 
 test('the list of queued messages and the page of each show what it waits for, such as a locked account', async () => {
@@ -209,7 +209,7 @@ test('the list of queued messages and the page of each show what it waits for, s
 });
 
 test('a message can be opened and cancelled by keyboard alone', async () => {
-  const id = await mail(simulator('defer'), 'Cancelled by keyboard');
+  const id = await submitMessage(simulator('defer'), 'Cancelled by keyboard');
   await inState(id, 'queued');
   const { page } = await browsers.signedIn(service, '/');
   const tabTo = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
@@ -246,7 +246,7 @@ test('a message can be opened and cancelled by keyboard alone', async () => {
 });
 
 test('when two operators cancel a message, the second gets an error and sees the message cancelled', async () => {
-  const id = await mail(simulator('defer'), 'Cancelled by two');
+  const id = await submitMessage(simulator('defer'), 'Cancelled by two');
   await inState(id, 'queued');
   const first = await browsers.signedIn(service, `/messages/${id}`);
   const second = await browsers.signedIn(service, `/messages/${id}`);
@@ -264,7 +264,7 @@ test('when two operators cancel a message, the second gets an error and sees the
 });
 
 test('the dialog that cancels an uncertain message says that it may have arrived', async () => {
-  const id = await mail(simulator('defer'), 'Perhaps there');
+  const id = await submitMessage(simulator('defer'), 'Perhaps delivered');
   await inState(id, 'queued');
   const { page, visit } = await browsers.signedIn(service, '/audit');
   await replaceResponses(page, `**/api/v1/messages/${id}`, async (route) => {
@@ -279,18 +279,18 @@ test('the dialog that cancels an uncertain message says that it may have arrived
 });
 
 test('new messages are offered by a button and do not move the rows, and states are updated in place', async () => {
-  await inState(await mail('calm@example.com', 'Quiet one'), 'delivered');
+  await inState(await submitMessage('calm@example.com', 'Quiet one'), 'delivered');
   const { page } = await browsers.signedIn(service, '/messages?q=quiet');
   await page.getByText('All 1 shown').waitFor();
-  await mail('calm@example.com', 'Quiet two');
-  await mail('calm@example.com', 'Quiet three');
+  await submitMessage('calm@example.com', 'Quiet two');
+  await submitMessage('calm@example.com', 'Quiet three');
   const offer = page.getByRole('button', { name: 'Show 2 new messages' });
   await offer.waitFor();
   expect(await subjects(page).allInnerTexts()).toEqual(['Quiet one']);
   await offer.click();
   await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
 
-  const id = await mail(simulator('defer'), 'Quiet four');
+  const id = await submitMessage(simulator('defer'), 'Quiet four');
   await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
   await row.getByText('queued').waitFor();

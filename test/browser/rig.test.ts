@@ -24,9 +24,9 @@ async function opened(html: (elsewhere: ForeignServer) => string, headers: Recor
     await elsewhere.close();
   });
   const operatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const somebody = await browsers.signedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
-  await somebody.visit('/');
-  return { ...somebody, elsewhere };
+  const user = await browsers.signedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
+  await user.visit('/');
+  return { ...user, elsewhere };
 }
 
 test.each<[string, (elsewhere: ForeignServer) => string, RegExp]>([

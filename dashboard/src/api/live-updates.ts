@@ -1,7 +1,7 @@
 /**
- * Live updates: subscribes to server-sent events that name the changed topics, and reads again what the page shows of them. After a
- * lost connection everything that the page shows is read again. A hidden page does not subscribe: browsers allow few connections to
- * one service, and every tab would use one.
+ * Live updates: subscribes to server-sent events that name the changed topics, and reloads the queries of these topics. After a lost
+ * connection all queries are reloaded. A hidden page does not subscribe, because browsers allow few connections to one service, and
+ * every tab would use one.
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -10,7 +10,7 @@ import { readEvents } from './event-stream';
 
 export type LiveConnection = 'connecting' | 'live' | 'lost';
 
-/** After a stream has ended, and after a refusal: the session has expired, or too many pages are subscribed. */
+/** Delay before the next attempt. A stream is refused if the session has expired or too many pages are subscribed. */
 const RETRY_MS = { ended: 2_000, refused: 10_000 } as const;
 
 export function useLiveUpdates(): LiveConnection {
@@ -24,7 +24,7 @@ export function useLiveUpdates(): LiveConnection {
 function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnection) => void): () => void {
   let stream: AbortController | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
-  /** True from when something may have been missed. */
+  /** True if an update may have been missed. */
   let lost = false;
 
   function open(): void {
@@ -40,11 +40,11 @@ function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnect
       event: (name, data) => {
         if (name !== 'change') return;
         const { topics } = JSON.parse(data) as Change;
-        // A topic is the first word of query keys.
+        // The first element of a query key is its topic.
         for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
       },
     }).then((end) => {
-      // Closed by this page.
+      // This page closed the stream.
       if (stream !== opened) return;
       lost = true;
       onState('lost');

@@ -16,10 +16,10 @@ const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code,
 /** The outcome of an attempt, by the first word of the recipient. */
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
   good: { kind: 'delivered', reply: reply(250, '2.0.0') },
-  gone: { kind: 'bounced', reply: reply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
+  unknown: { kind: 'bounced', reply: reply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
   refused: { kind: 'bounced', reply: reply(550, '5.7.1'), reason: 'policy', suppress: false },
   busy: { kind: 'deferred', reply: reply(451, '4.3.2'), reason: 'unavailable', scope: 'message' },
-  silent: { kind: 'unanswered', reply: reply(421, '4.4.2') },
+  lost: { kind: 'unanswered', reply: reply(421, '4.4.2') },
 };
 
 /** Answers by `OUTCOMES`; other recipients go to the inner transport. */
@@ -51,11 +51,11 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const metric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
   const send = (to: string) => submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
   for (let n = 0; n < 4; n += 1) {
-    for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'silent' : 'good'])
+    for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'lost' : 'good'])
       await send(`${word}.${n}@example.com`);
   }
-  await send('gone.0@example.com');
-  await send('gone.1@example.com');
+  await send('unknown.0@example.com');
+  await send('unknown.1@example.com');
   for (const name of ['success', 'bounce', 'complaint', 'suppressed']) await send(`${name}@simulator.postrider.test`);
   await expect
     .poll(async () => {
@@ -66,8 +66,8 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     })
     .toEqual([12, 7, 2]);
   // Both recipients are suppressed by now.
-  await send('gone.0@example.com');
-  await send('gone.1@example.com');
+  await send('unknown.0@example.com');
+  await send('unknown.1@example.com');
   await expect.poll(async () => metric(await metrics(), 'postrider_deferred_total')).toBe(4);
   const counted = await metrics();
   await service.stop();

@@ -93,10 +93,12 @@ test('a suppressed message is counted and logged in addition to its acceptance',
 
 test('a bounce by a later report counts as a report and not as a second end', async () => {
   const { publish, logged, figures, series } = made();
-  publish(changed('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'gone' }));
+  publish(
+    changed('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' }),
+  );
   publish({ type: 'message.reported', at: 5, id: 'm-1', verb: 'soft-bounced', reportedBy: 'sns', suppresses: false });
   expect(logged()).toMatchObject([
-    { event: 'message.bounced', ...MESSAGE, detail: 'gone', reportSource: 'smtp' },
+    { event: 'message.bounced', ...MESSAGE, detail: 'mailbox unknown', reportSource: 'smtp' },
     { event: 'message.reported', id: 'm-1', reportType: 'soft-bounced', reportSource: 'sns' },
   ]);
   expect(await figures()).toEqual(

@@ -57,7 +57,7 @@ test('without a subscriber nothing is published and the store is not polled', as
   expect([store.polls, published]).toEqual([polls, []]);
 });
 
-test('a change by another process is published within two seconds, and nothing that was there before', async () => {
+test('a change by another process is published within two seconds, and an earlier change is not', async () => {
   const { clock, updates, store, published, onChange } = rig();
   store.changed = ['audit'];
   updates.subscribe(onChange);
@@ -81,7 +81,7 @@ test('a topic that this installation does not have is not published', async () =
   expect(published).toEqual([['messages']]);
 });
 
-test('the change feed names the topics of what changed, and of an operator’s action those of its kind', async () => {
+test('the change feed names the changed topics, and for an action of an operator the topics of its kind', async () => {
   let position: ChangeFeedPosition = { newestId: null, audit: 0, counted: 0, refused: 0 };
   const entries: AuditEntry[] = [];
   const changed = (action: string) => {
@@ -110,13 +110,13 @@ test('the change feed names the topics of what changed, and of an operator’s a
 
 test('a change during a poll that failed is found by the next poll', async () => {
   let position: ChangeFeedPosition = { newestId: null, counted: 0, audit: 0, refused: 0 };
-  let away = true;
+  let failing = true;
   const entry = { id: 1, at: 0, who: 'cli:root', action: 'account.lock', subject: '', before: null, after: null };
   const changes = changeFeed(
     {
       changeFeedPosition: async () => position,
       listAudit: async () => {
-        if (away) throw new Error('the store is away');
+        if (failing) throw new Error('the store is unavailable');
         return [entry];
       },
     },
@@ -124,8 +124,8 @@ test('a change during a poll that failed is found by the next poll', async () =>
   );
   expect(await changes()).toEqual([]);
   position = { ...position, newestId: 'one', audit: 1 };
-  await expect(changes()).rejects.toThrow('away');
-  away = false;
+  await expect(changes()).rejects.toThrow('unavailable');
+  failing = false;
   expect(await changes()).toEqual(['messages', 'overview', 'audit', 'accounts', 'overview']);
   expect(await changes()).toEqual([]);
 });
@@ -141,11 +141,11 @@ test('events are subscribed to only while there is a subscriber', async () => {
   await clock.advance(1_000);
   expect(published).toEqual([['overview', 'domains']]);
   unsubscribe();
-  const again = updates.subscribe(onChange);
+  const unsubscribeAgain = updates.subscribe(onChange);
   change();
   await clock.advance(1_000);
   expect(published).toHaveLength(2);
-  again();
+  unsubscribeAgain();
   change();
   await clock.advance(1_000);
   expect(published).toHaveLength(2);

@@ -22,19 +22,19 @@ const SCRIPT = `
 function started() {
   const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'] });
   children.push(child);
-  let said = '';
+  let stderrText = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    stderrText += chunk;
   });
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  return { child, ended, said: () => said };
+  return { child, ended, stderr: () => stderrText };
 }
 
 test('a stalled reader does not block the process, and lines beyond the limit are dropped and counted', async () => {
-  const { child, said } = started();
+  const { child, stderr } = started();
   // More than twenty lines while the pipe is full.
-  await expect.poll(() => said().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
-  const dropped = Number(/alive (\d+)\n$/.exec(said())?.[1]);
+  await expect.poll(() => stderr().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
+  const dropped = Number(/alive (\d+)\n$/.exec(stderr())?.[1]);
   expect(dropped).toBeGreaterThan(LINES / 2);
   expect(dropped).toBeLessThan(LINES);
 
@@ -54,9 +54,9 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
 });
 
 test('a reader that never reads does not prevent the process from stopping', async () => {
-  const { child, ended, said } = started();
-  await expect.poll(() => said().includes('alive')).toBe(true);
+  const { child, ended, stderr } = started();
+  await expect.poll(() => stderr().includes('alive')).toBe(true);
   child.stdin.write('stop\n');
   expect(await ended).toBe(0);
-  expect(said()).toContain('closed');
+  expect(stderr()).toContain('closed');
 });
