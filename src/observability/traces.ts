@@ -13,9 +13,9 @@ import type { Attempt } from '../model/outcome.ts';
 import type { Handlers } from './events.ts';
 
 export interface Traces {
-  accepted(mail: Pick<NewMessage, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;
+  accepted(message: Pick<NewMessage, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;
   attempted(
-    mail: Pick<LeasedMessage, 'id' | 'accountId' | 'attempts'>,
+    message: Pick<LeasedMessage, 'id' | 'accountId' | 'attempts'>,
     attempt: Attempt,
     change: Pick<StateChange, 'to'>,
   ): void;
